@@ -1,0 +1,42 @@
+"""dlog: a declarative Datalog and graph query engine.
+
+Importing this package is cheap: the public names are imported when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from os.path import abspath, dirname, isdir, join
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dlog.api import Relation, Result, run, run_text
+    from dlog.grammar.diagnostics import DlogError, InternalError
+
+__version__ = "0.1.0"
+__all__ = ["DlogError", "InternalError", "Relation", "Result", "__version__", "run", "run_text"]
+
+_HOMES = {
+    "DlogError": "dlog.grammar.diagnostics",
+    "InternalError": "dlog.grammar.diagnostics",
+    "Relation": "dlog.api",
+    "Result": "dlog.api",
+    "run": "dlog.api",
+    "run_text": "dlog.api",
+}
+
+# The links to ../grammar and ../engine are missing in some archives and on Windows.
+if not isdir(join(dirname(__file__), "engine")):
+    __path__.append(dirname(dirname(abspath(__file__))))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dlog' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

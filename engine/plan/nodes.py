@@ -1,0 +1,222 @@
+"""The dataflow plan: one `Scope` per stratum, delta-query paths over shared arrangements.
+
+A scope iterates iff it has feedback `variables`. Each `Path` is one delta query: a chain of operators from a seed to a sink, so no
+intermediate result of a join is ever kept:
+
+    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp ... -> Insert | Accumulate
+
+Variables are those of the path's rule. A step sees the variables bound by earlier steps and says which it binds. Terms are
+`rules.Term`; nothing here knows of columns' widths, registers or kernels.
+
+`View` is the AltNeu nudge in the static model: in an iteration, `neu` is a feedback relation including the changes being
+processed, `alt` without them; `all` is a relation that does not change in this scope. The executor may read `neu` for `alt`: sets
+absorb the duplicates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dlog.engine.program.rules import Compare, Lattice, Term
+
+View: TypeAlias = Literal["all", "alt", "neu"]
+Bind: TypeAlias = tuple[int, int]  # (column of the relation, variable)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """An index of `relation` by the columns `key` (in this order), shared by all paths that name it. An empty key is a full scan.
+    `order` are further columns by which the rows of one key are sorted, needed by `Extend`."""
+
+    relation: str
+    key: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The seed: all rows of `relation`, or, with `changes`, the rows the last iteration added. Constants and repeated variables of the
+    atom are checked by `Filter`s that follow; `sorted_by` asks for rows grouped by these columns (an `Extend` that reuses a group profits)."""
+
+    relation: str
+    binds: tuple[Bind, ...]
+    changes: bool = False
+    sorted_by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The seed of a rule without positive atoms: one empty row."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfJoin:
+    """For each incoming row, the rows of the arrangement whose key equals `key`: binds `binds` (non-key columns).
+    Everything an atom says about bound columns is in the key."""
+
+    arrangement: Arrangement
+    key: tuple[Term, ...]
+    binds: tuple[Bind, ...]
+    view: View = "all"
+    rows: float = 1.0
+    """Estimated matches per incoming row, for the reader of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposer:
+    """One candidate of an `Extend`: the values of column `column` among the rows of `arrangement` with this key. Key and column are
+    together the whole row, so that each value occurs once."""
+
+    arrangement: Arrangement
+    key: tuple[Term, ...]
+    column: int
+    view: View = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Worst-case optimal extension by one variable: for each incoming row the proposer with the fewest rows proposes values, the
+    others validate. All proposers' arrangements have `order == (column,)`."""
+
+    variable: int
+    proposers: tuple[Proposer, ...]
+    rows: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin:
+    """Keeps rows for which the relation has a row equal to `args` (None matches anything): binds nothing."""
+
+    relation: str
+    args: tuple[Term | None, ...]
+    view: View = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Keeps rows for which the relation has no row equal to `args` (None matches anything)."""
+
+    relation: str
+    args: tuple[Term | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    compare: Compare
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Binds `variable` to the value of `term`."""
+
+    variable: int
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound to fresh
+    variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
+
+    variable: int
+    type: str
+    binds: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Reads a reduced relation (the planner's own, `@1`, ...) by its whole key: binds `variable` to the value. A missing group gives
+    `default`, or drops the row where `default` is None."""
+
+    relation: str
+    key: tuple[Term, ...]
+    variable: int
+    default: int | None = None
+
+
+Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """The sink of a rule: adds the row to the relation. `distinct` false promises that no two rows of the whole relation are equal (one rule,
+    injective head), so the executor needs no set to check against."""
+
+    relation: str
+    terms: tuple[Term, ...]
+    distinct: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """The sink of an aggregate: combines `value` (None for count) into the group `key` of a reduced relation."""
+
+    relation: str
+    key: tuple[Term, ...]
+    value: Term | None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable ids there are."""
+
+    rule: int
+    seed: Scan | Unit
+    steps: tuple[Step, ...]
+    sink: Insert | Accumulate
+    variables: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A relation made by the planner for one aggregate: key columns then one value column, one row per key.
+
+    `mean` keeps a sum and a count and divides at the end."""
+
+    relation: str
+    keys: tuple[str, ...]
+    """Kinds of the key columns (`rules.Kind` values)."""
+    op: Literal["count", "sum", "min", "max", "mean"]
+    kind: str
+    """Kind of the aggregated values (argument), which is the result's too but for `count` (number) and `mean` (float)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A plain relation made by the planner (the outer bindings of a correlated aggregate, a shared semijoin): kinds of its columns."""
+
+    relation: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes until there
+    are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations (reductions, temporaries)."""
+
+    relations: tuple[str, ...]
+    variables: tuple[str, ...]
+    rules: tuple[str, ...]
+    temporaries: tuple[Temporary, ...]
+    reductions: tuple[Reduction, ...]
+    stages: tuple[tuple[Path, ...], ...]
+    enter: tuple[Path, ...]
+    loop: tuple[Path, ...]
+    lattices: tuple[Lattice, ...] = ()
+
+
+def arrangements(scope: Scope) -> tuple[Arrangement, ...]:
+    """The distinct arrangements that the scope's paths read, in order of first use."""
+    found: dict[Arrangement, None] = {}
+    for path in (*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop):
+        for step in path.steps:
+            match step:
+                case HalfJoin(arrangement=a):
+                    found.setdefault(a)
+                case Extend(proposers=ps):
+                    for p in ps:
+                        found.setdefault(p.arrangement)
+                case _:
+                    pass
+    return tuple(found)

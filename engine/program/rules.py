@@ -1,0 +1,230 @@
+"""The typed, normalized program: what every later stage reads.
+
+Normalization promises, so that the planner has few cases:
+
+* one head per rule, no disjunction (bodies are conjunctions), no nested aggregates in terms;
+* arguments of body atoms (positive or negated) are `Variable`, `Constant` or `None` (anonymous);
+* a record pattern in a body is a literal `Unpack(variable, fields)` whose fields are `Variable`, `Constant` or `None`;
+* every other complex term became a fresh variable and a `Compare("=", ...)`;
+* heads and both sides of a `Compare` may hold any `Term` over bound variables (functors, record construction);
+* each `Aggregate` sits in a body as a literal that binds its `result` variable;
+* ids of variables count from 0 within a rule, its aggregates' bodies included;
+* every operation is monomorphic: `Functor.kind` and `Compare.kind` say on which kind of value it works.
+
+Values: `number` is a signed 64-bit integer, `unsigned` an unsigned one, `float` a double; `symbol` and records are ids into
+tables. Subtypes and unions share the representation of their base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from dlog.grammar.source import NOWHERE, Source, Span
+
+
+class Kind(Enum):
+    """How a value is represented and compared."""
+
+    NUMBER = "number"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    SYMBOL = "symbol"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
+    `Program.types`."""
+
+    name: str
+    kind: Kind
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------------------------- terms
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value: int for NUMBER and UNSIGNED, float, str for SYMBOL, None (nil) for RECORD."""
+
+    value: int | float | str | None
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Functor:
+    """An intrinsic function. `op` is Souffle's name (`+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor bnot lnot neg
+    min max cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utof ftou itou utoi range`); `kind` is the kind
+    of its arguments where it is overloaded (`+ - * / % ^ min max neg` and comparisons), else of its result; `result` is its result's kind."""
+
+    op: str
+    args: tuple[Term, ...]
+    kind: Kind
+    result: Kind
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Construction of a record value from its fields; `type` names the record type."""
+
+    type: str
+    args: tuple[Term, ...]
+
+
+Term: TypeAlias = Variable | Constant | Functor | Record
+Arg: TypeAlias = Variable | Constant | None
+
+# ------------------------------------------------------------------------------------------------------------- literals
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    relation: str
+    args: tuple[Arg, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Holds when no row of the relation matches; every variable in it is bound elsewhere."""
+
+    atom: Atom
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`; op is one of `= != < <= > >= match contains not_match not_contains`; symbols are ordered by their text. An `=` with an
+    unbound variable on one side binds it. Floats compare as floats, other kinds as integers or ids."""
+
+    op: str
+    left: Term
+    right: Term
+    kind: Kind
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """`value = [fields]`: holds when the bound record `value` is not nil; binds or checks each field that is not None."""
+
+    value: Variable
+    type: str
+    fields: tuple[Arg, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`result = op target : { body }`.
+
+    `target` is None for `count`. `outer` are the variables of the enclosing body that the aggregate's body mentions: it is
+    evaluated once per binding of them. The value is taken over all matches of the body, one per combination of rows (and of values of
+    its unnamed arguments). `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding
+    of the variables the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is the result's kind."""
+
+    result: Variable
+    op: OneOf["count", "sum", "min", "max", "mean"]
+    target: Term | None
+    alternatives: tuple[tuple[Literal, ...], ...]
+    outer: tuple[Variable, ...]
+    kind: Kind
+    span: Span = NOWHERE
+
+
+Literal: TypeAlias = Atom | Negation | Compare | Unpack | Aggregate
+
+# ----------------------------------------------------------------------------------------------------------------- rules
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    relation: str
+    args: tuple[Term, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text` is the
+    clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant arguments."""
+
+    head: Head
+    body: tuple[Literal, ...]
+    variables: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    text: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    name: str
+    attributes: tuple[tuple[str, Type], ...]
+    span: Span = NOWHERE
+
+    @property
+    def arity(self) -> int:
+        return len(self.attributes)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(t.kind for _, t in self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Io:
+    """One `.input`, `.output`, `.printsize` or `.limitsize` of one relation, with its parameters."""
+
+    action: OneOf["input", "output", "printsize", "limitsize"]
+    relation: str
+    params: tuple[tuple[str, str], ...] = ()
+    span: Span = NOWHERE
+
+    def get(self, key: str, default: str = "") -> str:
+        return dict(self.params).get(key, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body mentions
+    a relation of the stratum positively (or through a monotone `min`/`max`, see `lattice`)."""
+
+    relations: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per key it holds
+    the one least (greatest) value. `column` is where the value stands."""
+
+    relation: str
+    op: OneOf["min", "max"]
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the order
+    of evaluation and hold every rule once."""
+
+    source: Source
+    types: dict[str, Type]
+    relations: dict[str, Relation]
+    facts: dict[str, tuple[tuple[Constant | Record, ...], ...]]
+    strata: tuple[Stratum, ...]
+    io: tuple[Io, ...]
+    lattices: dict[str, Lattice]

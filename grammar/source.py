@@ -1,0 +1,61 @@
+"""Program text and places in it.
+
+A `Source` is the text the parser sees (after preprocessing) with the way back to the files the user wrote: `locate`
+turns an offset into file, line and column. A `Span` is a half-open range of offsets in that text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    start: int
+    end: int
+
+
+NOWHERE = Span(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place a person can go to; `line` and `column` count from 1, `text` is that line of the original file."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+
+
+class Source:
+    """Program text, its name, and where each of its lines came from.
+
+    `origins[i]` is `(file, line)` of the i-th line of `text` (from 0) where preprocessing moved it; `files` holds the original
+    lines of every file for display. Without preprocessing both are derived from `text` and `name`.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        name: str = "<text>",
+        origins: list[tuple[str, int]] | None = None,
+        files: dict[str, list[str]] | None = None,
+    ) -> None:
+        self.text = text
+        self.name = name
+        self._starts = [0] + [i + 1 for i, c in enumerate(text) if c == "\n"]
+        self._origins = origins
+        self._files = files or {name: text.split("\n")}
+
+    def locate(self, offset: int) -> Location:
+        offset = max(0, min(offset, len(self.text)))
+        row = bisect_right(self._starts, offset) - 1
+        column = offset - self._starts[row] + 1
+        if self._origins is None:
+            file, line = self.name, row + 1
+        else:
+            file, line = self._origins[min(row, len(self._origins) - 1)] if self._origins else (self.name, row + 1)
+        lines = self._files.get(file, [])
+        return Location(file, line, column, lines[line - 1] if 0 < line <= len(lines) else "")
