@@ -1,0 +1,345 @@
+"""A naive bottom-up evaluator over the syntax tree: the oracle that every executor is compared with.
+
+It is slow and short on purpose: strata by naive reachability, every rule over all rows again until nothing changes, a body by
+trying every row of every atom. It reads the grammar's tree and nothing of the engine. Values are Python's: int, float, str, a
+tuple for a record, None for nil. Recursion through `min` or `max` recomputes the stratum from its
+previous rows until they stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    And,
+    Atom,
+    Body,
+    Call,
+    Cast,
+    Clause,
+    Constraint,
+    Nil,
+    Not,
+    Number,
+    Program,
+    RecordDecl,
+    RecordTerm,
+    RelationDecl,
+    String,
+    SubtypeDecl,
+    Term,
+    Truth,
+    UnionDecl,
+    Variable,
+    Wildcard,
+)
+from tests.naive_bodies import Goal, Ungrounded, alternatives, in_order, is_known, used_relations, variables, walk
+from tests.naive_functors import DivisionByZero, apply, literal, result_type
+
+__all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
+
+Row = tuple[Any, ...]
+Binding = dict[str, Any]
+Facts = Mapping[str, Iterable[Row]]
+
+
+class NotStratified(Exception):
+    """A relation depends on its own negation, or on a `count`, `sum` or `mean` of itself."""
+
+
+class TooBig(Exception):
+    """The evaluation looked at more rows than its budget allows."""
+
+
+def evaluate(program: Program, facts: Facts | None = None, budget: int | None = None) -> dict[str, set[Row]]:
+    """All relations of the program over the given facts. `budget` bounds the number of rows looked at (`TooBig`)."""
+    return _Evaluation(program, facts or {}, budget).run()
+
+
+class _Evaluation:
+    def __init__(self, program: Program, facts: Facts, budget: int | None) -> None:
+        self.names = {i.name: i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl)}
+        decls = [i for i in program.items if isinstance(i, RelationDecl)]
+        self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.clauses = [i for i in program.items if isinstance(i, Clause)]
+        self.given = {name: {self.row(row, types) for row in facts.get(name, ())} for name, types in self.types.items()}
+        self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
+        self.budget = budget
+        self.variable_types: dict[str, str] = {}
+
+    # ------------------------------------------------------------------------------------------------------------ types
+
+    def kind(self, type_name: str | None) -> str:
+        """number, unsigned, float, symbol or record; what nothing says anything about is a number."""
+        match self.names.get(type_name or "number"):
+            case SubtypeDecl(base=base):
+                return self.kind(base)
+            case UnionDecl(members=members):
+                return self.kind(members[0])
+            case RecordDecl():
+                return "record"
+            case _:
+                return type_name or "number"
+
+    def fields(self, type_name: str | None, width: int) -> list[str | None]:
+        match self.names.get(type_name or ""):
+            case RecordDecl(fields=declared):
+                return [f.type for f in declared]
+            case SubtypeDecl(base=base) | UnionDecl(members=(base, *_)):
+                return self.fields(base, width)
+            case _:
+                return [None] * width
+
+    def row(self, values: Row, types: list[str]) -> Row:
+        return tuple(self.typed(v, t) for v, t in zip(values, types, strict=True))
+
+    def typed(self, value: Any, type_name: str | None) -> Any:
+        if isinstance(value, tuple | list):
+            return tuple(self.typed(v, t) for v, t in zip(value, self.fields(type_name, len(value)), strict=True))
+        return float(value) if self.kind(type_name) == "float" else value
+
+    def type_of(self, term: Term) -> str | None:
+        match term:
+            case Variable(name=name):
+                return self.variable_types.get(name)
+            case Number(text=text):
+                return "float" if re.search(r"^[^xX]*[.eE]", text) else "unsigned" if text.endswith("u") else None
+            case String():
+                return "symbol"
+            case Cast(type=type_name):
+                return type_name
+            case AggregateTerm(op=op, target=target):
+                fixed = {"count": "number", "mean": "float"}.get(op)
+                return fixed or (self.type_of(target) if target else None)
+            case Call(name=name, args=args):
+                return result_type(name) or next((t for a in args if (t := self.type_of(a))), None)
+            case _:
+                return None
+
+    def expect(self, term: Term, type_name: str | None) -> None:
+        """Notes the types of the term's variables, given its own."""
+        match term:
+            case Variable(name=name) if type_name:
+                self.variable_types.setdefault(name, type_name)
+            case RecordTerm(args=args):
+                for arg, t in zip(args, self.fields(type_name, len(args)), strict=True):
+                    self.expect(arg, t)
+            case Call(name=name, args=args) if result_type(name) is None:
+                for arg in args:
+                    self.expect(arg, type_name)
+            case _:
+                pass
+
+    def infer(self, clause: Clause) -> None:
+        """Gives every variable of the clause its type: from the atoms first, then along comparisons until nothing is new."""
+        self.variable_types, known = {}, -1
+        while known != len(self.variable_types):
+            known = len(self.variable_types)
+            for node in walk(clause):
+                if isinstance(node, Atom):
+                    for arg, t in zip(node.args, self.types[node.name], strict=True):
+                        self.expect(arg, t)
+            for node in walk(clause):
+                if isinstance(node, Constraint):
+                    t = self.type_of(node.left) or self.type_of(node.right)
+                    self.expect(node.left, t)
+                    self.expect(node.right, t)
+
+    # ----------------------------------------------------------------------------------------------------------- strata
+
+    def run(self) -> dict[str, set[Row]]:
+        for stratum, through_aggregate in self.strata():
+            while True:
+                before = {name: self.rows[name] for name in stratum}
+                derived = self.derive(stratum)
+                base = self.given if through_aggregate else before
+                self.rows |= {name: base[name] | derived[name] for name in stratum}
+                if all(self.rows[name] == before[name] for name in stratum):
+                    break
+        return self.rows
+
+    def strata(self) -> list[tuple[set[str], bool]]:
+        """The strongly connected components in order of evaluation; true for those that recurse through min or max."""
+        uses: dict[str, dict[str, set[str]]] = {name: {} for name in self.types}
+        for clause in self.clauses:
+            for head in clause.heads:
+                for name, how in used_relations(clause):
+                    uses[head.name].setdefault(name, set()).add(how)
+        reach = {name: set(used) for name, used in uses.items()}
+        while (further := {n: ys.union(*(reach[y] for y in ys)) for n, ys in reach.items()}) != reach:
+            reach = further
+        components = {frozenset({n} | {m for m in reach[n] if n in reach[m]}) for n in reach}
+        found = []
+        for component in sorted(components, key=lambda c: (len({z for n in c for z in reach[n]} | c), min(c))):
+            inner = {how for n in component for m, hows in uses[n].items() if m in component for how in hows}
+            if inner - {"plain", "min", "max"}:
+                raise NotStratified(f"{sorted(component)} depends on itself through {sorted(inner)}")
+            found.append((set(component), bool(inner & {"min", "max"})))
+        return found
+
+    def derive(self, stratum: set[str]) -> dict[str, set[Row]]:
+        """One application of all rules of the stratum to the present rows."""
+        derived: dict[str, set[Row]] = {name: set() for name in stratum}
+        for clause in self.clauses:
+            heads = [h for h in clause.heads if h.name in stratum]
+            if heads:
+                self.infer(clause)
+                scope = variables(clause, inside_aggregates=False)
+                for binding in self.solutions(clause.body or Truth(True), {}, scope):
+                    for head in heads:
+                        row = self.values(head.args, self.types[head.name], binding, scope)
+                        derived[head.name] |= set() if FAILED in row else {row}
+        return derived
+
+    # ----------------------------------------------------------------------------------------------------------- bodies
+
+    def solutions(self, body: Body, binding: Binding, scope: set[str]) -> Iterator[Binding]:
+        """One binding for each combination of rows that satisfies the body, alternative after alternative."""
+        for goals in alternatives(body):
+            yield from self.solve(in_order(goals, set(binding), scope), binding, scope)
+
+    def solve(self, goals: list[Goal], binding: Binding, scope: set[str]) -> Iterator[Binding]:
+        if not goals:
+            yield binding
+            return
+        for extended in self.satisfy(goals[0], binding, scope):
+            yield from self.solve(goals[1:], extended, scope)
+
+    def satisfy(self, goal: Goal, binding: Binding, scope: set[str]) -> Iterator[Binding]:
+        """The extensions of the binding that make the goal true, one for each row in the case of an atom."""
+        match goal:
+            case Truth(value=True):
+                yield binding
+            case Truth():
+                return
+            case Not(body=body):
+                if next(self.solutions(body, binding, scope), None) is None:
+                    yield binding
+            case Constraint(op=op, left=left, right=right):
+                t = self.type_of(left) or self.type_of(right)
+                unknown = [side for side in (left, right) if not is_known(side, set(binding), scope)]
+                if op == "=" and unknown:
+                    known = right if unknown == [left] else left
+                    yield from self.unify(unknown, [t], (self.value(known, t, binding, scope),), binding, scope)
+                    return
+                a, b = self.values((left, right), (t, t), binding, scope)
+                if a is not FAILED and b is not FAILED and compare(op, a, b):
+                    yield binding
+            case Atom(name=name, args=args):
+                for row in self.rows[name]:
+                    self.spend()
+                    yield from self.unify(args, self.types[name], row, binding, scope)
+
+    def unify(
+        self, terms: Iterable[Term], types: Iterable[str | None], values: Row, binding: Binding, scope: set[str]
+    ) -> Iterator[Binding]:
+        """The binding, extended so that the terms have these values; nothing if that cannot be."""
+        bound, computed = dict(binding), []
+        todo = list(zip(terms, types, values, strict=True))
+        while todo:
+            term, t, value = todo.pop()
+            match term:
+                case _ if value is FAILED:
+                    return
+                case Wildcard():
+                    continue
+                case Variable(name=name):
+                    if bound.setdefault(name, value) != value:
+                        return
+                case RecordTerm(args=args):
+                    if value is None:
+                        return
+                    todo.extend(zip(args, self.fields(t, len(args)), value, strict=True))
+                case _:
+                    computed.append((term, t, value))
+        if all(self.value(term, t, bound, scope) == value for term, t, value in computed):
+            yield bound
+
+    def spend(self) -> None:
+        if self.budget is not None:
+            self.budget -= 1
+            if self.budget < 0:
+                raise TooBig
+
+    # ------------------------------------------------------------------------------------------------------------ terms
+
+    def values(self, terms: Iterable[Term], types: Iterable[str | None], binding: Binding, scope: set[str]) -> Row:
+        return tuple(self.value(term, t, binding, scope) for term, t in zip(terms, types, strict=True))
+
+    def value(self, term: Term, type_name: str | None, binding: Binding, scope: set[str]) -> Any:
+        """The value of a term whose variables are bound; an aggregate of nothing may be `FAILED`."""
+        match term:
+            case Variable(name=name):
+                return binding[name]
+            case Number(text=text):
+                return literal(text, self.kind(type_name or self.type_of(term)))
+            case String(value=value):
+                return value
+            case Nil():
+                return None
+            case RecordTerm(args=args):
+                found = self.values(args, self.fields(type_name, len(args)), binding, scope)
+                return FAILED if FAILED in found else found
+            case Cast(term=inner, type=t):
+                return apply("as", [self.value(inner, self.type_of(inner), binding, scope)], self.kind(t))
+            case Call(name=name, args=args):
+                common = None if result_type(name) else self.type_of(term) or type_name
+                operands = [self.value(a, common or self.type_of(a), binding, scope) for a in args]
+                return FAILED if FAILED in operands else apply(name, operands, self.kind(common or result_type(name)))
+            case AggregateTerm():
+                return self.aggregate(term, binding, scope)
+            case _:
+                raise NotImplementedError(f"the naive evaluator does not know {term}")
+
+    def aggregate(self, term: AggregateTerm, binding: Binding, scope: set[str]) -> Any:
+        """Over all combinations of rows of the body, given the outer variables that it mentions."""
+        outer = variables(term) & scope
+        given = {name: binding[name] for name in outer}
+        inner_scope = outer | variables(term.body, inside_aggregates=False) | variables(term.target, inside_aggregates=False)
+        matches = list(self.solutions(term.body, given, inner_scope))
+        branches = [variables(And(tuple(goals)), inside_aggregates=False) for goals in alternatives(term.body)]
+        if len(branches) > 1:
+            shared = set.intersection(*branches) | outer
+            matches = [dict(m) for m in {tuple(sorted((n, m[n]) for n in shared)) for m in matches}]
+        if term.op == "count" or term.target is None:
+            return len(matches)
+        t = self.type_of(term.target)
+        values = [v for m in matches if (v := self.value(term.target, t, m, inner_scope)) is not FAILED]
+        match term.op:
+            case "sum":
+                return apply("sum", values, self.kind(t))
+            case "mean":
+                return sum(values) / len(values) if values else FAILED
+            case "min" | "max":
+                return apply(term.op, values, self.kind(t)) if values else FAILED
+            case _:
+                raise NotImplementedError(f"the naive evaluator does not know the aggregate {term.op}")
+
+
+FAILED = object()
+"""The value of `min`, `max` and `mean` of nothing, and of any term around them: no constraint holds for it."""
+
+
+def compare(op: str, left: Any, right: Any) -> bool:
+    match op:
+        case "=":
+            return bool(left == right)
+        case "!=":
+            return bool(left != right)
+        case "<":
+            return bool(left < right)
+        case "<=":
+            return bool(left <= right)
+        case ">":
+            return bool(left > right)
+        case ">=":
+            return bool(left >= right)
+        case "match":
+            return re.fullmatch(left, right) is not None
+        case "contains":
+            return left in right
+        case _:
+            raise NotImplementedError(f"the naive evaluator does not know the constraint {op}")

@@ -1,0 +1,122 @@
+"""What the naive evaluator reads off a clause before it evaluates it: variables, used relations, the disjunctive form of a
+body and an order of its goals in which everything is bound before it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    And,
+    Atom,
+    Body,
+    Clause,
+    Constraint,
+    Not,
+    Or,
+    RecordTerm,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+
+Goal = Atom | Not | Constraint | Truth
+
+
+class Ungrounded(Exception):
+    """No order of the body binds every variable before it is needed."""
+
+
+def walk(node: Any, inside_aggregates: bool = True) -> Iterator[Any]:
+    """The node and all nodes below it. An aggregate that is not entered is not visited either."""
+    if isinstance(node, tuple):
+        for child in node:
+            yield from walk(child, inside_aggregates)
+    elif is_dataclass(node) and not isinstance(node, Span) and (inside_aggregates or not isinstance(node, AggregateTerm)):
+        yield node
+        for field in fields(node):
+            yield from walk(getattr(node, field.name), inside_aggregates)
+
+
+def variables(node: Any, inside_aggregates: bool = True) -> set[str]:
+    return {n.name for n in walk(node, inside_aggregates) if isinstance(n, Variable)}
+
+
+def used_relations(node: Any, how: str = "plain") -> Iterator[tuple[str, str]]:
+    """The relations a clause reads, each with how: plain, not, the name of the aggregates around it, or nested."""
+    match node:
+        case Clause(heads=heads, body=body):
+            yield from used_relations((tuple(h.args for h in heads), body))
+        case Not(body=body):
+            yield from used_relations(body, "not")
+        case AggregateTerm(op=op):
+            yield from used_relations((node.target, node.body), op if how in ("plain", op) else "nested")
+        case tuple():
+            for child in node:
+                yield from used_relations(child, how)
+        case _ if is_dataclass(node) and not isinstance(node, Span):
+            if isinstance(node, Atom):
+                yield node.name, how
+            yield from used_relations(tuple(getattr(node, f.name) for f in fields(node)), how)
+
+
+def alternatives(body: Body) -> list[list[Goal]]:
+    """The disjunctive form: a body holds where all goals of one of its alternatives do."""
+    match body:
+        case And(parts=parts):
+            found: list[list[Goal]] = [[]]
+            for part in parts:
+                found = [[*goals, *more] for goals in found for more in alternatives(part)]
+            return found
+        case Or(parts=parts):
+            return [goals for part in parts for goals in alternatives(part)]
+        case _:
+            return [[body]]
+
+
+def in_order(goals: Iterable[Goal], bound: set[str], scope: set[str]) -> list[Goal]:
+    """The goals, each after those that bind what it needs; tests come as early as they can."""
+    rest, ordered = list(goals), []
+    while rest:
+        ready = [g for g in rest if is_ready(g, bound, scope)]
+        if not ready:
+            raise Ungrounded(f"nothing binds the variables of {rest}")
+        tests = [g for g in ready if not isinstance(g, Atom)]
+        goal = tests[0] if tests else max(ready, key=lambda g: len(variables(g, inside_aggregates=False) & bound))
+        rest.remove(goal)
+        ordered.append(goal)
+        bound = bound | (set() if isinstance(goal, Not) else variables(goal, inside_aggregates=False))
+    return ordered
+
+
+def is_ready(goal: Goal, bound: set[str], scope: set[str]) -> bool:
+    match goal:
+        case Truth():
+            return True
+        case Not(body=body):
+            return variables(body) & scope <= bound
+        case Constraint(op="=", left=left, right=right):
+            return any(is_known(a, bound, scope) and is_pattern((b,), bound, scope) for a, b in ((left, right), (right, left)))
+        case Constraint(left=left, right=right):
+            return is_known(left, bound, scope) and is_known(right, bound, scope)
+        case Atom(args=args):
+            return is_pattern(args, bound, scope)
+
+
+def is_known(term: Term, bound: set[str], scope: set[str]) -> bool:
+    """Whether the bound variables are all it takes to compute the term. What an aggregate binds itself is not in the scope."""
+    unnamed = any(isinstance(n, Wildcard) for n in walk(term, inside_aggregates=False))
+    return not unnamed and variables(term) & scope <= bound
+
+
+def is_pattern(terms: tuple[Term, ...], bound: set[str], scope: set[str]) -> bool:
+    """Whether the terms can be compared with given values: records of variables, and terms known once those are bound."""
+    flat = list(terms)
+    while any(isinstance(t, RecordTerm) for t in flat):
+        flat = [inner for t in flat for inner in (t.args if isinstance(t, RecordTerm) else (t,))]
+    bound = bound | {t.name for t in flat if isinstance(t, Variable)}
+    return all(isinstance(t, Wildcard) or is_known(t, bound, scope) for t in flat)

@@ -1,0 +1,108 @@
+"""What functors compute on Python values: 64-bit wrap-around for number and unsigned, doubles for float, text for symbol."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+
+class DivisionByZero(Exception):
+    """`/` or `%` by zero on number or unsigned."""
+
+
+def wrap(value: int, kind: str) -> int:
+    """The 64 low bits, read as the kind says."""
+    value &= 2**64 - 1
+    return value - 2**64 if kind == "number" and value >= 2**63 else value
+
+
+def literal(text: str, kind: str) -> int | float:
+    """The value of a number as written, in a place of this kind."""
+    if kind == "float":
+        return float(text)
+    return wrap(int(text.rstrip("u").replace("_", ""), 0 if text[:2].lower() in ("0x", "0b") else 10), kind)
+
+
+def divide(a: int, b: int) -> int:
+    """Rounds towards zero, as the hardware does."""
+    if b == 0:
+        raise DivisionByZero
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def power(a: int, b: int) -> int:
+    if b >= 0:
+        return pow(a, b, 2**64)
+    if a == 0:
+        raise DivisionByZero
+    return int(float(a) ** b)
+
+
+def substr(text: str, index: int, length: int) -> str:
+    """From `index`, at most `length` characters; outside of the text there is nothing."""
+    return text[index : index + length] if 0 <= index <= len(text) and length > 0 else ""
+
+
+INTEGER: dict[str, Callable[..., int]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "/": divide,
+    "%": lambda a, b: a - b * divide(a, b),
+    "^": power,
+    "band": operator.and_,
+    "bor": operator.or_,
+    "bxor": operator.xor,
+    "bnot": operator.invert,
+    "bshl": lambda a, b: a << (b & 63),
+    "bshr": lambda a, b: a >> (b & 63),
+    "bshru": lambda a, b: (a & 2**64 - 1) >> (b & 63),
+    "land": lambda a, b: int(a != 0 and b != 0),
+    "lor": lambda a, b: int(a != 0 or b != 0),
+    "lxor": lambda a, b: int((a != 0) != (b != 0)),
+    "lnot": lambda a: int(a == 0),
+}
+FLOAT: dict[str, Callable[..., float]] = {"+": operator.add, "*": operator.mul, "/": operator.truediv, "^": operator.pow}
+FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "cat": ("symbol", lambda *parts: "".join(parts)),
+    "substr": ("symbol", substr),
+    "strlen": ("number", len),
+    "to_string": ("symbol", str),
+    "to_number": ("number", int),
+    "to_unsigned": ("unsigned", int),
+    "to_float": ("float", float),
+    "itof": ("float", float),
+    "utof": ("float", float),
+    "ftoi": ("number", int),
+    "utoi": ("number", int),
+    "ftou": ("unsigned", int),
+    "itou": ("unsigned", int),
+}
+"""Functors whose result does not have the type of their arguments, with that type."""
+
+
+def result_type(name: str) -> str | None:
+    """The type of the functor's result, None where it is that of its arguments."""
+    return FIXED[name][0] if name in FIXED else None
+
+
+def apply(name: str, args: list[Any], kind: str) -> Any:
+    """The functor (or the aggregate `sum`) on values of this kind; `as` reads a value as this kind."""
+    match name, args:
+        case ("as", [value]):
+            return wrap(value, kind) if kind in ("number", "unsigned") else value
+        case ("sum", _):
+            return sum(args, 0.0) if kind == "float" else wrap(sum(args), kind)
+        case ("min", _):
+            return min(args)
+        case ("max", _):
+            return max(args)
+        case ("-", [value]):
+            return -value if kind == "float" else wrap(-value, kind)
+        case ("-", _):
+            return reduce(operator.sub, args) if kind == "float" else wrap(reduce(operator.sub, args), kind)
+    if name in FIXED:
+        value = FIXED[name][1](*args)
+        return wrap(value, kind) if kind in ("number", "unsigned") else value
+    return FLOAT[name](*args) if kind == "float" else wrap(INTEGER[name](*args), kind)
