@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dlog.grammar.source import Source, Span
+from dlog.grammar.source import Location, Source, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,75 @@ class InternalError(Exception):
     def __init__(self, stage: str, message: str) -> None:
         self.stage = stage
         super().__init__(f"internal error in {stage}: {message}")
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """The diagnostic as text for a terminal or a file: message, place, source lines with what is meant underlined, notes.
+
+    >>> source = Source("path(x) :- egde(x).", "tc.dl")
+    >>> print(render(Diagnostic("unknown-relation", "unknown relation `egde`", (Label(Span(11, 15)),), (), source)))
+    error: unknown relation `egde`
+     --> tc.dl:1:12
+      |
+    1 | path(x) :- egde(x).
+      |            ^^^^
+    """
+    parts = [f"{diagnostic.severity}: {diagnostic.message}"]
+    if diagnostic.source is not None and diagnostic.labels:
+        parts += _excerpts(diagnostic.source, diagnostic.labels)
+    elif diagnostic.place:
+        parts.append(f" --> {diagnostic.place}")
+        if diagnostic.line:
+            parts.append(f"  | {diagnostic.line}")
+    parts += [f"  = {note}" for note in diagnostic.notes]
+    return "\n".join(parts)
+
+
+def render_all(diagnostics: Sequence[Diagnostic]) -> str:
+    """All diagnostics, an empty line between them."""
+    return "\n\n".join(render(d) for d in diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """A label at its line: `width` characters of the original line are underlined."""
+
+    at: Location
+    width: int
+    label: Label
+    primary: bool
+
+
+def _excerpts(source: Source, labels: Sequence[Label]) -> list[str]:
+    """The lines of all labels: those in the file of the first one in the order of lines, then the others."""
+    found = [_excerpt(source, label, label is labels[0]) for label in labels]
+    first = found[0].at
+    margin = len(str(max(e.at.line for e in found)))
+    lines = [f"{' ' * margin}--> {first.file}:{first.line}:{first.column}", f"{' ' * margin} |"]
+    shown: tuple[str, int] | None = None
+    for excerpt in sorted(found, key=lambda e: (e.at.file != first.file, e.at.file, e.at.line, e.at.column)):
+        here = (excerpt.at.file, excerpt.at.line)
+        if shown is not None and shown[0] != here[0]:
+            lines.append(f"{' ' * margin}::: {here[0]}:{here[1]}:{excerpt.at.column}")
+        elif shown is not None and here[1] > shown[1] + 1:
+            lines.append(f"{' ' * margin} ...")
+        if shown != here:
+            lines.append(f"{here[1]:>{margin}} | {excerpt.at.text.expandtabs(4)}".rstrip())
+        lines.append(f"{' ' * margin} | {_underline(excerpt)}")
+        shown = here
+    return lines
+
+
+def _excerpt(source: Source, label: Label, primary: bool) -> _Excerpt:
+    """A span over several lines is underlined to the end of its first line."""
+    at = source.locate(label.span.start)
+    rest = len(at.text) - (at.column - 1)
+    return _Excerpt(at, max(1, min(label.span.end - label.span.start, rest)), label, primary)
+
+
+def _underline(excerpt: _Excerpt) -> str:
+    before = excerpt.at.text[: excerpt.at.column - 1]
+    start = len(before.expandtabs(4)) + max(0, excerpt.at.column - 1 - len(before))
+    width = len((before + excerpt.at.text[len(before) : len(before) + excerpt.width]).expandtabs(4)) - len(before.expandtabs(4))
+    mark = ("^" if excerpt.primary else "-") * max(1, width)
+    return f"{' ' * start}{mark} {excerpt.label.message}".rstrip()

@@ -6,6 +6,7 @@ equality, so that `parse(print(tree)) == tree` is a law that can be stated direc
 
 from __future__ import annotations
 
+# ruff: noqa: RUF009 (`_span()` only wraps `field`: one immutable default for all)
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -291,6 +292,7 @@ class Subsumption:
     dominated: Atom
     dominating: Atom
     body: Body
+    plan: ExecutionPlan | None = None
     span: Span = _span()
 
 

@@ -1,0 +1,406 @@
+"""What is wrong at a place where the text does not parse, in words: malformed input to friendly message.
+
+`MISTAKES` is a list of small functions: each knows one mistake people make and gives a diagnostic or None, the first that
+knows wins. They look at the tokens of the broken item and at what the parser would have accepted, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lark import Token
+
+from dlog.grammar.diagnostics import Diagnostic, Label
+from dlog.grammar.source import Source, Span
+from dlog.grammar.suggest import closest
+from dlog.grammar.words import DIRECTIVES, RESERVED
+
+PAIRS = {"(": ")", "[": "]", "{": "}"}
+CLOSERS = frozenset(PAIRS.values())
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+OPERATORS = frozenset({"+", "*", "/", "%", "band"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The parser stops at `token`, number `at` of `tokens`, in the item that starts at number `start`; `expected` are the
+    terminals it would take: their text, or their names where they are patterns (`IDENT`, `STRING`)."""
+
+    source: Source
+    tokens: list[Token]
+    start: int
+    at: int
+    token: Token
+    expected: frozenset[str]
+
+    @property
+    def previous(self) -> Token | None:
+        return self.tokens[self.at - 1] if self.at > 0 else None
+
+    @property
+    def previous_end(self) -> int:
+        return (self.previous.end_pos or 0) if self.previous is not None else 0
+
+    @property
+    def item(self) -> list[Token]:
+        """The tokens of the item before the one at fault."""
+        return self.tokens[self.start : self.at]
+
+    @property
+    def directive(self) -> str:
+        """The item's directive (`.decl`) or nothing, for a clause."""
+        first = self.tokens[self.start] if self.start < len(self.tokens) else self.token
+        return str(first) if re.fullmatch(r"\.[a-z_]+", first) else ""
+
+    def next(self, ahead: int = 1) -> Token | None:
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else None
+
+    def report(self, message: str, *labels: tuple[Span, str] | Span, notes: Iterable[str] = ()) -> Diagnostic:
+        places = labels or (place(self.token),)
+        return Diagnostic(
+            "syntax",
+            message,
+            tuple(Label(at) if isinstance(at, Span) else Label(*at) for at in places),
+            tuple(notes),
+            self.source,
+        )
+
+
+Mistake: TypeAlias = Callable[[Failure], Diagnostic | None]
+
+
+def place(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def after(failure: Failure) -> Span:
+    """Just behind the last good token, where something is missing."""
+    return Span(failure.previous_end, failure.previous_end)
+
+
+def explain(failure: Failure) -> Diagnostic:
+    for mistake in MISTAKES:
+        found = mistake(failure)
+        if found is not None:
+            return found
+    return _unexpected(failure)
+
+
+# --------------------------------------------------------------------------------------------------- not even a token
+
+_STRAY = {
+    "'": 'symbols are written in double quotes: "text"',
+    "&": "conditions are joined by `,`; the bitwise operator is `band`",
+    "~": "the bitwise complement is `bnot`",
+    "\\": "negation is written `!`",
+    "`": "names are written as they are, without quotes",
+    "#": "a preprocessor directive begins its line",
+}
+
+
+def stray_text(source: Source, text: str, at: int) -> tuple[Diagnostic, int]:
+    """The diagnostic for text at `at` that begins no token, and where to go on."""
+    line_end = text.find("\n", at) if "\n" in text[at:] else len(text)
+    if text[at] == '"':
+        end = _guess_end_of_string(text, at, line_end)
+        return Diagnostic("syntax", "this string has no end", (Label(Span(at, end)),), ('add the closing `"`',), source), end
+    notes = (_STRAY[text[at]],) if text[at] in _STRAY else ()
+    message = f"unexpected character `{text[at]}`"
+    return Diagnostic("syntax", message, (Label(Span(at, at + 1)),), notes, source), at + 1
+
+
+def _guess_end_of_string(text: str, at: int, line_end: int) -> int:
+    """The end of the line, but without a `)`, `.` or the like at its end, which hardly were meant to be in the string."""
+    tail = re.search(r"\s*[)\],.]*\s*(//.*)?$", text[at:line_end])
+    return max(at + 1, at + tail.start()) if tail else line_end
+
+
+# ----------------------------------------------------------------------------------------------------- the common cases
+
+
+def missing_dot(f: Failure) -> Diagnostic | None:
+    """A clause that could end here, followed by what must be the next item."""
+    if "." not in f.expected or f.directive or f.previous is None:
+        return None
+    starts_anew = f.token.type == "$END" or re.fullmatch(r"\.[a-z_]+", f.token) or f.token == "}"
+    if not starts_anew and not (f.token.type == "IDENT" and _starts_line_at_or_before(f, f.tokens[f.start])):
+        return None
+    kind = "rule" if any(t == ":-" for t in f.item) else "clause"
+    return f.report(f"missing `.` at the end of this {kind}", after(f))
+
+
+def _starts_line_at_or_before(f: Failure, first: Token) -> bool:
+    """Whether the token at fault opens a line and is not indented deeper than the item's first token."""
+    text = f.source.text
+    line = text.rfind("\n", 0, f.token.start_pos) + 1
+    column = (f.token.start_pos or 0) - line
+    first_column = (first.start_pos or 0) - (text.rfind("\n", 0, first.start_pos) + 1)
+    return line > (first.start_pos or 0) and not text[line : f.token.start_pos].strip() and column <= first_column
+
+
+def unended_comment(f: Failure) -> Diagnostic | None:
+    following = f.next()
+    if f.token == "/" and following == "*" and following.start_pos == f.token.end_pos:
+        span = Span(place(f.token).start, place(following).end)
+        return f.report("this comment has no end", span, notes=["add the closing `*/`"])
+    return None
+
+
+def unknown_directive(f: Failure) -> Diagnostic | None:
+    """`.ouput path`; after `.input edge` the `.` was taken for part of a qualified name: the word before counts too."""
+    for dot, word in ((f.token, f.next()), (f.previous, f.token), _two_back(f)):
+        if dot is None or word is None or dot != "." or dot.end_pos != word.start_pos or word.type == "$END":
+            continue
+        line = f.source.text.rfind("\n", 0, dot.start_pos) + 1
+        if f.source.text[line : dot.start_pos].strip() and dot is not f.token:
+            continue
+        name = f".{word}"
+        if name in DIRECTIVES:
+            return None
+        guess = closest(name, DIRECTIVES)
+        notes = [f"did you mean `{guess}`?"] if guess else ["directives are " + " ".join(DIRECTIVES)]
+        return f.report(f"unknown directive `{name}`", Span(place(dot).start, place(word).end), notes=notes)
+    return None
+
+
+def _two_back(f: Failure) -> tuple[Token | None, Token | None]:
+    return (f.tokens[f.at - 2], f.tokens[f.at - 1]) if f.at >= 2 else (None, None)
+
+
+def directive_without_space(f: Failure) -> Diagnostic | None:
+    following = f.next()
+    if f.token == "." and following is not None and f".{following}" in DIRECTIVES and f.token.end_pos == following.start_pos:
+        span = Span(place(f.token).start, place(following).end)
+        return f.report(f"`.{following}` is not followed by white space", span, notes=[f"write `.{following} name`"])
+    return None
+
+
+def misplaced_directive(f: Failure) -> Diagnostic | None:
+    reason = {
+        "PLAN": "`.plan` must follow the rule it is about",
+        "OVERRIDE": "`.override` is allowed inside a component only",
+        "FUNCTOR": "`.functor` is not allowed inside a component",
+        "PRAGMA": "`.pragma` is not allowed inside a component",
+    }.get(f.token.type)
+    return f.report(reason) if reason and "DECL" in f.expected else None
+
+
+def dot_after_directive(f: Failure) -> Diagnostic | None:
+    if f.token == "." and f.directive and f.at > f.start and "DECL" in f.expected:
+        return f.report(f"`{f.directive}` takes no final `.`", notes=["only facts and rules end in `.`"])
+    return None
+
+
+def attribute_without_type(f: Failure) -> Diagnostic | None:
+    in_attributes = f.directive in (".decl", ".type") and any(t in PAIRS for t in f.item)
+    if in_attributes and f.previous is not None and f.previous.type == "IDENT" and ":" in f.expected:
+        return f.report(f"attribute `{f.previous}` has no type", place(f.previous), notes=[f"write `{f.previous}: number`"])
+    if in_attributes and f.previous == ":" and "IDENT" in f.expected and f.token.type != "IDENT":
+        return f.report("a type name is missing after `:`", after(f))
+    return None
+
+
+def declaration_without_attributes(f: Failure) -> Diagnostic | None:
+    if f.directive == ".decl" and f.expected == {"(", ",", "="} | (f.expected & {"="}) and f.previous is not None:
+        note = f"write `.decl {f.previous}(x: number)`, or `.decl {f.previous}()` for no attributes"
+        return f.report(f"the declaration of `{f.previous}` has no attribute list", after(f), notes=[note])
+    return None
+
+
+def reserved_word(f: Failure) -> Diagnostic | None:
+    if "IDENT" in f.expected and f.token in RESERVED and f.token.type != "IDENT" and f.token not in f.expected:
+        return f.report(f"`{f.token}` is a reserved word and cannot be a name here")
+    return None
+
+
+def second_arrow(f: Failure) -> Diagnostic | None:
+    if f.token != ":-":
+        return None
+    for earlier in f.item:
+        if earlier == ":-":
+            note = "is the `.` of the rule before missing?"
+            return f.report("a rule has only one `:-`", (place(f.token), ""), (place(earlier), "the first one"), notes=[note])
+    if f.at == f.start:
+        return f.report("a rule begins with its head: `head(x) :- body(x).`")
+    if f.previous is not None and f.previous.type == "IDENT":
+        return f.report(f"the head `{f.previous}` needs an argument list", after(f), notes=[f"write `{f.previous}() :- ...`"])
+    return None
+
+
+def empty_body(f: Failure) -> Diagnostic | None:
+    if f.previous == ":-" and f.token == ".":
+        return f.report("this rule has no body", place(f.previous), notes=["a fact is written without `:-`: `head(1).`"])
+    return None
+
+
+def wrong_arrow(f: Failure) -> Diagnostic | None:
+    """`<-`, `->`, `=`, `:` or the like between head and body."""
+    if ":-" not in f.expected or f.directive or f.token not in ("<", "-", "->", ":", "=", "<:", ">"):
+        return None
+    following = f.next()
+    end = following if following in ("-", "=", ">") and following.start_pos == f.token.end_pos else f.token
+    assert end is not None
+    span = Span(place(f.token).start, place(end).end)
+    return f.report(f"unexpected `{f.source.text[span.start : span.end]}`", span, notes=["head and body are joined by `:-`"])
+
+
+def dangling_comma(f: Failure) -> Diagnostic | None:
+    if f.previous is not None and f.previous in (",", ";") and (f.token in CLOSERS or f.token in (".", ":-", "$END")):
+        return f.report(f"nothing follows this `{f.previous}`", place(f.previous))
+    return None
+
+
+def bracket(f: Failure) -> Diagnostic | None:
+    """A bracket that is not closed, or one that was never opened."""
+    opened: list[Token] = []
+    for token in f.item:
+        if token in PAIRS:
+            opened.append(token)
+        elif token in CLOSERS and opened:
+            opened.pop()
+    if f.token in CLOSERS and (not opened or (PAIRS[opened[-1]] != f.token and PAIRS[opened[-1]] not in f.expected)):
+        return _wrong_closer(f, opened)
+    if opened and PAIRS[opened[-1]] in f.expected and _ends_something(f):
+        closer = PAIRS[opened[-1]]
+        return f.report(f"missing `{closer}`", after(f), (place(opened[-1]), "opened here"))
+    return None
+
+
+def _wrong_closer(f: Failure, opened: list[Token]) -> Diagnostic | None:
+    if not opened:
+        return f.report(f"`{f.token}` closes nothing")
+    want = PAIRS[opened[-1]]
+    return f.report(f"`{f.token}` where `{want}` is expected", place(f.token), (place(opened[-1]), "opened here"))
+
+
+def _ends_something(f: Failure) -> bool:
+    at_end = f.token.type == "$END" or f.token in CLOSERS or f.token in (".", ":-", ";")
+    return at_end or bool(re.fullmatch(r"\.[a-z_]+", f.token)) or _opens_line(f)
+
+
+def _opens_line(f: Failure) -> bool:
+    line = f.source.text.rfind("\n", 0, f.token.start_pos) + 1
+    return not f.source.text[line : f.token.start_pos].strip()
+
+
+def open_component(f: Failure) -> Diagnostic | None:
+    if f.token.type != "$END" or "}" not in f.expected or "DECL" not in f.expected:
+        return None
+    depth = 0
+    for i in range(f.at - 1, -1, -1):
+        depth += (f.tokens[i] == "}") - (f.tokens[i] == "{")
+        if depth < 0:
+            return f.report("missing `}` of this component", after(f), (place(f.tokens[i]), "opened here"))
+    return None
+
+
+def word_for_operator(f: Failure) -> Diagnostic | None:
+    """What other languages write: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
+    if f.previous == "not" and f.token.type == "IDENT":
+        return f.report("negation is written `!`", place(f.previous))
+    if f.token in ("and", "or") and f.token.type == "IDENT":
+        return f.report(f"unexpected `{f.token}`", notes=[f"write `{',' if f.token == 'and' else ';'}` instead"])
+    glued = f.previous is not None and f.previous.end_pos == f.token.start_pos
+    if glued and f.previous is not None and f.previous in COMPARISONS and f.token in COMPARISONS:
+        wrong = f"{f.previous}{f.token}"
+        right = {"==": "=", "<>": "!=", "=<": "<=", "=>": ">=", "!==": "!="}.get(wrong)
+        notes = [f"write `{right}`"] if right else []
+        return f.report(f"unknown comparison `{wrong}`", Span(place(f.previous).start, place(f.token).end), notes=notes)
+    if f.token == "%" and "DECL" in f.expected:
+        return f.report("unexpected `%`", notes=["a comment begins with `//`"])
+    return None
+
+
+def missing_comma(f: Failure) -> Diagnostic | None:
+    starts = f.token.type in ("IDENT", "NUMBER", "STRING", "UNSIGNED", "FLOAT") or f.token in ("!", "_", "[", "match", "nil")
+    if "," in f.expected and starts and f.previous is not None:
+        return f.report("missing `,`", after(f), notes=[f"before `{_shown(f.token)}`"])
+    return None
+
+
+def term_for_literal(f: Failure) -> Diagnostic | None:
+    """`p(x) :- q(x), y.`: a term stands where a condition must."""
+    ends = f.token in (",", ".", ";", ")", "}") or f.token.type == "$END"
+    if f.expected >= COMPARISONS and ends and f.previous is not None:
+        note = "a condition is an atom `r(x)`, a negation `!r(x)` or a comparison `x < y`"
+        return f.report("a value alone is not a condition", place(f.previous), notes=[note])
+    return None
+
+
+def unfinished_clause(f: Failure) -> Diagnostic | None:
+    """`p(x) q(x).`, `edge.`"""
+    if f.previous is not None and f.previous.type == "IDENT" and f.at == f.start + 1 and f.expected <= {"(", "."}:
+        note = f"an atom is written `{f.previous}(x)`, or `{f.previous}()` without arguments"
+        return f.report(f"`{f.previous}` needs an argument list", after(f), notes=[note])
+    return None
+
+
+MISTAKES: tuple[Mistake, ...] = (
+    unended_comment,
+    open_component,
+    unknown_directive,
+    directive_without_space,
+    misplaced_directive,
+    dot_after_directive,
+    attribute_without_type,
+    declaration_without_attributes,
+    second_arrow,
+    empty_body,
+    dangling_comma,
+    word_for_operator,
+    wrong_arrow,
+    reserved_word,
+    bracket,
+    term_for_literal,
+    unfinished_clause,
+    missing_comma,
+)
+"""In this order: a later one may look like an earlier one."""
+
+# ------------------------------------------------------------------------------------------------------- anything else
+
+_NAMES = {
+    "IDENT": "a name",
+    "NUMBER": "a number",
+    "STRING": "a string",
+    "DECL": "a declaration",
+    "$END": "the end of the text",
+}
+_TERM = frozenset({"NUMBER", "STRING", "FLOAT", "nil", "["})
+_LITERAL = _TERM | {"!", "true"}
+_ITEM = frozenset({"DECL", "TYPE", "INPUT"})
+
+
+def _unexpected(f: Failure) -> Diagnostic:
+    expected = _expectation(f.expected)
+    notes = [f"expected {expected}"] if expected else []
+    if f.token.type == "$END":
+        return f.report("unexpected end of the text", after(f), notes=notes)
+    return f.report(f"unexpected `{_shown(f.token)}`", notes=notes)
+
+
+def _shown(token: Token) -> str:
+    return str(token) if len(token) <= 40 else f"{token[:37]}..."
+
+
+def _expectation(expected: frozenset[str]) -> str:
+    """What would have been right, in a few words, or nothing where that would be a long list."""
+    words: list[str] = []
+    if expected >= _ITEM:
+        return "a fact, a rule or a directive"
+    if expected >= _LITERAL:
+        return "an atom, a negation or a comparison"
+    if expected >= _TERM:
+        return "a value" + (" or `)`" if ")" in expected else "")
+    if expected >= COMPARISONS:
+        return "a comparison such as `=` or `<`" if "," not in expected else "a comparison, `,` or the end of the clause"
+    if expected >= OPERATORS:
+        words.append("an operator")
+        expected = frozenset(e for e in expected if not re.fullmatch(r"[-+*/%^]|b?[a-z]{2,5}", e))
+    words += sorted(_NAMES.get(e, e.lower() if e.isupper() else f"`{e}`") for e in expected)
+    if len(words) > 6:
+        return ""
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

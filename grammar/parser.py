@@ -1,0 +1,93 @@
+"""Text to syntax tree: `parse(source) -> syntax.Program`.
+
+The tables come from datalog.lark once per process and are kept in the user's cache directory between runs. One lexer serves all
+states (Souffle's words are reserved everywhere), so starting costs one regular expression. A text that does not
+parse is read again by `recovery`, which says what is wrong, all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import lark
+from lark.exceptions import UnexpectedInput
+
+from dlog.grammar import syntax
+from dlog.grammar.actions import READING, Actions, Reading
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.source import Source
+
+GRAMMAR = Path(__file__).with_name("datalog.lark")
+
+
+def parse(source: Source) -> syntax.Program:
+    """The program that `source` says, or DlogError with every syntax error found.
+
+    >>> parse(Source("edge(1, 2).")).items[0].heads[0].name
+    'edge'
+    """
+    reading = Reading(source)
+    token = READING.set(reading)
+    try:
+        program = tables().parse(source.text)
+    except UnexpectedInput:
+        from dlog.grammar.recovery import diagnose
+
+        reading.problems.clear()
+        raise DlogError(diagnose(reading, tables())) from None
+    finally:
+        READING.reset(token)
+    if reading.problems:
+        raise DlogError(sorted(reading.problems, key=lambda d: d.labels[0].span.start))
+    return program  # type: ignore[return-value]
+
+
+@cache
+def tables() -> lark.Lark:
+    """The LALR tables with the actions; built from the grammar when no usable copy is kept."""
+    text = GRAMMAR.read_text()
+    kept = _kept(text)
+    if kept is not None:
+        try:
+            return _build(text, str(kept))
+        except OSError:  # a directory that cannot be written: as good as none
+            pass
+    return _build(text, False)
+
+
+def _build(text: str, kept: str | bool) -> lark.Lark:
+    return lark.Lark(
+        text,
+        parser="lalr",
+        lexer="basic",
+        start="program",
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        transformer=Actions(),  # type: ignore[arg-type]
+        cache=kept,
+    )
+
+
+def _kept(text: str) -> Path | None:
+    """Where the tables of this grammar are kept: the user's own cache directory, which nobody else can write."""
+    try:
+        folder = _cache_root()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return folder / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.tables"
+
+
+def _cache_root() -> Path:
+    """The same folder as the compiled kernels' (engine/kernels/jit.py), which the grammar does not import."""
+    if chosen := os.environ.get("DLOG_CACHE"):
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dlog"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dlog"
