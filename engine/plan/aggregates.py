@@ -1,0 +1,175 @@
+"""Aggregates become reduced relations that are filled before the rules run, and looked up by the rules.
+
+    p(x, c) :- q(x), c = count : { r(x, y), s(y) }.
+
+becomes the reduction `@1(x; count)`, filled by `@1(x) <- r(x, y), s(y)`, and `p(x, c) :- q(x), @1[x] = c`. An aggregate whose
+body does not bind all its outer variables, `c = count : { r(y), y < x }`, first gets them from a temporary `@1(x) :- q(x)`
+that joins its body. Several alternatives first collect their distinct matches in a temporary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeAlias
+
+from dlog.engine.plan.delta import Paths
+from dlog.engine.plan.emit import term_kind
+from dlog.engine.plan.nodes import Accumulate, Insert, LookUp, Path, Reduction, Temporary
+from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
+from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Variable
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+Lowered: TypeAlias = Reading | Condition
+
+
+@dataclass(slots=True)
+class Aggregates:
+    """Collects what the aggregates of a scope need."""
+
+    program: Program
+    paths: Paths
+    feedback: frozenset[str]
+    temporaries: list[Temporary] = field(default_factory=list)
+    reductions: list[Reduction] = field(default_factory=list)
+    stages: list[tuple[Path, ...]] = field(default_factory=list)
+    made: int = 0
+
+    def lower(self, rule: Rule, number: int) -> tuple[Lowered, ...]:
+        """The body of `rule`, its aggregates replaced by look-ups of reductions that `stages` fill."""
+        return _Lowering(self, rule, number).lower(rule.body, ())
+
+    def name(self) -> str:
+        self.made += 1
+        return f"@{self.made}"
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """Of the aggregates of one rule, which share its variables."""
+
+    scope: Aggregates
+    rule: Rule
+    number: int
+
+    def lower(self, body: Sequence[Literal], context: tuple[Lowered, ...]) -> tuple[Lowered, ...]:
+        """`context` is what surrounds the body: where its outer variables may be bound."""
+        lowered: list[Lowered] = [
+            Reading(x.relation, x.args, place=i) if isinstance(x, Atom) else x
+            for i, x in enumerate(body)
+            if not isinstance(x, Aggregate)
+        ]
+        waiting = [x for x in body if isinstance(x, Aggregate)]
+        while waiting:
+            results = mask_all(a.result for a in waiting)
+            ready = next((a for a in waiting if not self._depends(a, results)), None)
+            if ready is None:
+                raise InternalError("plan", f"aggregates depend on each other: {self.rule.text}")
+            waiting.remove(ready)
+            without = [x for x in lowered if not _variables(x) & results]
+            lowered.append(self._reduce(ready, (*without, *context), (*lowered, *context)))
+        return tuple(lowered)
+
+    def _depends(self, aggregate: Aggregate, results: int) -> bool:
+        return bool(mask_all(aggregate.outer) & results)
+
+    def _reduce(self, aggregate: Aggregate, near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> LookUp:
+        """The look-up of a new reduction for `aggregate`; the bodies around it bind its outer variables, `near` without other
+        aggregates' results if it can."""
+        outer = tuple(sorted(aggregate.outer, key=lambda v: v.id))
+        bodies = [self.lower(a, wide) for a in aggregate.alternatives]
+        if any(mask_all(outer) & ~self._binds(b) for b in bodies):
+            bindings = self._outer_bindings(aggregate, outer, near, wide)
+            bodies = [b if not mask_all(outer) & ~self._binds(b) else (*b, bindings) for b in bodies]
+        if len(bodies) > 1:
+            return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
+        return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
+
+    def _accumulate(
+        self, agg: Aggregate, outer: tuple[Variable, ...], body: Sequence[Lowered], target: Term | None, kinds: tuple[Kind, ...]
+    ) -> LookUp:
+        """Fills the reduction of `agg` with the values of `target` over all matches of `body`; `kinds` are those of the
+        body's variables."""
+        name = self.scope.name()
+        kind = agg.kind if target is None else term_kind(target, kinds)
+        keys = tuple(self.rule.kinds[v.id].value for v in outer)
+        self.scope.reductions.append(Reduction(name, keys, agg.op, kind.value))
+        output: tuple[Term, ...] = outer if target is None else (*outer, target)
+        query = self._query(body, output, agg.op not in ("min", "max"), kinds)
+        path, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
+        self.scope.stages.append((path,))
+        self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
+        return LookUp(name, outer, agg.result.id, 0 if agg.op in ("count", "sum") else None)
+
+    def _outer_bindings(
+        self, agg: Aggregate, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]
+    ) -> Reading:
+        """A temporary with the distinct bindings that the bodies around the aggregate give its outer variables."""
+        for literals in (near, wide):
+            usable = [x for x in literals if not (isinstance(x, Reading) and x.relation in self.scope.feedback)]
+            if not mask_all(outer) & ~self._binds(usable):
+                break
+        else:
+            self._refuse(agg)
+        name = self.scope.name()
+        kinds = tuple(self.rule.kinds[v.id].value for v in outer)
+        self.scope.temporaries.append(Temporary(name, kinds))
+        query = self._query(_possible(usable), outer, False, self.rule.kinds)
+        path, rows = self.scope.paths.enter(query, Insert(name, outer), self.number, may_repeat=False)
+        self.scope.stages.append((path,))
+        self.scope.paths.estimator.declare(name, len(outer), rows)
+        return Reading(name, outer)
+
+    def _refuse(self, aggregate: Aggregate) -> NoReturn:
+        message = "not supported yet: an aggregate in a recursive rule whose variables are bound by the recursion only"
+        raise DlogError(Diagnostic("unsupported", message, (Label(aggregate.span),), source=self.scope.program.source))
+
+    def _distinct_matches(
+        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: Sequence[Sequence[Lowered]]
+    ) -> tuple[tuple[Lowered, ...], Term | None, tuple[Kind, ...]]:
+        """A temporary with the distinct values of the outer variables, of the variables that all alternatives share, and of
+        the target: the body that reads it, the target in it, and the kinds of that body's variables."""
+        shared = -1
+        for body in bodies:
+            shared &= self._binds(body)
+        columns: tuple[Term, ...] = (*outer, *(Variable(i) for i in ids(shared & ~mask_all(outer))))
+        if agg.target is not None:
+            columns = (*columns, agg.target)
+        name = self.scope.name()
+        self.scope.temporaries.append(Temporary(name, tuple(term_kind(t, self.rule.kinds).value for t in columns)))
+        paths, total = [], 0.0
+        for body in bodies:
+            query = self._query(body, columns, False, self.rule.kinds)
+            path, rows = self.scope.paths.enter(query, Insert(name, columns), self.number)
+            paths.append(path)
+            total += rows
+        self.scope.stages.append(tuple(paths))
+        self.scope.paths.estimator.declare(name, len(columns), total)
+        if agg.target is None:
+            return (Reading(name, tuple(c for c in columns if isinstance(c, Variable))),), None, self.rule.kinds
+        target = Variable(len(self.rule.kinds))
+        args = (*outer, *(None for _ in columns[len(outer) : -1]), target)
+        return (Reading(name, args),), target, (*self.rule.kinds, term_kind(agg.target, self.rule.kinds))
+
+    def _query(self, body: Sequence[Lowered], output: tuple[Term, ...], bag: bool, kinds: tuple[Kind, ...]) -> Query:
+        readings, conditions = split(body)
+        return canonical(Query(readings, conditions, output, bag, kinds))
+
+    def _binds(self, body: Sequence[Lowered]) -> int:
+        readings, conditions = split(body)
+        return bindable(Query(readings, conditions, (), False, self.rule.kinds))
+
+
+def split(body: Sequence[Lowered]) -> tuple[tuple[Reading, ...], tuple[Condition, ...]]:
+    return tuple(x for x in body if isinstance(x, Reading)), tuple(x for x in body if not isinstance(x, Reading))
+
+
+def _possible(body: Sequence[Lowered]) -> list[Lowered]:
+    """The body without conditions on variables that it does not bind: those say something about other bodies."""
+    readings, conditions = split(body)
+    bound = closure(mask_all(a for r in readings for a in r.args), conditions)
+    return [x for x in body if isinstance(x, Reading) or not condition_mask(x) & ~bound]
+
+
+def _variables(part: Lowered) -> int:
+    return mask_all(part.args) if isinstance(part, Reading) else condition_mask(part)

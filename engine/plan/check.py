@@ -1,0 +1,131 @@
+"""check: the promises of a plan. A broken one is the planner's fault and stops the run before it computes anything wrong.
+
+Every variable is bound once and before its use; columns and keys fit their relations; own relations are filled before they
+are read; feedback is read at a time that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from dlog.engine.plan.emit import binds_of, reads, sink_terms
+from dlog.engine.plan.nodes import (
+    Accumulate,
+    AntiJoin,
+    Arrangement,
+    Extend,
+    Filter,
+    HalfJoin,
+    Insert,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    Scope,
+    SemiJoin,
+    Step,
+    Unpack,
+)
+from dlog.engine.plan.query import ids, mask_all
+from dlog.engine.program.rules import Program, Term
+from dlog.grammar.diagnostics import InternalError
+
+
+def check(scope: Scope, program: Program) -> None:
+    """Raises `InternalError` if the scope breaks a promise."""
+    arities = {name: r.arity for name, r in program.relations.items()}
+    arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
+    arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
+    checker = _Checker(scope, arities)
+    filled: set[str] = set()
+    for stage in scope.stages:
+        checker.readable = frozenset(filled)
+        for path in stage:
+            checker.path(path)
+        filled |= {p.sink.relation for p in stage}
+    checker.readable = frozenset(filled)
+    for path in (*scope.enter, *scope.loop):
+        checker.path(path)
+
+
+class _Checker:
+    def __init__(self, scope: Scope, arities: dict[str, int]) -> None:
+        self.scope = scope
+        self.arities = arities
+        self.readable: frozenset[str] = frozenset()
+        self.text = ""
+
+    def require(self, promise: bool, what: str) -> None:
+        if not promise:
+            raise InternalError("plan", f"{what}, in: {self.text}")
+
+    def path(self, path: Path) -> None:
+        self.text = self.scope.rules[path.rule]
+        bound = 0
+        if isinstance(path.seed, Scan):
+            self.relation(path.seed.relation)
+            self.columns(path.seed.relation, [c for c, _ in path.seed.binds])
+            self.columns(path.seed.relation, path.seed.sorted_by)
+            bound = self.bind(bound, [v for _, v in path.seed.binds], path)
+        for step in path.steps:
+            self.require(not reads(step) & ~bound, f"{type(step).__name__} reads an unbound variable")
+            self.step(step)
+            bound = self.bind(bound, list(ids(binds_of(step))), path)
+        self.sink(path.sink, bound)
+
+    def bind(self, bound: int, variables: Sequence[int], path: Path) -> int:
+        for v in variables:
+            self.require(v < path.variables, f"variable {v} is out of range")
+            self.require(not bound >> v & 1, f"variable {v} is bound twice")
+            bound |= 1 << v
+        return bound
+
+    def relation(self, relation: str) -> None:
+        self.require(relation in self.arities, f"`{relation}` is no relation")
+        self.require(not relation.startswith("@") or relation in self.readable, f"{relation} is read before it is filled")
+
+    def columns(self, relation: str, columns: Sequence[int]) -> None:
+        self.require(all(0 <= c < self.arities[relation] for c in columns), f"`{relation}` has no such column")
+        self.require(len(set(columns)) == len(columns), f"a column of `{relation}` occurs twice")
+
+    def view(self, relation: str, view: str) -> None:
+        self.require((view != "all") == (relation in self.scope.variables), f"`{relation}` is read at `{view}`")
+
+    def lookup(self, arrangement: Arrangement, key: Sequence[Term], columns: Sequence[int]) -> None:
+        self.relation(arrangement.relation)
+        self.columns(arrangement.relation, (*arrangement.key, *columns))
+        self.require(len(key) == len(arrangement.key), f"the key does not fit the arrangement of `{arrangement.relation}`")
+
+    def step(self, step: Step) -> None:
+        match step:
+            case HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view):
+                self.lookup(arrangement, key, [c for c, _ in binds])
+                self.view(arrangement.relation, view)
+            case Extend(proposers=proposers):
+                self.require(len(proposers) > 1, "an extension has one proposer")
+                for p in proposers:
+                    self.lookup(p.arrangement, p.key, [p.column])
+                    self.view(p.arrangement.relation, p.view)
+                    whole = len(p.key) + 1 == self.arities[p.arrangement.relation]
+                    self.require(whole and p.arrangement.order == (p.column,), "a proposer is not the whole row")
+            case SemiJoin(relation=relation, args=args, view=view):
+                self.relation(relation)
+                self.view(relation, view)
+                self.require(len(args) == self.arities[relation], f"`{relation}` has another arity")
+            case AntiJoin(relation=relation, args=args):
+                self.relation(relation)
+                self.require(len(args) == self.arities[relation], f"`{relation}` has another arity")
+            case LookUp(relation=relation, key=key):
+                self.relation(relation)
+                self.require(len(key) + 1 == self.arities[relation], f"the key does not fit {relation}")
+            case Filter() | Map() | Unpack():
+                pass
+            case _:
+                assert_never(step)
+
+    def sink(self, sink: Insert | Accumulate, bound: int) -> None:
+        self.require(not mask_all(sink_terms(sink)) & ~bound, "the sink reads an unbound variable")
+        self.require(sink.relation in self.arities, f"`{sink.relation}` is no relation")
+        wide = len(sink.terms) if isinstance(sink, Insert) else len(sink.key) + 1
+        self.require(wide == self.arities[sink.relation], f"`{sink.relation}` has another arity")

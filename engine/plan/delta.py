@@ -1,0 +1,92 @@
+"""The delta paths of one rule.
+
+    p(x,z) :- q(x,y), p(y,z), p(x,_).      q of an earlier stratum, p of this one
+
+has, in the recursive stratum of p, one path per reading of p. The path seeded by the changes of one reading sees the readings
+of p before it including the changes of this iteration (`neu`) and those after it without (`alt`), so that two simultaneous
+changes meet once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from dlog.engine.plan.emit import emit, injective
+from dlog.engine.plan.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
+from dlog.engine.plan.order import Index, State, cheapest
+from dlog.engine.plan.query import Query, Reading, closure, mask
+from dlog.engine.plan.statistics import Estimator
+from dlog.engine.program.rules import Constant
+
+
+@dataclass(slots=True)
+class Paths:
+    """Makes the paths of one scope. `indexes` are those which the paths made so far use; later ones read them for nothing."""
+
+    estimator: Estimator
+    feedback: frozenset[str]
+    indexes: set[Index] = field(default_factory=set)
+
+    def enter(self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True) -> tuple[Path, float]:
+        """The one path of a query without feedback, seeded wherever it is cheapest, and an estimate of its rows. Without
+        `may_repeat`, an `Insert` of rows that cannot repeat says so."""
+        state = cheapest(query, seeds(query), self.estimator, frozenset(self.indexes))
+        if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves):
+            sink = replace(sink, distinct=False)
+        return self._finish(query, state, sink, rule, changes=False), state.rows
+
+    def loop(self, query: Query, sink: Insert, rule: int) -> tuple[Path, ...]:
+        """One path per feedback reading of `query`, in the order of the text."""
+        own = [i for i, r in enumerate(query.readings) if r.relation in self.feedback]
+        own.sort(key=lambda i: query.readings[i].place)
+        paths = []
+        for seed in own:
+            seeded = replace(query, readings=tuple(self._view(r, query.readings[seed]) for r in query.readings))
+            state = cheapest(seeded, [seed], self.estimator, frozenset(self.indexes))
+            paths.append(self._finish(seeded, state, sink, rule, changes=True))
+        return tuple(paths)
+
+    def _view(self, reading: Reading, seed: Reading) -> Reading:
+        if reading.relation not in self.feedback:
+            return reading
+        return replace(reading, view="neu" if reading.place < seed.place else "alt")
+
+    def _finish(self, query: Query, state: State, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
+        path = emit(query, state.moves, sink, rule, changes)
+        self.indexes.update(_indexes(path))
+        return path
+
+
+def seeds(query: Query) -> Sequence[int | None]:
+    """Where a path without changes may start: at any reading, or at one empty row where that already says something."""
+    known = closure(0, query.conditions)
+    unit = any(isinstance(a, Constant) or mask(a) & known for r in query.readings for a in r.args)
+    only_asks = not query.bag and any(_apart(r, query) for r in query.readings)
+    every = list(range(len(query.readings)))
+    return [None, *every] if unit or only_asks or not every else every
+
+
+def _apart(reading: Reading, query: Query) -> bool:
+    """Whether nothing else could use the reading's variables: it holds or not, whatever the rest binds."""
+    return all(a is None for a in reading.args)
+
+
+def _indexes(path: Path) -> list[Index]:
+    found: list[Index] = []
+    for step in path.steps:
+        match step:
+            case HalfJoin(arrangement=arrangement):
+                found.append((arrangement.relation, arrangement.key))
+            case Extend(proposers=proposers):
+                found.extend((p.arrangement.relation, p.arrangement.key) for p in proposers)
+            case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
+                found.append((relation, tuple(c for c, a in enumerate(args) if a is not None)))
+            case _:
+                pass
+    return found
+
+
+def changes_of(path: Path) -> str | None:
+    """The relation whose changes seed the path."""
+    return path.seed.relation if isinstance(path.seed, Scan) and path.seed.changes else None

@@ -1,0 +1,428 @@
+"""The order in which a path reads a body: the cheapest by estimates, whatever the order of the text.
+
+A partial order of a body is a `State`; the moves from it are
+
+    Join    the rows of one more reading that agree with the bound variables (a half-join),
+    Keep    a reading whose variables are all bound, or used nowhere else: only asks whether there is a row (a semijoin),
+    Meet    one more variable, from two or more readings in which it alone is unbound (a worst-case optimal extension),
+    Apply   a condition, as soon as its variables are bound.
+
+`Keep` and `Apply` are taken at once; among the others a shortest-path search over sets of readings (a dynamic program) finds
+the order of least cost, for small bodies; large ones are ordered greedily. Costs are in the time to scan one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from math import log2, prod, sqrt
+from typing import TypeAlias
+
+from dlog.engine.plan.nodes import LookUp
+from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask, mask_all, newly_bound
+from dlog.engine.plan.statistics import Estimator
+from dlog.engine.program.rules import Compare, Constant, Negation, Unpack, Variable
+
+EXHAUSTIVE = 8
+"""Up to so many readings all orders are considered."""
+
+GREEDY_SEEDS = 6
+"""Of so many seeds a large body is ordered greedily."""
+
+BUILD = 3.0
+"""Cost per row of making an arrangement that no other path needs."""
+
+BUILD_SET = 1.0
+"""Cost per row of making the set of all rows of a relation, which often exists."""
+
+MEET = 2.0
+"""Cost per incoming row of an extension beyond its lookups."""
+
+TINY = 16.0
+"""A cross product is considered beside connected readings if it multiplies rows by no more than this."""
+
+CACHED = 15
+"""Base-two logarithm of the rows that fast memory holds: lookups in larger relations cost more."""
+
+Index: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    reading: Reading
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    variable: int
+    readings: tuple[Reading, ...]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    condition: Condition
+
+
+Move: TypeAlias = Seed | Join | Keep | Meet | Apply
+
+
+@dataclass(slots=True)
+class State:
+    """What has been read so far. `placed` and `done` are masks over the query's readings and conditions, `bound` over
+    variables; `built` are the indexes that this order pays for."""
+
+    cost: float
+    rows: float
+    placed: int
+    bound: int
+    done: int
+    built: frozenset[Index]
+    moves: tuple[Move, ...]
+
+
+def lookup_cost(rows: float) -> float:
+    """Of one random access in a relation of so many rows, in scanned rows."""
+    return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
+
+
+def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: frozenset[Index] = frozenset()) -> State:
+    """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
+    Indexes in `shared` cost nothing, other paths have paid for them."""
+    search = _Search(query, estimator, shared)
+    starts = [search.start(seed) for seed in seeds]
+    if len(query.readings) <= EXHAUSTIVE:
+        return search.exhaustive(starts)
+    starts.sort(key=lambda s: s.rows)
+    return min((search.greedy(s) for s in starts[:GREEDY_SEEDS]), key=lambda s: s.cost)
+
+
+class _Search:
+    """The moves and their costs for one query."""
+
+    def __init__(self, query: Query, estimator: Estimator, shared: frozenset[Index]) -> None:
+        self.query = query
+        self.readings = query.readings
+        self.estimator = estimator
+        self.shared = shared
+        self.all = (1 << len(query.readings)) - 1
+        self.output = mask_all(query.output)
+        self.masks = [mask_all(r.args) for r in query.readings]
+        self.condition_masks = [condition_mask(c) for c in query.conditions]
+        self.late = [self._is_late(c) for c in query.conditions]
+        self._values: dict[tuple[int, int], float] = {}
+
+    def _is_late(self, condition: Condition) -> bool:
+        """Whether a condition that can stop the run waits until all readings are placed: yes, unless one of them needs its
+        variable."""
+        if not is_partial(condition):
+            return False
+        read, reach = 0, _targets(condition)
+        for variables in self.masks:
+            read |= variables
+        for _ in self.query.conditions:
+            for other in self.query.conditions:
+                if other is not condition and condition_mask(other) & reach:
+                    reach |= _targets(other)
+        return not reach & read
+
+    # ------------------------------------------------------------------------------------------------------- search
+
+    def start(self, seed: int | None) -> State:
+        state = State(0.0, 1.0, 0, 0, 0, frozenset(), ())
+        if seed is not None:
+            reading = self.readings[seed]
+            state.rows = state.cost = self.estimator.rows(reading.relation)
+            state.placed, state.bound = 1 << seed, self.masks[seed]
+            state.moves = (Seed(reading),)
+            state.rows *= self._seed_selectivity(reading)
+        return self.settle(state)
+
+    def exhaustive(self, starts: Sequence[State]) -> State:
+        """Dijkstra's algorithm over the sets of placed readings."""
+        heap: list[tuple[float, int, State]] = []
+        number = 0
+        for state in starts:
+            heappush(heap, (state.cost, number, state))
+            number += 1
+        closed: set[int] = set()
+        while True:
+            _, _, state = heappop(heap)
+            if state.placed == self.all:
+                return state
+            if state.placed in closed:
+                continue
+            closed.add(state.placed)
+            for following in self.next(state):
+                if following.placed not in closed:
+                    heappush(heap, (following.cost, number, following))
+                    number += 1
+
+    def greedy(self, state: State) -> State:
+        """Always the move after which the fewest rows remain for what it costs."""
+        while state.placed != self.all:
+            state = min(self.next(state), key=lambda s: s.cost + s.rows)
+        return state
+
+    def next(self, state: State) -> Iterator[State]:
+        yield from self._meets(state)
+        apart = []
+        connected = False
+        for i in ids(self.all & ~state.placed):
+            if self.masks[i] & state.bound:
+                connected = True
+                yield self._join(state, i)
+            else:
+                apart.append(i)
+        for i in apart:
+            if not connected or self._rows_at(i, state)[0] <= TINY:
+                yield self._join(state, i)
+
+    # -------------------------------------------------------------------------------------------------------- moves
+
+    def _join(self, state: State, i: int) -> State:
+        reading = self.readings[i]
+        key = _bound_columns(reading, state.bound)
+        fanout, index = self._rows_at(i, state)
+        size = self.estimator.rows(reading.relation)
+        cost = state.rows * (lookup_cost(size) + fanout if key else size)
+        build = self._build(state, index) if key else 0.0
+        repeated = len([a for a in reading.args if a is not None]) - len(key) - _count(self.masks[i] & ~state.bound)
+        result = replace(
+            state,
+            cost=state.cost + cost + build,
+            rows=state.rows * fanout * 0.1**repeated,
+            placed=state.placed | 1 << i,
+            bound=state.bound | self.masks[i],
+            built=state.built | {index} if build else state.built,
+            moves=(*state.moves, Join(reading, fanout)),
+        )
+        return self.settle(result)
+
+    def _meets(self, state: State) -> Iterator[State]:
+        candidates: dict[int, list[int]] = {}
+        for i in ids(self.all & ~state.placed):
+            unbound = self.masks[i] & ~state.bound
+            if unbound and not unbound & (unbound - 1) and _only_column(self.readings[i], state.bound) is not None:
+                candidates.setdefault(unbound, []).append(i)
+        for unbound, members in sorted(candidates.items(), key=lambda c: c[1]):
+            if len(members) > 1:
+                yield self._meet(state, unbound, members)
+
+    def _meet(self, state: State, unbound: int, members: list[int]) -> State:
+        fanouts, cost, build, built = [], MEET, 0.0, set(state.built)
+        domain = 1.0
+        for i in members:
+            relation = self.readings[i].relation
+            fanout, index = self._rows_at(i, state, skewed=False)
+            fanouts.append(fanout)
+            cost += lookup_cost(self.estimator.rows(relation))
+            extra = 0.0 if index in built else self._build(state, index)
+            if extra:
+                build += extra
+                built.add(index)
+            column = _only_column(self.readings[i], state.bound)
+            assert column is not None
+            domain = max(domain, self.estimator.distinct(relation, (column,)))
+        fanouts.sort()
+        rows = fanouts[0] * prod(sqrt(min(1.0, f / domain)) for f in fanouts[1:])
+        placed = state.placed
+        for i in members:
+            placed |= 1 << i
+        result = replace(
+            state,
+            cost=state.cost + build + state.rows * (cost + fanouts[0] * 0.5 * len(members)),
+            rows=state.rows * rows,
+            placed=placed,
+            bound=state.bound | unbound,
+            built=frozenset(built),
+            moves=(*state.moves, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+        )
+        return self.settle(result)
+
+    def settle(self, state: State) -> State:
+        """Takes all `Apply` and `Keep` moves that are possible; changes `state` in place."""
+        while self._apply(state) or self._keep(state):
+            pass
+        return state
+
+    def _apply(self, state: State) -> bool:
+        best: tuple[int, int] | None = None
+        for c, condition in enumerate(self.query.conditions):
+            if state.done >> c & 1 or (self.late[c] and state.placed != self.all):
+                continue
+            added = newly_bound(condition, state.bound)
+            if added is not None:
+                best = min(best or (99, 0), (_rank(condition, added), c))
+        if best is None:
+            return False
+        c = best[1]
+        condition = self.query.conditions[c]
+        added = newly_bound(condition, state.bound) or 0
+        state.rows *= _selectivity(condition, added)
+        state.bound |= added
+        state.done |= 1 << c
+        state.moves = (*state.moves, Apply(condition))
+        return True
+
+    def _keep(self, state: State) -> bool:
+        found = False
+        for i in ids(self.all & ~state.placed):
+            if not self._only_asks(i, state):
+                continue
+            found = True
+            reading = self.readings[i]
+            selectivity, index = self._rows_at(i, state, skewed=False)
+            build = self._build(state, index) if index[1] else 0.0
+            state.cost += build + state.rows * lookup_cost(self.estimator.rows(reading.relation))
+            state.rows *= min(1.0, selectivity)
+            state.built = state.built | {index} if build else state.built
+            state.placed |= 1 << i
+            state.moves = (*state.moves, Keep(reading))
+        return found
+
+    def _only_asks(self, i: int, state: State) -> bool:
+        """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""
+        unbound = self.masks[i] & ~state.bound
+        if self.query.bag:
+            return not unbound and None not in self.readings[i].args
+        if not unbound:
+            return True
+        used = self.output
+        for j in ids(self.all & ~state.placed & ~(1 << i)):
+            used |= self.masks[j]
+        for c, variables in enumerate(self.condition_masks):
+            if not state.done >> c & 1:
+                used |= variables
+        return not unbound & used and not _repeats(self.readings[i], unbound)
+
+    # ---------------------------------------------------------------------------------------------------- estimates
+
+    def _rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
+        """Estimated matches of reading i per row of `state`, and the index that finds them.
+
+        Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
+        Several columns together are taken to be half way between that and independent."""
+        reading = self.readings[i]
+        key = _bound_columns(reading, state.bound)
+        rows = self.estimator.rows(reading.relation)
+        if not key:
+            return rows, (reading.relation, ())
+        there = self.estimator.distinct(reading.relation, key)
+        asked, columns = 1.0, 0
+        for column in key:
+            arg = reading.args[column]
+            if isinstance(arg, Variable):
+                asked *= self._values_of(arg.id, state)
+                columns += 1
+        fanout = rows / max(there, min(asked, state.rows))
+        if columns > 1:
+            fanout = sqrt(fanout * rows / max(there, asked))
+        if skewed and columns:
+            fanout *= sqrt(self.estimator.skew(reading.relation, key))
+        return fanout, (reading.relation, key)
+
+    def _values_of(self, variable: int, state: State) -> float:
+        """Distinct values of a bound variable, as far as the placed readings tell."""
+        placed = 0
+        for i in ids(state.placed):
+            if self.masks[i] >> variable & 1:
+                placed |= 1 << i
+        if (found := self._values.get((variable, placed))) is not None:
+            return found
+        known = [
+            self.estimator.distinct(self.readings[i].relation, (column,))
+            for i in ids(placed)
+            for column, arg in enumerate(self.readings[i].args)
+            if isinstance(arg, Variable) and arg.id == variable
+        ]
+        self._values[variable, placed] = result = min(known, default=1.0)
+        return result
+
+    def _seed_selectivity(self, reading: Reading) -> float:
+        result, seen = 1.0, 0
+        for column, arg in enumerate(reading.args):
+            if isinstance(arg, Constant) or mask(arg) & seen:
+                result /= self.estimator.distinct(reading.relation, (column,))
+            seen |= mask(arg)
+        return result
+
+    def _build(self, state: State, index: Index) -> float:
+        if index in self.shared or index in state.built:
+            return 0.0
+        relation, key = index
+        full = len(key) == self.estimator.arity(relation)
+        return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
+
+
+def _targets(condition: Condition) -> int:
+    """The variables that an assignment may bind."""
+    if not isinstance(condition, Compare) or condition.op != "=":
+        return 0
+    return mask_all(t for t in (condition.left, condition.right) if isinstance(t, Variable))
+
+
+def _rank(condition: Condition, added: int) -> int:
+    """Cheap and selective conditions come first, those that can stop the run last."""
+    if is_partial(condition):
+        return 5
+    match condition:
+        case Compare():
+            return 1 if added else 0
+        case Unpack():
+            return 2
+        case LookUp():
+            return 3
+        case Negation():
+            return 4
+
+
+def _selectivity(condition: Condition, added: int) -> float:
+    match condition:
+        case Compare(op=op):
+            if added:
+                return 1.0
+            return {"=": 0.1, "!=": 0.95}.get(op, 0.4)
+        case Unpack(fields=fields):
+            checked = sum(1 for f in fields if f is not None) - _count(added)
+            return 0.8 * 0.1 ** max(checked, 0)
+        case LookUp():
+            return 1.0 if added else 0.1
+        case Negation():
+            return 0.7
+
+
+def _bound_columns(reading: Reading, bound: int) -> tuple[int, ...]:
+    """The columns that a lookup can use: constants and bound variables."""
+    return tuple(
+        c for c, a in enumerate(reading.args) if isinstance(a, Constant) or (isinstance(a, Variable) and bound >> a.id & 1)
+    )
+
+
+def _only_column(reading: Reading, bound: int) -> int | None:
+    """The one column that is not bound, if all others are."""
+    key = _bound_columns(reading, bound)
+    if not key or len(key) != len(reading.args) - 1:
+        return None
+    return next(c for c in range(len(reading.args)) if c not in key)
+
+
+def _repeats(reading: Reading, unbound: int) -> bool:
+    names = [a.id for a in reading.args if isinstance(a, Variable) and unbound >> a.id & 1]
+    return len(names) != len(set(names))
+
+
+def _count(variables: int) -> int:
+    return variables.bit_count()

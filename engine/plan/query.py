@@ -1,0 +1,222 @@
+"""A body as the planner sees it: readings of relations, and conditions over the variables that the readings bind.
+
+Sets of variables are bit masks: bit i stands for variable i of the rule. `canonical` puts the parts of a query into an order
+that does not depend on the order of the text, so that neither do plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
+
+from dlog.engine.plan.nodes import LookUp, View
+from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Negation, Record, Term, Unpack, Variable
+
+Condition: TypeAlias = Compare | Unpack | Negation | LookUp
+
+PARTIAL = frozenset({"/", "%", "to_number", "to_unsigned", "to_float", "^"})
+"""Functors that stop the run on some arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A positive atom, read at `view`; `place` is where it stands in its body."""
+
+    relation: str
+    args: tuple[Arg, ...]
+    view: View = "all"
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The values of `output` for all matches of `readings` that satisfy `conditions`. With `bag` each match counts, else only
+    distinct values do. `kinds` are those of the variables."""
+
+    readings: tuple[Reading, ...]
+    conditions: tuple[Condition, ...]
+    output: tuple[Term, ...]
+    bag: bool
+    kinds: tuple[Kind, ...]
+
+
+def mask(term: Term | None) -> int:
+    """The variables of a term."""
+    if isinstance(term, Variable):
+        return 1 << term.id
+    if isinstance(term, Functor | Record):
+        return mask_all(term.args)
+    return 0
+
+
+def mask_all(terms: Iterable[Term | None]) -> int:
+    result = 0
+    for term in terms:
+        result |= mask(term)
+    return result
+
+
+def ids(variables: int) -> Iterator[int]:
+    """The numbers of the variables in a mask, ascending."""
+    while variables:
+        low = variables & -variables
+        yield low.bit_length() - 1
+        variables ^= low
+
+
+def condition_mask(condition: Condition) -> int:
+    """The variables a condition reads or binds."""
+    match condition:
+        case Compare(left=left, right=right):
+            return mask(left) | mask(right)
+        case Unpack(value=value, fields=fields):
+            return mask(value) | mask_all(fields)
+        case Negation(atom=atom):
+            return mask_all(atom.args)
+        case LookUp(key=key, variable=variable):
+            return mask_all(key) | 1 << variable
+        case _:
+            assert_never(condition)
+
+
+def newly_bound(condition: Condition, bound: int) -> int | None:
+    """What a condition adds to the bound variables; `None` if it cannot be evaluated yet."""
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            unbound = (mask(left) | mask(right)) & ~bound
+            if not unbound or (op == "=" and _assigns(left, right, unbound)):
+                return unbound
+            return None
+        case Unpack(value=value, fields=fields):
+            return mask_all(fields) & ~bound if bound >> value.id & 1 else None
+        case Negation(atom=atom):
+            return None if mask_all(atom.args) & ~bound else 0
+        case LookUp(key=key, variable=variable):
+            return None if mask_all(key) & ~bound else 1 << variable & ~bound
+        case _:
+            assert_never(condition)
+
+
+def _assigns(left: Term, right: Term, unbound: int) -> bool:
+    return (isinstance(left, Variable) and mask(left) == unbound and not mask(right) & unbound) or (
+        isinstance(right, Variable) and mask(right) == unbound and not mask(left) & unbound
+    )
+
+
+def closure(bound: int, conditions: Sequence[Condition]) -> int:
+    """The variables that the conditions bind, given `bound`."""
+    pending = list(conditions)
+    while True:
+        waiting = []
+        for condition in pending:
+            added = newly_bound(condition, bound)
+            if added is None:
+                waiting.append(condition)
+            else:
+                bound |= added
+        if len(waiting) == len(pending) or not waiting:
+            return bound
+        pending = waiting
+
+
+def bindable(query: Query) -> int:
+    """The variables that the query binds, its readings in any order."""
+    return closure(mask_all(a for r in query.readings for a in r.args), query.conditions)
+
+
+def partial(term: Term | None) -> bool:
+    """Whether evaluating the term can stop the run."""
+    if isinstance(term, Functor):
+        if term.op in PARTIAL and not (term.op in ("/", "%") and isinstance(d := term.args[-1], Constant) and d.value):
+            return True
+        return any(partial(a) for a in term.args)
+    return isinstance(term, Record) and any(partial(a) for a in term.args)
+
+
+def is_partial(condition: Condition) -> bool:
+    return isinstance(condition, Compare) and (partial(condition.left) or partial(condition.right))
+
+
+# ------------------------------------------------------------------------------------------------------ canonical order
+
+
+def canonical(query: Query) -> Query:
+    """The same query with readings and conditions in an order derived from names, columns and how variables connect them.
+
+    Variables get colours from where they occur, refined until they tell apart what differs (colour refinement)."""
+    if len(query.readings) + len(query.conditions) < 2:
+        return query
+    colours = _colours(query)
+    readings = sorted(query.readings, key=lambda r: _shape(r, colours))
+    conditions = sorted(query.conditions, key=lambda c: _shape(c, colours))
+    return replace(query, readings=tuple(readings), conditions=tuple(conditions))
+
+
+def _colours(query: Query) -> list[int]:
+    colours = [0] * len(query.kinds)
+    for place, term in enumerate(query.output, 1):
+        for i in ids(mask(term)):
+            colours[i] = colours[i] or place
+    parts: tuple[Reading | Condition, ...] = (*query.readings, *query.conditions)
+    masks = [mask_all(p.args) if isinstance(p, Reading) else condition_mask(p) for p in parts]
+    number = len(set(colours))
+    for _ in range(len(parts)):
+        shapes: list[list[Any]] = [[] for _ in colours]
+        for part, variables in zip(parts, masks, strict=True):
+            shape = _shape(part, colours)
+            for i in ids(variables):
+                shapes[i].append((shape, _places(part, i)))
+        keys = [(colours[i], sorted(s)) for i, s in enumerate(shapes)]
+        ranks = {repr(k): n for n, k in enumerate(sorted(keys))}
+        colours = [ranks[repr(k)] for k in keys]
+        if len(set(colours)) == number:
+            return colours
+        number = len(set(colours))
+    return colours
+
+
+def _shape(part: Reading | Condition, colours: list[int]) -> tuple[Any, ...]:
+    """A value that orders parts; equal for parts that differ in variables of the same colour only."""
+    match part:
+        case Reading(relation=relation, args=args):
+            return ("0", relation, *(_term(a, colours) for a in args))
+        case Compare(op=op, left=left, right=right):
+            return ("1", op, _term(left, colours), _term(right, colours))
+        case Unpack(value=value, type=type, fields=fields):
+            return ("2", type, *(_term(a, colours) for a in (value, *fields)))
+        case LookUp(relation=relation, key=key, variable=variable):
+            return ("3", relation, *(_term(a, colours) for a in key), f"v{colours[variable]:06}")
+        case Negation(atom=atom):
+            return ("4", atom.relation, *(_term(a, colours) for a in atom.args))
+        case _:
+            assert_never(part)
+
+
+def _term(term: Term | None, colours: list[int]) -> str:
+    match term:
+        case None:
+            return "_"
+        case Variable(id=i):
+            return f"v{colours[i]:06}"
+        case Constant(value=value, kind=kind):
+            return f"c{kind.value} {value!r}"
+        case Functor(op=op, args=args) | Record(type=op, args=args):
+            return f"f{op}({','.join(_term(a, colours) for a in args)})"
+
+
+def _places(part: Reading | Condition, variable: int) -> tuple[int, ...]:
+    match part:
+        case Reading(args=args):
+            terms: tuple[Term | None, ...] = args
+        case Compare(left=left, right=right):
+            terms = (left, right)
+        case Unpack(value=value, fields=fields):
+            terms = (value, *fields)
+        case LookUp(key=key, variable=v):
+            terms = (*key, Variable(v))
+        case Negation(atom=atom):
+            terms = atom.args
+        case _:
+            assert_never(part)
+    return tuple(i for i, t in enumerate(terms) if mask(t) >> variable & 1)

@@ -1,0 +1,118 @@
+"""What the planner knows about the sizes of relations, and what it assumes where it knows nothing.
+
+`Statistics` is what an executor offers: actual figures of relations that are complete. `Estimator` closes the gaps: relations
+of the stratum being planned and the planner's own temporaries get assumed figures. Its figures are positive and finite, and a
+relation has at most `rows` distinct values of any columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+FEWEST_ROWS = 0.5
+"""Stands for an empty relation, so that costs stay comparable."""
+
+UNKNOWN_ROWS = 1000.0
+"""Rows of a relation about which nothing is known."""
+
+UNKNOWN_GROWTH = 4.0
+"""A recursive relation is taken to be this many times the largest relation its stratum reads."""
+
+UNKNOWN_FANOUT = 8.0
+"""Assumed matches per unbound column of a lookup in a relation whose values have not been counted."""
+
+
+class Statistics(Protocol):
+    """Figures of complete relations; `None` where there are none yet."""
+
+    def rows(self, relation: str) -> int | None:
+        """Number of rows."""
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        """Number of distinct values of these columns together; an approximation will do."""
+
+
+@runtime_checkable
+class Skew(Protocol):
+    """What a `Statistics` may offer besides."""
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        """Sum over the distinct values of these columns of the square of their number of rows: the size of the self-join."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Statistics without data: `sizes` where a user gave them, plausible figures elsewhere."""
+
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    otherwise: int = 10_000
+
+    def rows(self, relation: str) -> int | None:
+        return self.sizes.get(relation, self.otherwise)
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return None
+
+
+class Estimator:
+    """Statistics without gaps, remembering what was asked; `declare` tells it of the planner's own relations."""
+
+    def __init__(self, statistics: Statistics, arities: Mapping[str, int], unknown: Iterable[str] = ()) -> None:
+        self._statistics = statistics
+        self._arities = dict(arities)
+        self._unknown = frozenset(unknown)
+        self._rows: dict[str, float] = {}
+        self._distinct: dict[tuple[str, tuple[int, ...]], float] = {}
+        self._skew: dict[tuple[str, tuple[int, ...]], float] = {}
+        self._assumed = UNKNOWN_ROWS
+
+    def assume(self, read: Iterable[str]) -> None:
+        """Takes unknown relations to be larger than the largest of the relations in `read`."""
+        known = [self.rows(r) for r in read if r not in self._unknown]
+        self._assumed = max([UNKNOWN_ROWS, *(UNKNOWN_GROWTH * n for n in known)])
+
+    def declare(self, relation: str, arity: int, rows: float) -> None:
+        self._arities[relation] = arity
+        self._rows[relation] = max(rows, FEWEST_ROWS)
+
+    def arity(self, relation: str) -> int:
+        return self._arities[relation]
+
+    def rows(self, relation: str) -> float:
+        if (found := self._rows.get(relation)) is not None:
+            return found
+        asked = None if relation in self._unknown else self._statistics.rows(relation)
+        self._rows[relation] = result = self._assumed if asked is None else max(float(asked), FEWEST_ROWS)
+        return result
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float:
+        """Distinct values of `columns` (ascending) together."""
+        if not columns:
+            return 1.0
+        rows = self.rows(relation)
+        if len(columns) == self._arities[relation]:
+            return rows
+        if (found := self._distinct.get((relation, columns))) is not None:
+            return found
+        asked = None
+        if relation not in self._unknown and not relation.startswith("@"):
+            asked = self._statistics.distinct(relation, columns)
+        if asked is None:
+            asked = rows / UNKNOWN_FANOUT ** (self._arities[relation] - len(columns))
+        self._distinct[relation, columns] = result = min(max(asked, 1.0), max(rows, 1.0))
+        return result
+
+    def skew(self, relation: str, columns: tuple[int, ...]) -> float:
+        """How many times more rows a value picked by its weight has than a value picked evenly; 1 for no skew."""
+        if not isinstance(self._statistics, Skew) or relation in self._unknown or relation.startswith("@"):
+            return 1.0
+        if not columns or len(columns) == self._arities[relation]:
+            return 1.0
+        if (found := self._skew.get((relation, columns))) is not None:
+            return found
+        moment, rows = self._statistics.second_moment(relation, columns), self.rows(relation)
+        even = rows / self.distinct(relation, columns)
+        self._skew[relation, columns] = result = 1.0 if moment is None else max(1.0, moment / rows / even)
+        return result
