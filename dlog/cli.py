@@ -1,0 +1,246 @@
+"""The commands of `dlog`: their flags, what they print, and which exit code they give.
+
+Each command imports what it needs when it runs, so that `check` does not pay for the executor. Mistakes are raised, not
+printed: `dlog.__main__` renders them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+app = typer.Typer(
+    name="dlog",
+    help="A Datalog engine: runs programs in the Souffle dialect.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every command takes --debug: a traceback for internal errors.",
+)
+
+# typer carries its own click or the installed one, depending on its version: the base class is found, not imported.
+_UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
+_ClickException = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+class Engine(StrEnum):
+    EMBEDDED = "embedded"
+    SPARK = "spark"
+
+
+class Stage(StrEnum):
+    AST = "ast"
+    TYPED = "typed"
+    STRATA = "strata"
+    PLAN = "plan"
+
+
+ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The Datalog program.", show_default=False)]
+ProgramFiles = Annotated[list[Path], typer.Argument(metavar="PROGRAM...", help="Datalog programs.", show_default=False)]
+Facts = Annotated[str, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.")]
+Include = Annotated[
+    list[str] | None, typer.Option("--include-dir", "-I", metavar="DIR", help="Where included files are; repeatable.")
+]
+Macro = Annotated[
+    list[str] | None, typer.Option("--macro", "-M", metavar="NAME=VALUE", help="Defines preprocessor macros; repeatable.")
+]
+
+
+def _usage_error(message: str, *notes: str) -> NoReturn:
+    raise DlogError(Diagnostic("bad-usage", message, notes=notes))
+
+
+def _size(text: str) -> int:
+    from dlog.memory import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a size; write 512M, 2G or a number of bytes") from None
+
+
+def _jobs(text: str) -> int:
+    """Souffle's `-j N` and `-j auto`."""
+    if text == "auto":
+        return 0
+    if not text.isdigit():
+        raise typer.BadParameter(f"{text!r} is not a number of threads; write 4 or auto")
+    return int(text)
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@app.command()
+def run(
+    program: ProgramFile,
+    facts: Facts = ".",
+    output: Annotated[
+        str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where output files go; - prints the relations instead.")
+    ] = ".",
+    include: Include = None,
+    macro: Macro = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
+    ] = 0,
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", metavar="SIZE", parser=_size, help="Stop with an error above this much memory (512M, 2G)."),
+    ] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
+    stats_json: Annotated[
+        Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
+    ] = None,
+    engine: Annotated[Engine, typer.Option("--engine", help="What executes the plan.")] = Engine.EMBEDDED,
+) -> None:
+    """Run a program: read its inputs, evaluate it, write its outputs."""
+    from dlog.interruption import prompt_interruption
+    from dlog.pipeline import Job, run_job
+    from dlog.progress import Display
+
+    if engine is Engine.SPARK:
+        raise DlogError(Diagnostic("not-supported", "not supported yet: --engine spark"))
+    job = Job(program, tuple(include or ()), tuple(macro or ()), facts, output, jobs or available_cores(), memory)
+    with prompt_interruption(), Display() as display:
+        report = run_job(job, display)
+    if stats:
+        from dlog.render import print_statistics
+
+        print_statistics(report)
+    if stats_json is not None:
+        from dlog.pipeline import write_report
+
+        write_report(report, stats_json)
+
+
+@app.command()
+def check(programs: ProgramFiles, include: Include = None, macro: Macro = None) -> None:
+    """Report every mistake in the programs without running them."""
+    from dlog.pipeline import compile_file
+
+    mistakes: list[Diagnostic] = []
+    for path in programs:
+        try:
+            program = compile_file(path, include or (), macro or ())
+        except DlogError as error:
+            mistakes += error.diagnostics
+        else:
+            rules = sum(len(stratum.rules) for stratum in program.strata)
+            print(f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})")
+    if mistakes:
+        raise DlogError(mistakes)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@app.command()
+def fmt(
+    programs: ProgramFiles,
+    write: Annotated[bool, typer.Option("--write", "-w", help="Rewrite the files.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a file is not formatted.")] = False,
+) -> None:
+    """Print the programs in the one canonical layout."""
+    from dlog.formatting import formatted, rewrite
+
+    if write and check:
+        _usage_error("--write and --check exclude each other")
+    unformatted = []
+    for path in programs:
+        before, after = formatted(path)
+        if check:
+            if before != after:
+                unformatted.append(path)
+        elif not write:
+            sys.stdout.write(after)
+        elif before != after:
+            rewrite(path, after)
+            print(f"formatted {path}", file=sys.stderr)
+    if unformatted:
+        note = "`dlog fmt --write` rewrites it"
+        raise DlogError([Diagnostic("not-formatted", f"{path} is not formatted", notes=(note,)) for path in unformatted])
+
+
+@app.command()
+def plan(
+    program: ProgramFile,
+    stage: Annotated[Stage, typer.Option("--stage", help="Which stage of the compiler to show.")] = Stage.PLAN,
+    facts: Annotated[
+        str | None,
+        typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first: join orders then follow their sizes."),
+    ] = None,
+    include: Include = None,
+    macro: Macro = None,
+) -> None:
+    """Print how a program is executed: strata, rules as delta paths, arrangements."""
+    from dlog.pipeline import explain
+
+    print(explain(program, include or (), macro or (), stage.value, facts).rstrip("\n"))
+
+
+@app.command()
+def warmup() -> None:
+    """Compile all kernels into the cache, so that the first run starts as fast as the later ones."""
+    import time
+
+    from dlog.pipeline import stage
+
+    started = time.perf_counter()
+    with stage("warmup"):
+        from dlog.engine.kernels.warmup import warm
+
+        warm()
+    print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False) -> None:
+    if version:
+        from dlog import __version__
+
+        print(f"dlog {__version__}")
+        raise typer.Exit
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Runs one command line; returns 0, or 1 for a command line that makes no sense. Everything else is raised."""
+    _suggest_run(arguments)
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(list(arguments), prog_name="dlog", standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except typer.Exit as request:
+        code = request.exit_code
+    except _ClickException as error:
+        if "NoArgsIsHelp" in type(error).__name__:
+            print(error.format_message())
+            return 1
+        _usage_error(error.format_message(), *_hints(error))
+    return int(code or 0)
+
+
+def _hints(error: Exception) -> tuple[str, ...]:
+    context = getattr(error, "ctx", None)
+    return (f"try `{context.command_path} --help`",) if isinstance(error, _UsageError) and context is not None else ()
+
+
+def _suggest_run(arguments: Sequence[str]) -> None:
+    """`dlog program.dl` is what people type first."""
+    first = arguments[0] if arguments else ""
+    if first.endswith(".dl") or ("." in first and not first.startswith("-") and os.path.isfile(first)):
+        _usage_error(f"{first!r} is not a command", f"did you mean `dlog run {' '.join(arguments)}`?")

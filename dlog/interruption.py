@@ -1,0 +1,54 @@
+"""Ctrl-C stops within a second, whatever the main thread is doing.
+
+Python handles a signal between two bytecodes of the main thread, so inside a long kernel nothing happens. The interpreter's
+C-level handler, however, writes the signal's number to a file descriptor at once: a thread waits there, gives the main thread a
+grace period to raise KeyboardInterrupt and clean up, and then ends the process. No output is half-written by that: files are
+written beside their place and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+GRACE = 0.7
+EXIT_CODE = 130
+
+
+@contextmanager
+def prompt_interruption(grace: float = GRACE) -> Iterator[None]:
+    """Within the block an interruption that is not handled after `grace` seconds ends the process.
+
+    Does something only in the main thread, and only where SIGINT raises KeyboardInterrupt."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    done = threading.Event()
+    previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(reader, done, grace), name="interruption", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        signal.set_wakeup_fd(previous)
+        writer.close()
+        watcher.join()
+        reader.close()
+
+
+def _watch(reader: socket.socket, done: threading.Event, grace: float) -> None:
+    while received := reader.recv(16):
+        if signal.SIGINT in received:
+            if not done.wait(grace):
+                print("interrupted", file=sys.stderr, flush=True)
+                os._exit(EXIT_CODE)
+            return

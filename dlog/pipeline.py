@@ -1,0 +1,208 @@
+"""What `dlog run` does, stage by stage: compile, load, evaluate, write.
+
+Each stage is a function that takes what it needs and returns what it made; `run_job` is all of them in order. The Python API is
+built from the same functions. An exception that no stage expects becomes an `InternalError` naming the stage. The executor, and
+with it NumPy and Numba, is imported only once the program is known to be right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+
+if TYPE_CHECKING:
+    from dlog.engine.embedded.executor import Executor, RuleProfile
+    from dlog.engine.program.rules import Io, Program
+    from dlog.engine.values.table import Table
+    from dlog.progress import Display
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of one program, as the command line asks for it."""
+
+    program: Path
+    include: tuple[str, ...] = ()
+    macros: tuple[str, ...] = ()
+    facts: str = "."
+    output: str = "."
+    threads: int = 1
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run cost. `rows` is the size of every declared relation."""
+
+    load_seconds: float
+    evaluate_seconds: float
+    write_seconds: float
+    peak_bytes: int
+    rows: dict[str, int]
+    rules: tuple[RuleProfile, ...]
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Gives unexpected exceptions the name of the stage they happened in. Files that cannot be read or written and too little
+    memory are not dlog's mistakes."""
+    try:
+        yield
+    except (DlogError, InternalError, BrokenPipeError):
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        raise DlogError(Diagnostic("file-error", f"{where}{error.strerror or error}")) from error
+    except MemoryError as error:
+        raise DlogError(Diagnostic("out-of-memory", f"out of memory in {name}")) from error
+    except Exception as error:
+        raise InternalError(name, f"{type(error).__name__}: {error}") from error
+
+
+def compile_file(path: Path, include: Sequence[str], macros: Sequence[str]) -> Program:
+    """Program text to typed program; every mistake of a stage in one DlogError."""
+    from dlog.engine.compiler import compile_source
+    from dlog.grammar.preprocess import preprocess
+
+    with stage("preprocessor"):
+        source = preprocess(path, list(include), list(macros))
+    with stage("compiler"):
+        return compile_source(source)
+
+
+def load_inputs(
+    executor: Executor, program: Program, facts: str, threads: int, on_loaded: Callable[[int, int, int], None] | None = None
+) -> None:
+    """Reads every `.input` of the program from the folder `facts`, several at a time.
+
+    `on_loaded` hears after each: how many inputs are done, how many there are, and how many rows they had together. What is
+    wrong with any of the files is reported together."""
+    from dlog.engine.formats import load
+
+    inputs = [io for io in program.io if io.action == "input"]
+    if inputs and not os.path.isdir(facts):
+        message = f"the folder of input files does not exist: {facts}"
+        raise DlogError(Diagnostic("missing-folder", message, notes=("-F names it",)))
+    rows = 0
+    mistakes: list[Diagnostic] = []
+
+    def read(io: Io) -> Table:
+        with stage(f"loading {io.relation}"):
+            return load(io, program.relations[io.relation], program, executor.symbols, executor.records, facts)
+
+    for done, (io, outcome) in enumerate(_in_parallel(read, inputs, threads), 1):
+        if isinstance(outcome, DlogError):
+            mistakes += outcome.diagnostics
+            continue
+        with stage(f"loading {io.relation}"):
+            executor.load(io.relation, outcome)
+        rows += outcome.rows
+        if on_loaded is not None:
+            on_loaded(done, len(inputs), rows)
+    if mistakes:
+        raise DlogError(mistakes)
+
+
+def _in_parallel(function: Callable[[Io], Table], items: Sequence[Io], threads: int) -> Iterator[tuple[Io, Table | DlogError]]:
+    """Each item with what the function made of it, in the items' order."""
+    workers = max(1, min(threads, len(items)))
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="dlog-io")
+    try:
+        futures = [pool.submit(function, item) for item in items]
+        for item, future in zip(items, futures, strict=True):
+            error = future.exception()
+            if error is None:
+                yield item, future.result()
+            elif isinstance(error, DlogError):
+                yield item, error
+            else:
+                raise error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def write_outputs(
+    executor: Executor, program: Program, output: str, on_written: Callable[[int, int], None] | None = None
+) -> None:
+    """Writes every `.output`, `.printsize` and `.limitsize` of the program.
+
+    They go to the folder `output` (made if need be) or, for `-`, to standard output. `on_written` hears after each: how many
+    are done and how many there are."""
+    from dlog.engine.formats import save
+
+    outputs = [io for io in program.io if io.action != "input"]
+    for done, io in enumerate(outputs, 1):
+        with stage(f"writing {io.relation}"):
+            if output != STDOUT:
+                os.makedirs(output, exist_ok=True)
+            relation, table = program.relations[io.relation], executor.table(io.relation)
+            save(io, relation, table, program, executor.symbols, executor.records, output)
+        if on_written is not None:
+            on_written(done, len(outputs))
+
+
+def run_job(job: Job, display: Display) -> Report:
+    """All stages in order."""
+    program = compile_file(job.program, job.include, job.macros)
+    with stage("start"):
+        from dlog.engine.embedded.executor import Executor
+        from dlog.memory import peak_bytes
+        from dlog.progress import Loading, Writing
+
+        executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)
+    started = time.perf_counter()
+    load_inputs(executor, program, job.facts, job.threads, lambda *state: display.show(Loading(*state)))
+    loaded = time.perf_counter()
+    with stage("evaluation"):
+        executor.run()
+    evaluated = time.perf_counter()
+    if job.output == STDOUT:
+        display.close()
+    write_outputs(executor, program, job.output, lambda *state: display.show(Writing(*state)))
+    written = time.perf_counter()
+    rows = {name: executor.rows(name) for name in program.relations}
+    return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
+
+
+def explain(path: Path, include: Sequence[str], macros: Sequence[str], until: str, facts: str | None) -> str:
+    """The program after the compiler's stage `until`. With a folder of facts the plan is the one for their sizes."""
+    from dlog.engine.compiler import compile_until
+    from dlog.grammar.preprocess import preprocess
+
+    if until != "plan" or facts is None:
+        with stage("preprocessor"):
+            source = preprocess(path, list(include), list(macros))
+        with stage("compiler"):
+            return compile_until(source, until)
+    program = compile_file(path, include, macros)
+    from dlog.engine.embedded.executor import Executor
+
+    with stage("start"):
+        executor = Executor(program, threads=1, memory=None, on_progress=None)
+    load_inputs(executor, program, facts, 1)
+    with stage("planning"):
+        return executor.explain()
+
+
+def write_report(report: Report, path: Path) -> None:
+    """The figures of a run as JSON."""
+    figures = {
+        "load_seconds": report.load_seconds,
+        "evaluate_seconds": report.evaluate_seconds,
+        "write_seconds": report.write_seconds,
+        "peak_bytes": report.peak_bytes,
+        "relations": report.rows,
+    }
+    with stage("writing statistics"):
+        path.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,86 @@
+"""Numbers, sizes, rows and rule costs as terminal text. Values come in, text goes out; nothing here computes or stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from dlog.engine.embedded.executor import RuleProfile
+    from dlog.pipeline import Report
+
+
+def count(number: int) -> str:
+    """A whole number with its thousands grouped.
+
+    >>> count(3541956)
+    '3,541,956'
+    """
+    return f"{number:,}"
+
+
+def byte_size(size: int) -> str:
+    """A number of bytes in the largest unit that keeps it at or above one.
+
+    >>> byte_size(512), byte_size(3 << 20)
+    ('512 B', '3.0 MiB')
+    """
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, 4)
+    return f"{size / 1024**power:.1f} {'KMGT'[power - 1]}iB"
+
+
+def value_text(value: object) -> str:
+    """A value as it stands in an output file: records as `[a, b]`, nil as `nil`.
+
+    >>> value_text((1, ("x", None)))
+    '[1, [x, nil]]'
+    """
+    match value:
+        case None:
+            return "nil"
+        case tuple():
+            return "[" + ", ".join(value_text(field) for field in value) + "]"
+        case _:
+            return str(value)
+
+
+def rows_text(rows: Iterable[Sequence[object]], limit: int | None = None) -> str:
+    """Rows in order, one line each, columns separated by tabs; the first `limit` of them and how many were left out."""
+    lines = ["\t".join(value_text(value) for value in row) if row else "()" for row in rows]
+    if limit is not None and len(lines) > limit:
+        lines = [*lines[:limit], f"... {count(len(lines) - limit)} more rows"]
+    return "\n".join(lines)
+
+
+def print_statistics(report: Report) -> None:
+    """What every rule cost, dearest first, and the totals, on standard error."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console = Console(stderr=True, width=160)
+    console.print(_rule_table(report.rules))
+    console.print(
+        f"load {report.load_seconds:.3f} s, evaluate {report.evaluate_seconds:.3f} s, write {report.write_seconds:.3f} s, "
+        f"peak memory {byte_size(report.peak_bytes)}",
+        highlight=False,
+    )
+
+
+def _rule_table(rules: Sequence[RuleProfile]) -> RichTable:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("seconds", "derived", "added", "iterations"):
+        table.add_column(name, justify="right")
+    table.add_column("rule", overflow="fold")
+    for rule in sorted(rules, key=lambda rule: -rule.seconds):
+        # Text, not str: the brackets of a record are not markup.
+        text = Text(" ".join(rule.text.split()))
+        table.add_row(f"{rule.seconds:.3f}", count(rule.derived), count(rule.added), count(rule.iterations), text)
+    return table

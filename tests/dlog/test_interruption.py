@@ -1,0 +1,78 @@
+"""Ctrl-C ends a process that cannot react, and leaves one alone that can."""
+
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dlog.interruption import prompt_interruption
+
+BUSY = """
+import hashlib
+from dlog.interruption import prompt_interruption
+with prompt_interruption(0.3):
+    print("ready", flush=True)
+    # One call without the GIL that never looks at signals.
+    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 100_000_000)
+"""
+
+ATTENTIVE = """
+import time
+from dlog.interruption import prompt_interruption
+with prompt_interruption(5):
+    print("ready", flush=True)
+    time.sleep(20)
+"""
+
+
+def interrupt(program: str) -> tuple[int, float, str]:
+    """Exit code, seconds from the signal to the end, and standard error of a program that gets SIGINT once it is ready."""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    started = time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    return process.returncode, time.perf_counter() - started, errors
+
+
+def test_a_process_deep_in_foreign_code_ends_after_the_grace_period() -> None:
+    code, seconds, errors = interrupt(BUSY)
+    assert (code, errors) == (130, "interrupted\n")
+    assert seconds < 2
+
+
+def test_a_process_that_reacts_raises_keyboard_interrupt_as_ever() -> None:
+    code, seconds, errors = interrupt(ATTENTIVE)
+    assert code == -signal.SIGINT
+    assert "KeyboardInterrupt" in errors
+    assert seconds < 2
+
+
+def test_the_wakeup_descriptor_is_given_back() -> None:
+    before = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(before)
+    with prompt_interruption():
+        pass
+    after = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(after)
+    assert after == before
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_is_installed() -> None:
+    def block() -> str:
+        with prompt_interruption():
+            return "ran"
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(block).result() == "ran"
+
+
+@pytest.mark.parametrize("exception", [ValueError, KeyboardInterrupt])
+def test_exceptions_pass_through(exception: type[BaseException]) -> None:
+    with pytest.raises(exception), prompt_interruption():
+        raise exception

@@ -1,0 +1,123 @@
+"""From what happened to the exit code, and what is imported on the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlog import cli
+from dlog.__main__ import run_command
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.pipeline import stage
+from tests.dlog.command import CLOSURE, ROOT, arguments
+
+Patch = pytest.MonkeyPatch
+Capture = pytest.CaptureFixture[str]
+
+
+def outcome(monkeypatch: Patch, capsys: Capture, error: BaseException, *words: str) -> tuple[int, str]:
+    """Exit code and standard error of a command that raises `error`."""
+
+    def fail(_: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "invoke", fail)
+    code = run_command(["run", *words])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return code, captured.err
+
+
+def test_the_users_mistakes_give_1_and_all_diagnostics(monkeypatch: Patch, capsys: Capture) -> None:
+    error = DlogError([Diagnostic("one", "first mistake"), Diagnostic("two", "second mistake", notes=("a note",))])
+    code, text = outcome(monkeypatch, capsys, error)
+    assert code == 1
+    assert text.index("first mistake") < text.index("second mistake") < text.index("a note")
+    assert "Traceback" not in text
+
+
+def test_a_broken_promise_gives_2_and_one_line(monkeypatch: Patch, capsys: Capture) -> None:
+    assert outcome(monkeypatch, capsys, InternalError("planner", "no path")) == (
+        2,
+        "internal error in planner: no path (--debug shows the traceback)\n",
+    )
+
+
+def test_debug_shows_the_traceback(monkeypatch: Patch, capsys: Capture) -> None:
+    code, text = outcome(monkeypatch, capsys, InternalError("planner", "no path"), "--debug")
+    assert code == 2
+    assert text.startswith("Traceback")
+    assert text.endswith("internal error in planner: no path\n")
+
+
+def test_any_other_exception_gives_2(monkeypatch: Patch, capsys: Capture) -> None:
+    code, text = outcome(monkeypatch, capsys, ZeroDivisionError("oops"))
+    assert code == 2
+    assert text == "internal error in the command line: ZeroDivisionError: oops (--debug shows the traceback)\n"
+
+
+def test_an_interruption_gives_130(monkeypatch: Patch, capsys: Capture) -> None:
+    assert outcome(monkeypatch, capsys, KeyboardInterrupt()) == (130, "interrupted\n")
+
+
+def test_an_unexpected_exception_gets_the_name_of_its_stage() -> None:
+    with pytest.raises(InternalError, match="internal error in evaluation: KeyError: 'x'") as caught, stage("evaluation"):
+        raise KeyError("x")
+    assert caught.value.stage == "evaluation"
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_files_and_memory_are_not_internal_errors() -> None:
+    with pytest.raises(DlogError, match="no/such/file: No such file or directory"), stage("loading"):
+        Path("no/such/file").read_text()
+    with pytest.raises(DlogError, match="out of memory in evaluation"), stage("evaluation"):
+        raise MemoryError
+
+
+@pytest.mark.parametrize(
+    "error", [DlogError(Diagnostic("a", "b")), InternalError("x", "y"), BrokenPipeError(), KeyboardInterrupt()]
+)
+def test_what_already_has_a_meaning_passes_through_a_stage(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, stage("evaluation"):
+        raise error
+    assert caught.value is error
+
+
+def modules_after(program: str, folder: Path) -> set[str]:
+    """The top-level modules loaded after a Python program ran."""
+    show = "print(*{m.partition('.')[0] for m in sys.modules}, file=sys.stderr)"
+    whole = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}\n{show}"
+    process = subprocess.run([sys.executable, "-c", whole], cwd=folder, capture_output=True, text=True, check=True)
+    return set(process.stderr.split())
+
+
+def test_version_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
+    loaded = modules_after("from dlog.__main__ import run_command\nassert run_command(['--version']) == 0", tmp_path)
+    assert loaded.isdisjoint({"typer", "lark", "rich", "numpy", "numba", "pyarrow"})
+
+
+def test_importing_dlog_is_cheap(tmp_path: Path) -> None:
+    assert modules_after("import dlog", tmp_path).isdisjoint({"typer", "lark", "rich", "numpy", "numba", "pyarrow"})
+
+
+def test_check_imports_no_arrays(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text(CLOSURE)
+    loaded = modules_after("from dlog.__main__ import run_command\nassert run_command(['check', 'p.dl']) == 0", tmp_path)
+    assert "lark" in loaded
+    assert loaded.isdisjoint({"numpy", "numba", "llvmlite", "pyarrow", "rich"})
+
+
+def test_a_reader_that_goes_away_is_no_mistake(tmp_path: Path) -> None:
+    # fmt of a file far larger than a pipe's buffer.
+    (tmp_path / "large.dl").write_text(".decl a(x: number)\n" + "".join(f"a({i}).\n" for i in range(30_000)))
+    process = subprocess.Popen(
+        arguments("fmt", "large.dl"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert os.read(process.stdout.fileno(), 8)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(60) == 0
