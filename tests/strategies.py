@@ -1,0 +1,350 @@
+"""Hypothesis strategies: graphs, data, and random programs that are well-typed, safe, stratified and sure to end.
+
+A program is made of structured pieces (`Rule`, `Relation`) and printed as text, so that a failing example shrinks to a few
+short rules and prints as a program one can run. What keeps programs finite: a rule that uses a relation of its own stratum puts
+only variables and constants in its head, or `x + c` under the guard `0 <= x, x < k`. What keeps answers exact: floats are small
+multiples of 1/4, no -0.0 arises, and floats are added up (`sum`, `mean`) only as they stand in the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.strategies_terms import Names, Scope, expression, head_term, test
+from tests.strategies_values import FLOATS, LITERALS, RECORDS, SMALL, TYPE_DECLS, VALUES, Row
+
+Draw = Any
+Facts = dict[str, list[Row]]
+
+COLUMNS = st.sampled_from(["number", "number", "number", "symbol", "symbol", "float", "unsigned", "Pair", "List"])
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`stratum` is 0 for inputs; a rule may read relations of its own stratum only in positive atoms."""
+
+    name: str
+    types: tuple[str, ...]
+    stratum: int = 0
+
+    @property
+    def declaration(self) -> str:
+        return f".decl {self.name}({', '.join(f'c{i}: {t}' for i, t in enumerate(self.types))})"
+
+
+@dataclass(frozen=True)
+class Rule:
+    heads: tuple[str, ...]
+    body: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{', '.join(self.heads)} :- {', '.join(self.body)}." if self.body else f"{self.heads[0]}."
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program and its input."""
+
+    relations: tuple[Relation, ...]
+    rules: tuple[Rule, ...]
+    facts: Facts = field(hash=False)
+
+    @property
+    def text(self) -> str:
+        used = {t for r in self.relations for t in r.types}
+        types = [decl for name, decl in TYPE_DECLS.items() if name in used]
+        return "\n".join([*types, *(r.declaration for r in self.relations), *(r.text for r in self.rules), ""])
+
+    def __repr__(self) -> str:
+        return f"Case of\n{self.text}with facts {self.facts!r}"
+
+
+def shuffled(case: Case, seed: int) -> Case:
+    """The same program in another order: its rules, and the literals of each body."""
+    random = Random(seed)
+    rules = [replace(rule, body=tuple(random.sample(rule.body, len(rule.body)))) for rule in case.rules]
+    return replace(case, rules=tuple(random.sample(rules, len(rules))))
+
+
+# ------------------------------------------------------------------------------------------------------------------ data
+
+
+def graphs(nodes: int = 6, edges: int = 10) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Directed graphs as lists of edges; loops and repeated edges occur."""
+    node = st.integers(0, nodes - 1)
+    return some(st.tuples(node, node), edges)
+
+
+def weighted_graphs(nodes: int = 6, edges: int = 10) -> st.SearchStrategy[list[tuple[int, int, int]]]:
+    node = st.integers(0, nodes - 1)
+    return some(st.tuples(node, node, st.integers(0, 5)), edges)
+
+
+def rows(types: Sequence[str], most: int = 8) -> st.SearchStrategy[list[Row]]:
+    return some(st.tuples(*(VALUES[t] for t in types)), most)
+
+
+def some(row: st.SearchStrategy[Row], most: int) -> st.SearchStrategy[list[Row]]:
+    """Few rows, or none, or (twice as often) enough of them that joins meet."""
+    enough = st.lists(row, min_size=most // 2, max_size=most)
+    return st.one_of(st.lists(row, max_size=2), enough, enough)
+
+
+# ----------------------------------------------------------------------------------------------------------------- rules
+
+
+def atom(draw: Draw, scope: Scope, relation: Relation, binds: bool = True) -> str:
+    """An atom over the scope; with `binds` false it uses bound variables, constants and `_` only, as a negated one must."""
+    args = [argument(draw, scope, t, binds, relation.stratum == 0) for t in relation.types]
+    return f"{relation.name}({', '.join(args)})"
+
+
+def argument(draw: Draw, scope: Scope, type_name: str, binds: bool, given: bool) -> str:
+    known = scope.of(type_name)
+    choices = ["_", "_", "constant", *(["known"] * 5 if known else []), *(["fresh"] * 7 if binds else [])]
+    if binds and type_name in RECORDS:
+        choices += ["record"] * 3
+    match draw(st.sampled_from(choices)):
+        case "known":
+            return draw(st.sampled_from(known))
+        case "fresh":
+            return scope.bind(type_name, exact=given)
+        case "constant":
+            return draw(LITERALS[type_name])
+        case "record":
+            return f"[{', '.join(argument(draw, scope, t, binds, given) for t in RECORDS[type_name])}]"
+        case _:
+            return "_"
+
+
+def aggregate(draw: Draw, outer: Scope, lower: Sequence[Relation], depth: int = 0) -> tuple[str, str]:
+    """Over lower strata and the type of its value. Outer variables occur in atoms (grouping) or in comparisons only."""
+    inner = outer.inside()
+    body = [atom(draw, inner, draw(st.sampled_from(lower))) for _ in range(draw(st.integers(1, 2)))]
+    if draw(st.booleans()):
+        body.append(test(draw, inner))
+    if draw(st.integers(0, 4)) == 0:
+        body.append("!" + atom(draw, inner, draw(st.sampled_from(lower)), binds=False))
+    if depth < 1 and draw(st.integers(0, 4)) == 0:
+        nested, type_name = aggregate(draw, inner, lower, depth + 1)
+        body.append(f"{inner.bind(type_name)} = {nested}")
+    op, target, type_name = reduction(draw, inner)
+    return f"{op}{target} : {{ {', '.join(b for b in body if b)} }}", type_name
+
+
+def reduction(draw: Draw, inner: Scope) -> tuple[str, str, str]:
+    """Operator, target and type of the value, of what the aggregate's own body binds."""
+    choices = [("count", "", "number")]
+    for type_name in ("number", "unsigned", "float"):
+        for variable in inner.own(type_name):
+            exact = type_name != "float" or variable in inner.exact
+            choices += [(op, f" {variable}", type_name) for op in ("min", "max", *(["sum"] if exact else []))]
+            if type_name == "float" and exact:
+                choices += [("mean", f" {variable}", "float")] * 2
+            if type_name == "number":
+                choices += [("sum", f" {variable} * 2 - 1", "number"), ("max", f" 0 - {variable}", "number")]
+    return draw(st.sampled_from(choices))
+
+
+def disjunction(draw: Draw, scope: Scope, readable: Sequence[Relation]) -> str:
+    """`(p(x, v) ; q(v))`: each branch binds the same new variable."""
+    relation = draw(st.sampled_from([r for r in readable if r.types]))
+    type_name = draw(st.sampled_from(relation.types))
+    before = scope.copy()
+    variable = scope.bind(type_name)
+    branches = []
+    for candidate in (relation, draw(st.sampled_from([r for r in readable if type_name in r.types]))):
+        column = draw(st.sampled_from([i for i, t in enumerate(candidate.types) if t == type_name]))
+        args = [variable if i == column else argument(draw, before, t, False, False) for i, t in enumerate(candidate.types)]
+        branches.append(f"{candidate.name}({', '.join(args)})")
+    return f"({' ; '.join(branches)})"
+
+
+def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: bool) -> list[str]:
+    """What follows the positive atoms of a body: disjunction, tests, computed variables, aggregates, negation."""
+    found = []
+    if draw(st.integers(0, 5)) == 0:
+        found.append(disjunction(draw, scope, lower))
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+        found.append(test(draw, scope))
+    if not recursive and draw(st.integers(0, 3)) == 0:
+        # Without a variable of the type, all operands could be literals, and those would be of type number.
+        typed = [t for t in ("float", "unsigned") if scope.of(t)]
+        type_name = draw(st.sampled_from(["number", "symbol", *typed]))
+        term = expression(draw, scope, type_name)
+        found.append(f"{scope.bind(type_name)} = {term}")
+    if draw(st.integers(0, 3)) == 0:
+        term, type_name = aggregate(draw, scope, lower)
+        if draw(st.integers(0, 3)) == 0:
+            found.append(f"{draw(LITERALS[type_name])} {draw(st.sampled_from(['<', '>=', '!=']))} {term}")
+        elif not recursive:
+            found.append(f"{scope.bind(type_name)} = {term}")
+    if draw(st.integers(0, 3)) == 0:
+        found.append("!" + atom(draw, scope, draw(st.sampled_from(lower)), binds=False))
+    return [f for f in found if f]
+
+
+def rule(draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same: Sequence[Relation]) -> Rule:
+    """A rule over relations of lower strata and, if it is to be recursive, of its own."""
+    scope = Scope(Names())
+    recursive = bool(same)
+    readable = [*same, *same, *lower]
+    used = [draw(st.sampled_from(readable)) for _ in range(draw(st.sampled_from([1, 2, 2, 3, 3, 4])))]
+    if recursive and not any(r in same for r in used):
+        used[0] = draw(st.sampled_from(same))
+    body = [atom(draw, scope, r) for r in used]
+    body += literals(draw, scope, lower, recursive)
+    head_texts = []
+    for head in heads:
+        terms = [head_term(draw, scope, t, recursive, body) for t in head.types]
+        head_texts.append(f"{head.name}({', '.join(terms)})")
+    return Rule(tuple(head_texts), tuple(body))
+
+
+@st.composite
+def strata(draw: Draw, inputs: Sequence[Relation]) -> tuple[list[Relation], list[Rule]]:
+    """1 to 5 derived relations in 1 to 3 strata, each with 1 to 3 rules, the first of them not recursive."""
+    relations: list[Relation] = []
+    found: list[Rule] = []
+    for stratum in range(1, draw(st.integers(1, 3)) + 1):
+        lower = [*inputs, *relations]
+        group = []
+        for _ in range(draw(st.integers(1, 2))):
+            types = tuple(draw(st.lists(COLUMNS, max_size=3)))
+            group.append(Relation(f"d{len(relations) + len(group)}", types, stratum))
+        for i, relation in enumerate(group):
+            if draw(st.integers(0, 4)) == 0:
+                found.append(Rule((f"{relation.name}({', '.join(draw(LITERALS[t]) for t in relation.types)})",)))
+            heads = [relation, *(group[1 - i : 2 - i] if len(group) > 1 and draw(st.integers(0, 5)) == 0 else [])]
+            found.append(rule(draw, heads, lower, ()))
+            for _ in range(draw(st.integers(0, 2))):
+                found.append(rule(draw, [relation], lower, group if draw(st.booleans()) else ()))
+        relations += group
+    return relations, found
+
+
+# -------------------------------------------------------------------------------------------------------------- programs
+
+
+@st.composite
+def random_programs(draw: Draw) -> Case:
+    """A graph `e` and up to three other inputs, and derived relations over them."""
+    edge = Relation("e", ("number", "number"))
+    inputs, facts = [edge], {"e": draw(graphs())}
+    for i in range(draw(st.integers(0, 3))):
+        relation = Relation(f"i{i}", tuple(draw(st.lists(COLUMNS, max_size=4))))
+        facts[relation.name] = draw(rows(relation.types))
+        inputs.append(relation)
+    derived, rules = draw(strata(inputs))
+    return Case((*inputs, *derived), tuple(rules), facts)
+
+
+SHAPES = {
+    "linear": ["p(x, y) :- e(x, y).", "p(x, z) :- p(x, y), e(y, z)."],
+    "nonlinear": ["p(x, y) :- e(x, y).", "p(x, z) :- p(x, y), p(y, z)."],
+    "same generation": ["p(x, y) :- e(a, x), e(a, y).", "p(x, y) :- e(a, x), p(a, b), e(b, y)."],
+    "mutual": ["p(x, y) :- e(x, y).", "q(x, z) :- p(x, y), e(y, z).", "p(x, z) :- q(x, y), e(y, z).", "q(x, x) :- p(x, x)."],
+    "triangles": ["p(x, y) :- e(x, y), e(y, z), e(z, x)."],
+    "acyclic triangles": ["p(x, z) :- e(x, y), e(y, z), e(x, z), x != y, y != z."],
+    "squares": ["p(x, z) :- e(x, y), e(y, z), e(z, u), e(u, x)."],
+    "diamonds": ["p(x, u) :- e(x, y), e(x, z), e(y, u), e(z, u), y < z."],
+    "cliques": ["p(x, u) :- e(x, y), e(x, z), e(x, u), e(y, z), e(y, u), e(z, u)."],
+    "triangles of a closure": [
+        "q(x, y) :- e(x, y).",
+        "q(x, z) :- q(x, y), q(y, z).",
+        "p(x, y) :- q(x, y), q(y, z), q(z, x), e(x, y).",
+    ],
+    "recursive triangles": ["p(x, y) :- e(x, y).", "p(x, z) :- p(x, y), p(y, z), e(x, w), e(w, z)."],
+    "complement": ["q(x, y) :- e(x, y).", "q(x, z) :- q(x, y), e(y, z).", "p(x, y) :- e(x, _), e(_, y), !q(x, y)."],
+    "distances": [
+        "p(x, 0) :- e(x, _).",
+        "p(y, n + 1) :- p(x, n), e(x, y), n < 5.",
+        "q(x, d) :- e(x, _), d = max n : { p(x, n) }.",
+    ],
+    "degrees": ["p(x, n) :- e(x, _), n = count : { e(x, _) }.", "q(n, m) :- p(_, n), m = count : { p(_, n) }."],
+    "ranks": ["p(x, n) :- e(x, _), n = count : { e(y, _), y < x }.", "q(x, n) :- e(x, y), n = max z : { e(_, z), z != y }."],
+    "statistics": [
+        "p(x, n) :- e(x, _), n = count : { f(x, _) }.",
+        "s(x, m, t) :- e(x, _), m = mean v : { f(x, v) }, t = sum u : { f(y, u), y <= x }.",
+        "s(x, l, g) :- f(x, _), l = min v : { f(x, v) }, g = max u : { f(_, u), u < l + 1 }.",
+    ],
+    "lists": [
+        "l([x, nil], 1) :- e(x, _).",
+        "l([y, t], n + 1) :- l(t, n), t = [x, _], e(x, y), n < 3.",
+        "p(h, n) :- l([h, _], n).",
+        "q(h, n) :- l([_, [h, _]], n), !l([h, nil], n).",
+    ],
+    "shortest paths": [
+        "node(x), node(y) :- w(x, y, _).",
+        "source(x) :- e(x, _).",
+        "p(x, d) :- node(x), d = min c : { source(x), c = 0 ; p(y, b), w(y, x, l), c = b + l }.",
+        "q(x, y) :- p(x, a), w(x, y, l), p(y, a + l).",
+    ],
+    "widest paths": [
+        "node(x), node(y) :- w(x, y, _).",
+        "source(x) :- e(x, _).",
+        "p(x, d) :- node(x), d = max c : { source(x), c = 9 ; p(y, b), w(y, x, l), c = min(b, l) }.",
+    ],
+    "components": [
+        "q(x, y), q(y, x) :- e(x, y).",
+        "node(x) :- q(x, _).",
+        "p(x, c) :- node(x), c = min n : { node(x), n = x ; q(x, y), p(y, n) }.",
+        "source(n) :- n = count : { p(x, x) }.",
+    ],
+}
+"""Programs over a graph `e` and a weighted graph `w` that random rules rarely hit upon."""
+
+SHAPE_RELATIONS = (
+    Relation("e", ("number", "number")),
+    Relation("w", ("number", "number", "number")),
+    Relation("f", ("number", "float")),
+    Relation("p", ("number", "number"), 1),
+    Relation("q", ("number", "number"), 1),
+    Relation("l", ("List", "number"), 1),
+    Relation("s", ("number", "float", "float"), 1),
+    Relation("node", ("number",), 1),
+    Relation("source", ("number",), 1),
+)
+
+
+def parsed_rule(text: str) -> Rule:
+    """A rule of `SHAPES` as heads and literals, cut at the commas outside of brackets."""
+    head, body = text[:-1].split(" :- ")
+    return Rule(tuple(split(head)), tuple(split(body)))
+
+
+def split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [p.strip() for p in parts]
+
+
+@st.composite
+def graph_programs(draw: Draw) -> Case:
+    """One of `SHAPES` on a random graph, whose nodes may be large or negative numbers."""
+    rules = tuple(parsed_rule(r) for r in SHAPES[draw(st.sampled_from(sorted(SHAPES)))])
+    edges, weighted, measured = draw(graphs(7, 14)), draw(weighted_graphs(7, 14)), draw(some(st.tuples(SMALL, FLOATS), 8))
+    shift = draw(st.sampled_from([0, 0, -3, 2**31 - 3, 2**32 - 3, 2**63 - 8, -(2**63)]))
+    facts: Facts = {
+        "e": [(x + shift, y + shift) for x, y in edges],
+        "w": [(x + shift, y + shift, length) for x, y, length in weighted],
+        "f": [(x + shift, value) for x, value in measured],
+    }
+    mentioned = " ".join(r.text for r in rules)
+    relations = tuple(r for r in SHAPE_RELATIONS if f"{r.name}(" in mentioned)
+    return Case(relations, rules, {r.name: facts[r.name] for r in relations if not r.stratum})
+
+
+def programs() -> st.SearchStrategy[Case]:
+    return st.one_of(random_programs(), random_programs(), graph_programs())

@@ -1,0 +1,58 @@
+"""Values of each type, as data and as literals of the program text. Large, negative and boundary values are planted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+Row = tuple[Any, ...]
+
+RECORDS = {"Pair": ("number", "symbol"), "List": ("number", "List")}
+TYPE_DECLS = {"Pair": ".type Pair = [first: number, second: symbol]", "List": ".type List = [head: number, tail: List]"}
+
+SMALL = st.integers(0, 4)
+NUMBERS = st.one_of(
+    SMALL,
+    SMALL,
+    SMALL,
+    st.sampled_from([-1, -7, 20, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53 + 1, 2**63 - 1, -(2**63)]),
+)
+UNSIGNED = st.one_of(SMALL, SMALL, SMALL, st.sampled_from([2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1]))
+FLOATS = st.one_of(SMALL.map(lambda i: i / 2), SMALL.map(lambda i: i / 2), st.sampled_from([-1.5, 0.25, 2.0**20, -(2.0**20)]))
+SYMBOLS = st.sampled_from(["a", "b", "a", "b", "ab", "ba", "", "A", "a b", "12", "abcabc"])
+PAIRS = st.one_of(st.tuples(SMALL, SYMBOLS), st.none())
+LISTS = st.recursive(st.none(), lambda tails: st.tuples(SMALL, tails), max_leaves=3)
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "number": NUMBERS,
+    "unsigned": UNSIGNED,
+    "float": FLOATS,
+    "symbol": SYMBOLS,
+    "Pair": PAIRS,
+    "List": LISTS,
+}
+
+
+def written(value: Any) -> str:
+    """A value as the program text has it."""
+    match value:
+        case None:
+            return "nil"
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return f"[{', '.join(map(written, value))}]"
+        case _:
+            return repr(value)
+
+
+LITERALS: dict[str, st.SearchStrategy[str]] = {
+    "number": NUMBERS.filter(lambda v: v != -(2**63)).map(written),
+    "unsigned": st.one_of(UNSIGNED.map(written), SMALL.map(lambda v: f"{v}u")),
+    "float": st.one_of(FLOATS.map(written), SMALL.map(written)),
+    "symbol": SYMBOLS.map(written),
+    "Pair": PAIRS.map(written),
+    "List": LISTS.map(written),
+}
+"""-2^63 is left out: its digits without the sign are no number. An integer stands for a float, too."""
