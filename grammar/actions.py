@@ -17,8 +17,9 @@ from lark import Token
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.operators import BINDING, PREFIX_BINDING, RIGHT_ASSOCIATIVE
-from dlog.grammar.printer import format_term
 from dlog.grammar.source import Source, Span
+from dlog.grammar.unparse import format_term
+from dlog.grammar.words import STORAGE
 
 Children = list[Any]
 
@@ -41,11 +42,11 @@ ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _start(child: Any) -> int:
-    return child.start_pos if type(child) is Token else child.span.start
+    return child.start_pos if type(child) is Token else child.span.start  # type: ignore[return-value]
 
 
 def _end(child: Any) -> int:
-    return child.end_pos if type(child) is Token else child.span.end
+    return child.end_pos if type(child) is Token else child.span.end  # type: ignore[return-value]
 
 
 def _place(token: Token) -> Span:
@@ -125,6 +126,7 @@ class Actions:
 
     def relation_decl(self, c: Children) -> syntax.RelationDecl:
         names, attributes, qualifiers, choice = c[1], c[3], c[5], c[6]
+        self._check_qualifiers(qualifiers)
         last = choice[-1] if choice else qualifiers[-1] if qualifiers else c[4]
         return syntax.RelationDecl(
             tuple(n.value for n in names),
@@ -134,6 +136,18 @@ class Actions:
             span=Span(_start(c[0]), _end(last)),
             name_spans=tuple(_place(n) for n in names),
         )
+
+    def _check_qualifiers(self, qualifiers: Children) -> None:
+        seen: dict[str, Token] = {}
+        for qualifier in qualifiers:
+            storage = qualifier.value in STORAGE
+            group = "storage" if storage else qualifier.value
+            if group in seen:
+                first = seen[group].value
+                same = first == qualifier.value
+                message = f"`{qualifier.value}` is given twice" if same else f"`{qualifier.value}` contradicts `{first}`"
+                READING.get().problem("qualifier", message, _place(qualifier))
+            seen.setdefault(group, qualifier)
 
     def debug_delta(self, c: Children) -> syntax.RelationDecl:
         READING.get().problem("unsupported", "not supported yet: debug_delta", Span(_start(c[3]), _end(c[6])))

@@ -53,7 +53,7 @@ class Failure:
     def directive(self) -> str:
         """The item's directive (`.decl`) or nothing, for a clause."""
         first = self.tokens[self.start] if self.start < len(self.tokens) else self.token
-        return str(first) if re.fullmatch(r"\.[a-z_]+", first) else ""
+        return str(first) if _is_directive(first) else ""
 
     def next(self, ahead: int = 1) -> Token | None:
         return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else None
@@ -70,6 +70,10 @@ class Failure:
 
 
 Mistake: TypeAlias = Callable[[Failure], Diagnostic | None]
+
+
+def _is_directive(token: Token) -> bool:
+    return token in DIRECTIVES
 
 
 def place(token: Token) -> Span:
@@ -125,7 +129,7 @@ def missing_dot(f: Failure) -> Diagnostic | None:
     """A clause that could end here, followed by what must be the next item."""
     if "." not in f.expected or f.directive or f.previous is None:
         return None
-    starts_anew = f.token.type == "$END" or re.fullmatch(r"\.[a-z_]+", f.token) or f.token == "}"
+    starts_anew = f.token.type == "$END" or _is_directive(f.token) or f.token == "}"
     if not starts_anew and not (f.token.type == "IDENT" and _starts_line_at_or_before(f, f.tokens[f.start])):
         return None
     kind = "rule" if any(t == ":-" for t in f.item) else "clause"
@@ -248,7 +252,8 @@ def wrong_arrow(f: Failure) -> Diagnostic | None:
 
 
 def dangling_comma(f: Failure) -> Diagnostic | None:
-    if f.previous is not None and f.previous in (",", ";") and (f.token in CLOSERS or f.token in (".", ":-", "$END")):
+    stops = f.token in CLOSERS or f.token in (".", ":-") or f.token.type == "$END" or _is_directive(f.token)
+    if f.previous is not None and f.previous in (",", ";") and stops:
         return f.report(f"nothing follows this `{f.previous}`", place(f.previous))
     return None
 
@@ -278,7 +283,7 @@ def _wrong_closer(f: Failure, opened: list[Token]) -> Diagnostic | None:
 
 def _ends_something(f: Failure) -> bool:
     at_end = f.token.type == "$END" or f.token in CLOSERS or f.token in (".", ":-", ";")
-    return at_end or bool(re.fullmatch(r"\.[a-z_]+", f.token)) or _opens_line(f)
+    return at_end or _is_directive(f.token) or _opens_line(f)
 
 
 def _opens_line(f: Failure) -> bool:

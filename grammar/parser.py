@@ -67,7 +67,7 @@ def _build(text: str, kept: str | bool) -> lark.Lark:
         start="program",
         keep_all_tokens=True,
         maybe_placeholders=False,
-        transformer=Actions(),  # type: ignore[arg-type]
+        transformer=Actions(),
         cache=kept,
     )
 

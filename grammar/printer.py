@@ -1,224 +1,164 @@
-"""Syntax tree to text: `parse(Source(format_program(p))) == p` for every tree p that a text can say.
+"""`dlog fmt`: a program's text in the printer's form, with its comments, its preprocessor lines and single empty lines kept.
 
-One line per item where it fits in `WIDTH` columns; a longer rule has one literal per line.
+Items are printed anew; what stands between them stays between them, and a comment behind an item stays on its line. An item
+with a comment inside, or with a word the parser replaces (`__LINE__`, an IP address), is left as it was written. Formatting
+twice gives the same text as formatting once.
 """
 
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from dlog.grammar import syntax
-from dlog.grammar.operators import BINDING, PREFIX, PREFIX_BINDING, RIGHT_ASSOCIATIVE
-from dlog.grammar.words import RESERVED
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.parser import parse
+from dlog.grammar.printer import INDENT, WIDTH, format_component_head, format_item
+from dlog.grammar.source import Source, Span
 
-WIDTH = 100
-INDENT = "    "
-
-_ESCAPES = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+_TRIVIA = re.compile(
+    r'"(?:\\.|[^"\\\n])*"'
+    r"|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)"
+    r"|(?P<annotation>@!?\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\])"
+    r"|(?P<line>^[ \t]*(?:\#(?:[^\\\n]|\\\n|\\.)*|\.include\b[^\n]*|\.once\b[^\n]*))",
+    re.MULTILINE,
 )
-_BARE_VALUE = re.compile(r"[A-Za-z][A-Za-z0-9_]*|[0-9]+", re.ASCII)
+_REPLACED = re.compile(r"__FILE__|__LINE__|\b[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+\b")
 
 
-def format_program(program: syntax.Program) -> str:
-    return "".join(format_item(item) + "\n" for item in program.items)
+@dataclass(frozen=True, slots=True)
+class Trivia:
+    """A comment, an annotation or a preprocessor line."""
+
+    span: Span
+    text: str
+    kind: str
 
 
-# ---------------------------------------------------------------------------------------------------------------- terms
+_Piece: TypeAlias = syntax.Item | Trivia
 
 
-def format_term(term: syntax.Term, floor: int = 0) -> str:
-    """The term as text, in parentheses if it is an operation that binds more loosely than `floor`."""
-    match term:
-        case syntax.Variable(name):
-            return name
-        case syntax.Wildcard():
-            return "_"
-        case syntax.Number(text):
-            return text
-        case syntax.String(value):
-            return quote(value)
-        case syntax.Nil():
-            return "nil"
-        case syntax.Counter():
-            return "autoinc()"
-        case syntax.RecordTerm(args):
-            return f"[{_terms(args)}]"
-        case syntax.BranchTerm(branch, args):
-            return f"${branch}({_terms(args)})"
-        case syntax.Cast(inner, type_name):
-            return f"as({format_term(inner)}, {type_name})"
-        case syntax.AggregateTerm():
-            return _aggregate(term)
-        case syntax.Call():
-            return _call(term, floor)
+def format_source(source: Source) -> str:
+    """The text of `source` (not preprocessed), formatted. DlogError if it does not parse; but a text with preprocessor lines
+    that does not parse without running them is given back as it is.
+
+    >>> format_source(Source("path(x,y):-edge(x,y). // one step"))
+    'path(x, y) :- edge(x, y).  // one step\\n'
+    """
+    trivia = find_trivia(source.text)
+    lines = [t for t in trivia if t.kind == "line"]
+    try:
+        program = parse(Source(_without(source.text, lines), source.name))
+    except DlogError:
+        if lines:
+            return source.text
+        raise
+    whole = Span(0, len(source.text))
+    return "".join(line + "\n" for line in _Layout(source.text, trivia).lines(program.items, whole, ""))
+
+
+def find_trivia(text: str) -> list[Trivia]:
+    """The comments, annotations and preprocessor lines of a text, in order."""
+    found = []
+    for match in _TRIVIA.finditer(text):
+        if match.lastgroup is not None:
+            found.append(Trivia(Span(match.start(), match.end()), match[0].rstrip(), match.lastgroup))
+    return found
+
+
+def _without(text: str, lines: Sequence[Trivia]) -> str:
+    """The text with these stretches blank, so that all places stay the same."""
+    for line in lines:
+        blank = re.sub(r"[^\n]", " ", text[line.span.start : line.span.end])
+        text = text[: line.span.start] + blank + text[line.span.end :]
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    text: str
+    trivia: list[Trivia]
+
+    def lines(self, items: Sequence[syntax.Item], region: Span, indent: str) -> list[str]:
+        """The lines of a region of the text whose items are `items`."""
+        out: list[str] = []
+        end = region.start
+        before: _Piece | None = None
+        for piece in self._pieces(items, region):
+            gap = self.text[end : piece.span.start].count("\n")
+            if gap >= 2 and out:
+                out.append("")
+            new = self._piece(piece, indent)
+            if out and gap == 0 and _joins(before, piece, out[-1], new):
+                out[-1] += ("  " if isinstance(piece, Trivia) else " ") + new[0].lstrip()
+                new = new[1:]
+            out += new
+            end, before = piece.span.end, piece
+        return out
+
+    def _pieces(self, items: Sequence[syntax.Item], region: Span) -> list[_Piece]:
+        starts = [i.span.start for i in items]
+        loose = []
+        for trivia in self._within(region):
+            owner = bisect_right(starts, trivia.span.start) - 1
+            if owner < 0 or trivia.span.start >= items[owner].span.end:
+                loose.append(trivia)
+        return sorted([*items, *loose], key=_start)
+
+    def _within(self, region: Span) -> list[Trivia]:
+        first = bisect_left(self.trivia, region.start, key=_start)
+        return self.trivia[first : bisect_left(self.trivia, region.end, key=_start)]
+
+    def _piece(self, piece: _Piece, indent: str) -> list[str]:
+        match piece:
+            case Trivia(text=text, kind="line"):
+                return text.split("\n")
+            case Trivia(text=text):
+                return (indent + text).split("\n")
+            case syntax.ComponentDecl() if (brace := self._brace(piece)) is not None:
+                return self._component(piece, brace, indent)
+            case _ if self._as_written(piece):
+                return (indent + self.text[piece.span.start : piece.span.end]).split("\n")
+            case _:
+                return [indent + line for line in format_item(piece).split("\n")]
+
+    def _component(self, decl: syntax.ComponentDecl, brace: int, indent: str) -> list[str]:
+        region = Span(brace + 1, decl.span.end - 1)
+        inner = self.lines(decl.items, region, indent + INDENT)
+        first = self._pieces(decl.items, region)[:1]
+        head = f"{indent}{format_component_head(decl)}{{"
+        if first and isinstance(first[0], Trivia) and "\n" not in self.text[brace : first[0].span.start]:
+            head, inner = f"{head}  {inner[0].lstrip()}", inner[1:]
+        return [head, *inner, f"{indent}}}"]
+
+    def _brace(self, decl: syntax.ComponentDecl) -> int | None:
+        """Where the component's items begin; None if something in its head keeps it from being printed anew."""
+        last = decl.bases[-1] if decl.bases else decl.component
+        brace = self.text.find("{", last.span.end)
+        head = Span(decl.span.start, brace)
+        return None if self._within(head) else brace
+
+    def _as_written(self, item: syntax.Item) -> bool:
+        return bool(self._within(item.span)) or _REPLACED.search(self.text, item.span.start, item.span.end) is not None
+
+
+def _start(piece: _Piece) -> int:
+    return piece.span.start
+
+
+def _joins(before: _Piece | None, piece: _Piece, line: str, new: list[str]) -> bool:
+    """Whether a piece stays on the line of the one before: a comment behind all but `//` comments, a fact behind a fact."""
+    match before, piece:
+        case (Trivia(), syntax.Clause()) | (None, _):
+            return False
+        case (Trivia(kind="line"), _):
+            return False
+        case (_, Trivia(kind="comment" | "annotation")):
+            return not (isinstance(before, Trivia) and before.text.startswith("//"))
+        case (syntax.Clause(body=None), syntax.Clause(body=None)):
+            return len(new) == 1 and len(line) + 1 + len(new[0].lstrip()) <= WIDTH
         case _:
-            assert_never(term)
-
-
-def quote(value: str) -> str:
-    """A string literal with this value."""
-    return f'"{value.translate(_ESCAPES)}"'
-
-
-def _terms(terms: tuple[syntax.Term, ...]) -> str:
-    return ", ".join(format_term(t) for t in terms)
-
-
-def _call(call: syntax.Call, floor: int) -> str:
-    match call:
-        case syntax.Call(name, (left, right)) if name in BINDING:
-            binding = BINDING[name]
-            tighter = (binding + 1, binding) if name in RIGHT_ASSOCIATIVE else (binding, binding + 1)
-            text = f"{format_term(left, tighter[0])} {name} {format_term(right, tighter[1])}"
-            return f"({text})" if binding < floor else text
-        case syntax.Call(name, (operand,)) if name in PREFIX:
-            text = f"{name}{'' if name == '-' else ' '}{format_term(operand, PREFIX_BINDING)}"
-            return f"({text})" if floor > PREFIX_BINDING else text
-        case syntax.Call(name, args):
-            return f"{name}({_terms(args)})"
-
-
-def _aggregate(term: syntax.AggregateTerm) -> str:
-    target = f" {format_term(term.target)}" if term.target is not None else ""
-    init = f" {format_term(term.init)}," if term.init is not None else ""
-    return f"{term.op}{target} :{init} {{ {format_body(term.body)} }}"
-
-
-# ---------------------------------------------------------------------------------------------------------------- bodies
-
-
-def format_body(body: syntax.Body) -> str:
-    match body:
-        case syntax.Atom(name, args):
-            return f"{name}({_terms(args)})"
-        case syntax.Not(inner):
-            return "!" + (format_body(inner) if isinstance(inner, syntax.Atom | syntax.Not | syntax.Truth) else _grouped(inner))
-        case syntax.Constraint(("match" | "contains") as op, left, right):
-            return f"{op}({format_term(left)}, {format_term(right)})"
-        case syntax.Constraint(op, left, right):
-            return f"{format_term(left)} {op} {format_term(right)}"
-        case syntax.Truth(value):
-            return "true" if value else "false"
-        case syntax.And(parts):
-            return ", ".join(_conjunct(p) for p in parts)
-        case syntax.Or(parts):
-            return "; ".join(_disjunct(p) for p in parts)
-        case _:
-            assert_never(body)
-
-
-def _grouped(body: syntax.Body) -> str:
-    return f"({format_body(body)})"
-
-
-def _conjunct(body: syntax.Body) -> str:
-    return _grouped(body) if isinstance(body, syntax.And | syntax.Or) else format_body(body)
-
-
-def _disjunct(body: syntax.Body) -> str:
-    return _grouped(body) if isinstance(body, syntax.Or) else format_body(body)
-
-
-# ---------------------------------------------------------------------------------------------------------------- clauses
-
-
-def format_clause(clause: syntax.Clause | syntax.Subsumption) -> str:
-    """The clause with its final `.` and its plan, on one line if it fits."""
-    match clause:
-        case syntax.Clause(heads, body, plan):
-            head = ", ".join(format_body(h) for h in heads)
-        case syntax.Subsumption(dominated, dominating, body, plan):
-            head = f"{format_body(dominated)} <= {format_body(dominating)}"
-    text = f"{head}." if body is None else _rule(head, body)
-    return text if plan is None else f"{text}\n{_plan(plan)}"
-
-
-def _rule(head: str, body: syntax.Body) -> str:
-    line = f"{head} :- {format_body(body)}."
-    if len(line) <= WIDTH:
-        return line
-    match body:
-        case syntax.And(parts):
-            lines = f",\n{INDENT}".join(_conjunct(p) for p in parts)
-        case syntax.Or(parts):
-            lines = f";\n{INDENT}".join(_disjunct(p) for p in parts)
-        case _:
-            lines = format_body(body)
-    return f"{head} :-\n{INDENT}{lines}."
-
-
-def _plan(plan: syntax.ExecutionPlan) -> str:
-    return ".plan " + ", ".join(f"{version}: ({', '.join(map(str, order))})" for version, order in plan.orders)
-
-
-# ----------------------------------------------------------------------------------------------------------------- items
-
-
-def format_item(item: syntax.Item) -> str:
-    """The item as text without a final newline."""
-    match item:
-        case syntax.Clause() | syntax.Subsumption():
-            return format_clause(item)
-        case syntax.RelationDecl():
-            return _relation(item)
-        case syntax.SubtypeDecl(name, base):
-            return f".type {name} <: {base}"
-        case syntax.UnionDecl(name, members):
-            return f".type {name} = {' | '.join(members)}"
-        case syntax.RecordDecl(name, fields):
-            return f".type {name} = [{_attributes(fields)}]"
-        case syntax.AdtDecl(name, branches):
-            return _adt(name, branches)
-        case syntax.FunctorDecl(name, params, result, stateful):
-            return f".functor {name}({_attributes(params)}): {result}{' stateful' if stateful else ''}"
-        case syntax.Directive(kind, relations, params):
-            values = ", ".join(f"{k}={v if _is_bare(v) else quote(v)}" for k, v in params)
-            return f".{kind} {', '.join(relations)}" + (f"({values})" if params else "")
-        case syntax.Pragma(name, value):
-            return f".pragma {quote(name)}" + (f" {quote(value)}" if value else "")
-        case syntax.ComponentDecl():
-            return format_component_head(item) + _block(tuple(format_item(i) for i in item.items))
-        case syntax.ComponentInit(instance, component):
-            return f".init {instance} = {_component(component)}"
-        case syntax.Override(relation):
-            return f".override {relation}"
-        case syntax.LatticeDecl(name, entries):
-            return f".lattice {name}<> {{\n" + ",\n".join(f"{INDENT}{k} -> {v}" for k, v in entries) + "\n}"
-        case _:
-            assert_never(item)
-
-
-def _is_bare(value: str) -> bool:
-    return bool(_BARE_VALUE.fullmatch(value)) and (value in ("true", "false") or value not in RESERVED)
-
-
-def _attributes(attributes: tuple[syntax.Attribute, ...]) -> str:
-    return ", ".join(f"{a.name}: {a.type}" if a.name else a.type for a in attributes)
-
-
-def _relation(decl: syntax.RelationDecl) -> str:
-    text = f".decl {', '.join(decl.names)}({_attributes(decl.attributes)})" + "".join(f" {q}" for q in decl.qualifiers)
-    keys = [d.keys[0] if len(d.keys) == 1 else f"({', '.join(d.keys)})" for d in decl.choice_domain]
-    return text + (f" choice-domain {', '.join(keys)}" if keys else "")
-
-
-def _adt(name: str, branches: tuple[syntax.Branch, ...]) -> str:
-    texts = [f"{b.name} {{{_attributes(b.fields)}}}" for b in branches]
-    line = f".type {name} = {' | '.join(texts)}"
-    return line if len(line) <= WIDTH else f".type {name} =\n{INDENT}{f' |{chr(10)}{INDENT}'.join(texts)}"
-
-
-def _component(component: syntax.ComponentType) -> str:
-    return component.name + (f"<{', '.join(component.params)}>" if component.params else "")
-
-
-def format_component_head(decl: syntax.ComponentDecl) -> str:
-    bases = f" : {', '.join(_component(b) for b in decl.bases)}" if decl.bases else ""
-    return f".comp {_component(decl.component)}{bases} "
-
-
-def _block(items: tuple[str, ...]) -> str:
-    lines = [INDENT + line if line else "" for item in items for line in item.split("\n")]
-    return "{\n" + "".join(line + "\n" for line in lines) + "}"
+            return False

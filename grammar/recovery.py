@@ -41,18 +41,19 @@ def diagnose(reading: Reading, tables: lark.Lark) -> list[Diagnostic]:
 
 def _blank_what_is_no_token(reading: Reading, tables: lark.Lark) -> tuple[str, list[int]]:
     """The text with unlexable stretches turned to blanks (each reported), and where these are."""
-    text, blanked = reading.source.text, []
+    text = reading.source.text
+    blanked: list[int] = []
     while len(blanked) < MOST:
         try:
             for _ in tables.lex(text):
                 pass
             return text, blanked
         except UnexpectedCharacters as stop:
-            diagnostic, end = stray_text(reading.source, text, stop.pos_in_stream)
+            at = stop.pos_in_stream or 0
+            diagnostic, end = stray_text(reading.source, text, at)
             reading.problems.append(diagnostic)
-            blanked.append(stop.pos_in_stream)
-            gap = re.sub(r"\S", " ", text[stop.pos_in_stream : end])
-            text = text[: stop.pos_in_stream] + gap + text[end:]
+            blanked.append(at)
+            text = text[:at] + re.sub(r"\S", " ", text[at:end]) + text[end:]
     return text[: blanked[-1]], blanked
 
 

@@ -14,7 +14,7 @@ from dlog.grammar.source import NOWHERE, Span
 
 
 def _span() -> Span:
-    return field(default=NOWHERE, compare=False, repr=False, kw_only=True)  # type: ignore[no-any-return]
+    return field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------- terms

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-QUALIFIERS = frozenset(
-    {"input", "output", "printsize", "overridable", "inline", "no_inline", "magic", "no_magic"}
-    | {"brie", "btree", "btree_delete", "eqrel"}
-)
+STORAGE = frozenset({"brie", "btree", "btree_delete", "eqrel"})
+QUALIFIERS = STORAGE | {"input", "output", "printsize", "overridable", "inline", "no_inline", "magic", "no_magic"}
 AGGREGATES = frozenset({"count", "sum", "min", "max", "mean"})
 FUNCTORS = frozenset(
     {"cat", "ord", "range", "strlen", "substr", "to_float", "to_number", "to_string", "to_unsigned"}

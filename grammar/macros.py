@@ -1,0 +1,118 @@
+"""pcpp set up for Datalog: which tokens come out, from which file and line, and what went wrong on the way.
+
+Only imported for programs that have preprocessor lines.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pcpp import Action, OutputDirective, Preprocessor
+
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.preprocess import dialect_lines, read_file
+from dlog.grammar.suggest import closest
+
+DEEPEST = 100
+"""Includes nested deeper than this include themselves."""
+
+KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line")
+
+
+class Expansion(Preprocessor):  # type: ignore[misc]
+    """One run. `problems` are (file, line, message, text to underline, note); `originals` the lines of every file read."""
+
+    def __init__(self, text: str, name: str, include_dirs: Sequence[str], macros: Sequence[str]) -> None:
+        super().__init__()
+        self.problems: list[tuple[str, int, str, str, str]] = []
+        self.originals: dict[str, list[str]] = {name: text.split("\n")}
+        self.name = name
+        self.text = text
+        self.rewrite_paths: list[tuple[str, str]] = []
+        # The parser knows these, with the places in the user's files.
+        self.expand_filemacro = self.expand_linemacro = self.expand_countermacro = False
+        self.line_directive = None
+        for folder in include_dirs:
+            self.path.append(folder)
+        for macro in macros:
+            self.define(macro.replace("=", " ", 1) if "=" in macro else f"{macro} 1")
+
+    def pieces(self) -> Iterator[tuple[str, str, int]]:
+        """The tokens of the result in order: text, file, line."""
+        self.temp_path.insert(0, os.path.dirname(self.name))
+        is_file = os.path.isfile(self.name)
+        for token in self.parsegen(dialect_lines(self.text), self.name, os.path.abspath(self.name) if is_file else self.name):
+            yield token.value, self._shown(token.source), token.lineno
+
+    def group_lines(self, input: str, abssource: str) -> Iterator[list[Any]]:
+        """The tokens of one line after another. (pcpp's own also splits at form feeds and the like, which moves the lines.)"""
+        lexer = self.lexer.clone()
+        lexer.input(input if input.endswith("\n") else input + "\n")
+        lexer.lineno = 1
+        line = []
+        while token := lexer.token():
+            token.source = abssource
+            line.append(token)
+            if token.type in self.t_WS and token.value == "\n":
+                yield line
+                line = []
+        if line:  # the text ends inside a comment that pcpp took whole
+            end = copy.copy(line[-1])
+            end.type, end.value = self.t_NEWLINE, "\n"
+            yield [*line, end]
+
+    def on_comment(self, token: Any) -> bool:
+        token.value = "\n".join(" " * len(part) for part in token.value.split("\n"))
+        token.type = "CPP_WS"
+        return True
+
+    def on_file_open(self, is_system_include: bool, includepath: str) -> io.StringIO:
+        if not os.path.isfile(includepath):
+            raise FileNotFoundError(includepath)
+        if self.include_depth > DEEPEST:
+            self._problem("this file includes itself without end", note="write `.once` or `#pragma once` at its top")
+            raise OutputDirective(Action.IgnoreAndRemove)
+        try:
+            text = read_file(Path(includepath))
+        except DlogError as error:
+            self._problem(error.diagnostics[0].message)
+            raise OutputDirective(Action.IgnoreAndRemove) from None
+        self.originals[self._shown(includepath)] = text.split("\n")
+        return io.StringIO(dialect_lines(text))
+
+    def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:
+        if is_malformed:
+            self._problem("malformed include", note='write `#include "file.dl"`')
+        else:
+            searched = ", ".join(f"`{p or '.'}`" for p in dict.fromkeys([*self.temp_path, *self.path]))
+            self._problem(f"cannot find the file `{includepath}`", includepath, f"searched in {searched}")
+        raise OutputDirective(Action.IgnoreAndRemove)
+
+    def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> bool:
+        self.lastdirective = directive
+        name, rest = directive.value, "".join(t.value for t in toks).strip()
+        if name == "error":
+            self._problem(f"#error {rest}".strip())
+        elif name not in KNOWN and not str(name).isdigit():
+            guess = closest(name, KNOWN)
+            self._problem(f"unknown preprocessor directive `#{name}`", name, f"did you mean `#{guess}`?" if guess else "")
+        return True
+
+    def on_error(self, file: str, line: int, msg: str) -> None:
+        self.problems.append((self._shown(file), line, msg[:1].lower() + msg[1:].strip(), "", ""))
+
+    def _problem(self, message: str, at: str = "", note: str = "") -> None:
+        place = self.lastdirective
+        self.problems.append((self._shown(place.source), place.lineno, message, at, note))
+
+    def _shown(self, file: str | None) -> str:
+        """The file's name as the user would write it."""
+        if not file or os.path.abspath(self.name) == file:
+            return self.name
+        near = os.path.relpath(file)
+        return file if near.startswith("..") else near

@@ -1,0 +1,104 @@
+"""Program files to the text the parser sees: `#include`, `#define`, `#ifdef` ... through pcpp, `.include` and `.once` besides.
+
+Every line of the result knows the file and line it came from, so errors point into the included file. Columns are
+exact where no macro is expanded on the line: comments become blanks of their length. A text without preprocessor lines is
+taken as it is, and pcpp is not even imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Source, Span
+
+if TYPE_CHECKING:
+    from dlog.grammar.macros import Expansion
+
+NEEDED = re.compile(r"^[ \t]*(#|\.include\b|\.once\b)", re.MULTILINE)
+_INCLUDE = re.compile(r"^([ \t]*)\.include[ \t]+(\"[^\"\n]*\")", re.MULTILINE)
+_ONCE = re.compile(r"^([ \t]*)\.once\b", re.MULTILINE)
+TEXT_NAME = "<text>"
+
+
+def preprocess(program: Path | str, include_dirs: Sequence[str | Path] = (), macros: Sequence[str] = ()) -> Source:
+    """The text of a program file (a Path) or of a program given as text, preprocessed.
+
+    `macros` are definitions as for `-M`: `NAME`, `NAME=value`. A file that is missing or not UTF-8, a failed `#include`, an
+    `#error`, an unbalanced `#if`: DlogError with all of them.
+
+    >>> preprocess("#define N 3\\na(N).").text
+    '\\na(3).'
+    """
+    if isinstance(program, Path):
+        name, text = str(program), read_file(program)
+    else:
+        name, text = TEXT_NAME, program.replace("\r\n", "\n")
+    if not macros and not NEEDED.search(text):
+        return Source(text, name)
+    return _expand(text, name, include_dirs, macros)
+
+
+def read_file(path: Path) -> str:
+    """The text of a program file; DlogError if there is none or it is not UTF-8."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise DlogError(Diagnostic("program-file", f"cannot read `{path}`: {reason}", place=str(path))) from None
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        message = f"`{path}` is not UTF-8 text: byte 0x{data[error.start]:02x}"
+        raise DlogError(Diagnostic("encoding", message, place=f"{path}:{line}:{column}")) from None
+
+
+def dialect_lines(text: str) -> str:
+    """`.include "x"` and `.once` in the preprocessor's spelling, line by line."""
+    return _ONCE.sub(r"\1#pragma once", _INCLUDE.sub(r"\1#include \2", text))
+
+
+def _expand(text: str, name: str, include_dirs: Sequence[str | Path], macros: Sequence[str]) -> Source:
+    from dlog.grammar.macros import Expansion
+
+    expansion = Expansion(text, name, [str(d) for d in include_dirs], macros)
+    lines, origins = _join(expansion)
+    if expansion.problems:
+        raise DlogError([_locate(expansion, *problem) for problem in sorted(expansion.problems)])
+    return Source("\n".join(lines), name, origins, expansion.originals)
+
+
+def _join(expansion: Expansion) -> tuple[list[str], list[tuple[str, int]]]:
+    """The output lines and where each comes from: the place of its first token."""
+    lines: list[str] = []
+    origins: list[tuple[str, int]] = []
+    parts: list[str] = []
+    origin: tuple[str, int] | None = None
+    for value, file, line in expansion.pieces():
+        for extra, part in enumerate(value.split("\n")):
+            if extra:
+                lines.append("".join(parts))
+                origins.append(origin or (file, line))
+                parts, origin = [], None
+            if part:
+                parts.append(part)
+                origin = origin or (file, line + extra)
+    lines.append("".join(parts))
+    origins.append(origin or (origins[-1] if origins else (expansion.name, 1)))
+    return lines, origins
+
+
+def _locate(expansion: Expansion, file: str, line: int, message: str, at: str, note: str) -> Diagnostic:
+    """A diagnostic about `at`, or the whole of the line, in one of the files as the user wrote it."""
+    lines = expansion.originals.get(file, [""])
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    begin = text.find(at) if at and at in text else len(text) - len(text.lstrip())
+    width = len(at) if at and at in text else len(text.strip())
+    start = sum(len(t) + 1 for t in lines[: line - 1]) + begin
+    span = Span(start, start + width)
+    return Diagnostic("preprocessor", message, (Label(span),), (note,) if note else (), Source("\n".join(lines), file))
