@@ -39,6 +39,9 @@ BUILD_SET = 1.0
 MEET = 2.0
 """Cost per incoming row of an extension beyond its lookups."""
 
+SINK = 2.0
+"""Cost per row of the sink, which looks each row up."""
+
 TINY = 16.0
 """A cross product is considered beside connected readings if it multiplies rows by no more than this."""
 
@@ -253,9 +256,12 @@ class _Search:
         return self.settle(result)
 
     def settle(self, state: State) -> State:
-        """Takes all `Apply` and `Keep` moves that are possible; changes `state` in place."""
+        """Takes all `Apply` and `Keep` moves that are possible, and pays for the sink if nothing else is left; changes `state`
+        in place."""
         while self._apply(state) or self._keep(state):
             pass
+        if state.placed == self.all:
+            state.cost += state.rows * SINK
         return state
 
     def _apply(self, state: State) -> bool:
@@ -325,7 +331,7 @@ class _Search:
         for column in key:
             arg = reading.args[column]
             if isinstance(arg, Variable):
-                asked *= self._values_of(arg.id, state)
+                asked *= self._values_of(arg.id, state) or there
                 columns += 1
         fanout = rows / max(there, min(asked, state.rows))
         if columns > 1:
@@ -335,7 +341,7 @@ class _Search:
         return fanout, (reading.relation, key)
 
     def _values_of(self, variable: int, state: State) -> float:
-        """Distinct values of a bound variable, as far as the placed readings tell."""
+        """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""
         placed = 0
         for i in ids(state.placed):
             if self.masks[i] >> variable & 1:
@@ -343,12 +349,12 @@ class _Search:
         if (found := self._values.get((variable, placed))) is not None:
             return found
         known = [
-            self.estimator.distinct(self.readings[i].relation, (column,))
+            self.estimator.counted(self.readings[i].relation, (column,))
             for i in ids(placed)
             for column, arg in enumerate(self.readings[i].args)
             if isinstance(arg, Variable) and arg.id == variable
         ]
-        self._values[variable, placed] = result = min(known, default=1.0)
+        self._values[variable, placed] = result = min((k for k in known if k), default=0.0)
         return result
 
     def _seed_selectivity(self, reading: Reading) -> float:

@@ -7,8 +7,9 @@ relation has at most `rows` distinct values of any columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Protocol, runtime_checkable
 
 FEWEST_ROWS = 0.5
@@ -64,14 +65,22 @@ class Estimator:
         self._arities = dict(arities)
         self._unknown = frozenset(unknown)
         self._rows: dict[str, float] = {}
-        self._distinct: dict[tuple[str, tuple[int, ...]], float] = {}
+        self._distinct: dict[tuple[str, tuple[int, ...]], float | None] = {}
         self._skew: dict[tuple[str, tuple[int, ...]], float] = {}
+        self._domains: Mapping[str, Sequence[float | None]] = {}
         self._assumed = UNKNOWN_ROWS
 
     def assume(self, read: Iterable[str]) -> None:
         """Takes unknown relations to be larger than the largest of the relations in `read`."""
         known = [self.rows(r) for r in read if r not in self._unknown]
         self._assumed = max([UNKNOWN_ROWS, *(UNKNOWN_GROWTH * n for n in known)])
+
+    def bound(self, domains: Mapping[str, Sequence[float | None]]) -> None:
+        """Tells how many values the columns of unknown relations can have."""
+        self._domains = domains
+        for relation, columns in domains.items():
+            if columns and None not in columns:
+                self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), FEWEST_ROWS)
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._arities[relation] = arity
@@ -94,14 +103,23 @@ class Estimator:
         rows = self.rows(relation)
         if len(columns) == self._arities[relation]:
             return rows
-        if (found := self._distinct.get((relation, columns))) is not None:
-            return found
-        asked = None
-        if relation not in self._unknown and not relation.startswith("@"):
+        counted = self.counted(relation, columns)
+        return counted or max(1.0, rows / UNKNOWN_FANOUT ** (self._arities[relation] - len(columns)))
+
+    def counted(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        """The same, if there is evidence for it."""
+        if (relation, columns) in self._distinct:
+            return self._distinct[relation, columns]
+        if relation.startswith("@"):
+            asked = None
+        elif relation in self._unknown:
+            bounds = self._domains.get(relation)
+            known = [b for c in columns if bounds is not None and (b := bounds[c]) is not None]
+            asked = prod(known) if len(known) == len(columns) else None
+        else:
             asked = self._statistics.distinct(relation, columns)
-        if asked is None:
-            asked = rows / UNKNOWN_FANOUT ** (self._arities[relation] - len(columns))
-        self._distinct[relation, columns] = result = min(max(asked, 1.0), max(rows, 1.0))
+        result = None if asked is None else min(max(asked, 1.0), max(self.rows(relation), 1.0))
+        self._distinct[relation, columns] = result
         return result
 
     def skew(self, relation: str, columns: tuple[int, ...]) -> float:

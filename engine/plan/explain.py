@@ -1,0 +1,192 @@
+"""explain: a scope as text for people: what it computes, the indexes its paths share, and each path drawn as a list of steps.
+
+    stratum path, recursive
+      arrangements
+        edge[0]                 1 path
+      loop: path(x, z) :- path(x, y), edge(y, z).
+        changes path(x, y)
+        join edge[0](y, z)      ~3 rows each
+        insert path(x, z)
+
+`edge[0](y, z)` is a lookup by column 0; `[0; 1]` says that the rows of one key are sorted by column 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from dlog.engine.plan.nodes import (
+    Accumulate,
+    AntiJoin,
+    Arrangement,
+    Bind,
+    Extend,
+    Filter,
+    HalfJoin,
+    Insert,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    Scope,
+    SemiJoin,
+    Step,
+    Unit,
+    Unpack,
+    View,
+)
+from dlog.engine.program.rules import Constant, Functor, Program, Record, Term, Variable
+
+INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
+NOTES_AT = 44
+
+
+def explain(scope: Scope, program: Program) -> str:
+    """The scope, drawn; the same scope always gives the same text."""
+    arities = {name: r.arity for name, r in program.relations.items()}
+    arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
+    names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
+    lines = [f"stratum {', '.join(scope.relations)}" + (", recursive" if scope.variables else "")]
+    lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
+    if shared := _arrangements(scope):
+        lines += ["  arrangements", *(_noted(f"    {a}", n) for a, n in shared)]
+    for title, paths in _parts(scope):
+        for path in paths:
+            drawer = _Drawer(arities, names[path.rule].variables if names else (), scope)
+            lines.append(f"  {title}: {' '.join(scope.rules[path.rule].split())}")
+            lines += [f"    {line}" for line in drawer.path(path)]
+    return "\n".join(lines) + "\n"
+
+
+def _best(op: str) -> str:
+    return {"min": "least", "max": "greatest"}[op]
+
+
+def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    for number, stage in enumerate(scope.stages, 1):
+        yield f"stage {number}", stage
+    yield "enter", scope.enter
+    yield "loop", scope.loop
+
+
+def _arrangements(scope: Scope) -> list[tuple[str, str]]:
+    """Each arrangement and how many paths read it, by name."""
+    users: Counter[str] = Counter()
+    for _, paths in _parts(scope):
+        for path in paths:
+            users.update({_index(a) for step in path.steps for a in _read(step)})
+    return [(name, f"{n} path{'s' if n > 1 else ''}") for name, n in sorted(users.items())]
+
+
+def _read(step: Step) -> tuple[Arrangement, ...]:
+    match step:
+        case HalfJoin(arrangement=arrangement):
+            return (arrangement,)
+        case Extend(proposers=proposers):
+            return tuple(p.arrangement for p in proposers)
+        case _:
+            return ()
+
+
+def _index(arrangement: Arrangement) -> str:
+    order = "; " + ", ".join(map(str, arrangement.order)) if arrangement.order else ""
+    return f"{arrangement.relation}[{', '.join(map(str, arrangement.key))}{order}]"
+
+
+def _noted(line: str, note: str) -> str:
+    return f"{line:<{NOTES_AT}} {note}" if note else line
+
+
+def _at(view: View) -> str:
+    return "" if view == "all" else f" at {view}"
+
+
+def _each(rows: float) -> str:
+    return f"~{rows:.2g} rows each" if rows < 1000 else f"~{rows:,.0f} rows each"
+
+
+class _Drawer:
+    """Draws the paths of one rule with the names of its variables."""
+
+    def __init__(self, arities: dict[str, int], names: Sequence[str], scope: Scope) -> None:
+        self.arities = arities
+        self.names = names
+        self.operations = {r.relation: r.op for r in scope.reductions}
+
+    def path(self, path: Path) -> Iterator[str]:
+        match path.seed:
+            case Unit():
+                yield "once"
+            case Scan(relation=relation, binds=binds, changes=changes, sorted_by=order):
+                by = f" sorted by {', '.join(map(str, order))}" if order else ""
+                yield f"{'changes' if changes else 'scan'} {self.atom(relation, binds)}{by}"
+        for step in path.steps:
+            yield self.step(step)
+        yield self.sink(path.sink)
+
+    def sink(self, sink: Insert | Accumulate) -> str:
+        match sink:
+            case Insert(relation=relation, terms=terms, distinct=distinct):
+                return _noted(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
+            case Accumulate(relation=relation, key=key, value=value):
+                what = self.operations.get(relation, "") + (f" {self.term(value)}" if value is not None else "")
+                return f"accumulate {relation}[{self.terms(key)}] with {what}"
+            case _:
+                assert_never(sink)
+
+    def step(self, step: Step) -> str:
+        match step:
+            case HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view, rows=rows):
+                return _noted(f"join {self.lookup(arrangement, key, binds)}{_at(view)}", _each(rows))
+            case Extend(variable=variable, proposers=proposers, rows=rows):
+                found = [self.lookup(p.arrangement, p.key, ((p.column, variable),)) + _at(p.view) for p in proposers]
+                return _noted(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
+            case SemiJoin(relation=relation, args=args, view=view):
+                return f"if {relation}({self.terms(args)}){_at(view)}"
+            case AntiJoin(relation=relation, args=args):
+                return f"if not {relation}({self.terms(args)})"
+            case Filter(compare=compare):
+                return f"if {self.term(compare.left)} {compare.op} {self.term(compare.right)}"
+            case Map(variable=variable, term=term):
+                return f"let {self.name(variable)} = {self.term(term)}"
+            case Unpack(variable=variable, type=type, binds=binds):
+                return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
+            case LookUp(relation=relation, key=key, variable=variable, default=default):
+                otherwise = "" if default is None else f" or {default}"
+                return f"let {self.name(variable)} = {relation}[{self.terms(key)}]{otherwise}"
+            case _:
+                assert_never(step)
+
+    def name(self, variable: int) -> str:
+        return self.names[variable] if variable < len(self.names) else f"#{variable}"
+
+    def term(self, term: Term | None) -> str:
+        match term:
+            case None:
+                return "_"
+            case Variable(id=i):
+                return self.name(i)
+            case Constant(value=value):
+                return "nil" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+            case Functor(op=op, args=(left, right)) if op in INFIX:
+                return f"({self.term(left)} {op} {self.term(right)})"
+            case Functor(op=op, args=args):
+                return f"{op}({self.terms(args)})"
+            case Record(args=args):
+                return f"[{self.terms(args)}]"
+            case _:
+                assert_never(term)
+
+    def terms(self, terms: Sequence[Term | None]) -> str:
+        return ", ".join(self.term(t) for t in terms)
+
+    def atom(self, relation: str, binds: tuple[Bind, ...]) -> str:
+        bound = {c: self.name(v) for c, v in binds}
+        return f"{relation}({', '.join(bound.get(c, '_') for c in range(self.arities[relation]))})"
+
+    def lookup(self, arrangement: Arrangement, key: Sequence[Term], binds: tuple[Bind, ...]) -> str:
+        args = {c: self.name(v) for c, v in binds} | {c: self.term(t) for c, t in zip(arrangement.key, key, strict=True)}
+        all_args = ", ".join(args.get(c, "_") for c in range(self.arities[arrangement.relation]))
+        return f"{_index(arrangement)}({all_args})"
