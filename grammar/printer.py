@@ -1,6 +1,7 @@
-"""`dlog fmt`: a program's text in the printer's form, with its comments, its preprocessor lines and single empty lines kept.
+"""Programs as text, for people: `format_program` prints a tree; `format_source` is `dlog fmt`, which prints a text anew with its
+comments, its preprocessor lines and single empty lines kept.
 
-Items are printed anew; what stands between them stays between them, and a comment behind an item stays on its line. An item
+Items are printed from the tree; what stands between them stays between them, and a comment behind an item stays on its line. An item
 with a comment inside, or with a word the parser replaces (`__LINE__`, an IP address), is left as it was written. Formatting
 twice gives the same text as formatting once.
 """
@@ -16,8 +17,19 @@ from typing import TypeAlias
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
-from dlog.grammar.printer import INDENT, WIDTH, format_component_head, format_item
 from dlog.grammar.source import Source, Span
+from dlog.grammar.unparse import (
+    INDENT,
+    WIDTH,
+    format_body,
+    format_clause,
+    format_component_head,
+    format_item,
+    format_program,
+    format_term,
+)
+
+__all__ = ["format_body", "format_clause", "format_item", "format_program", "format_source", "format_term"]
 
 _TRIVIA = re.compile(
     r'"(?:\\.|[^"\\\n])*"'
