@@ -29,8 +29,8 @@ app = typer.Typer(
 )
 
 # typer carries its own click or the installed one, depending on its version: the base class is found, not imported.
-_UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
-_ClickException = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+_BASES = {base.__name__: base for base in typer.BadParameter.__mro__ if issubclass(base, Exception)}
+_UsageError, _ClickException = _BASES["UsageError"], _BASES["ClickException"]
 
 
 class Engine(StrEnum):
@@ -78,11 +78,6 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @app.command()
 def run(
     program: ProgramFile,
@@ -108,13 +103,13 @@ def run(
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.interruption import prompt_interruption
-    from dlog.pipeline import Job, run_job
+    from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
     from dlog.progress import Display
 
     if engine is Engine.SPARK:
         raise DlogError(Diagnostic("not-supported", "not supported yet: --engine spark"))
-    job = Job(program, tuple(include or ()), tuple(macro or ()), facts, output, jobs or available_cores(), memory)
-    with prompt_interruption(), Display() as display:
+    job = Job(program, tuple(include or ()), tuple(_macros(macro)), facts, output, jobs or available_cores(), memory)
+    with prompt_interruption(cleanup=lambda: discard_unfinished(output)), Display() as display:
         report = run_job(job, display)
     if stats:
         from dlog.render import print_statistics
@@ -129,12 +124,12 @@ def run(
 @app.command()
 def check(programs: ProgramFiles, include: Include = None, macro: Macro = None) -> None:
     """Report every mistake in the programs without running them."""
-    from dlog.pipeline import compile_file
+    from dlog.pipeline import compile_program
 
     mistakes: list[Diagnostic] = []
     for path in programs:
         try:
-            program = compile_file(path, include or (), macro or ())
+            program = compile_program(path, include or (), _macros(macro))
         except DlogError as error:
             mistakes += error.diagnostics
         else:
@@ -142,6 +137,11 @@ def check(programs: ProgramFiles, include: Include = None, macro: Macro = None) 
             print(f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})")
     if mistakes:
         raise DlogError(mistakes)
+
+
+def _macros(flags: list[str] | None) -> list[str]:
+    """One definition each; Souffle takes several in one flag, separated by spaces."""
+    return [definition for flag in flags or () for definition in flag.split()]
 
 
 def _plural(number: int, noun: str) -> str:
@@ -189,7 +189,7 @@ def plan(
     """Print how a program is executed: strata, rules as delta paths, arrangements."""
     from dlog.pipeline import explain
 
-    print(explain(program, include or (), macro or (), stage.value, facts).rstrip("\n"))
+    print(explain(program, include or (), _macros(macro), stage.value, facts).rstrip("\n"))
 
 
 @app.command()

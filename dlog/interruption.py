@@ -3,7 +3,7 @@
 Python handles a signal between two bytecodes of the main thread, so inside a long kernel nothing happens. The interpreter's
 C-level handler, however, writes the signal's number to a file descriptor at once: a thread waits there, gives the main thread a
 grace period to raise KeyboardInterrupt and clean up, and then ends the process. No output is half-written by that: files are
-written beside their place and renamed.
+written beside their place and renamed; `cleanup` removes what lies beside.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 GRACE = 0.7
 EXIT_CODE = 130
 
 
 @contextmanager
-def prompt_interruption(grace: float = GRACE) -> Iterator[None]:
-    """Within the block an interruption that is not handled after `grace` seconds ends the process.
+def prompt_interruption(grace: float = GRACE, cleanup: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Within the block an interruption that is not handled after `grace` seconds ends the process, after a `cleanup`.
 
     Does something only in the main thread, and only where SIGINT raises KeyboardInterrupt."""
     main = threading.current_thread() is threading.main_thread()
@@ -33,7 +33,7 @@ def prompt_interruption(grace: float = GRACE) -> Iterator[None]:
     writer.setblocking(False)
     done = threading.Event()
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(reader, done, grace), name="interruption", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(reader, done, grace, cleanup), name="interruption", daemon=True)
     watcher.start()
     try:
         yield
@@ -45,10 +45,12 @@ def prompt_interruption(grace: float = GRACE) -> Iterator[None]:
         reader.close()
 
 
-def _watch(reader: socket.socket, done: threading.Event, grace: float) -> None:
+def _watch(reader: socket.socket, done: threading.Event, grace: float, cleanup: Callable[[], None]) -> None:
     while received := reader.recv(16):
         if signal.SIGINT in received:
             if not done.wait(grace):
+                with suppress(OSError):
+                    cleanup()
                 print("interrupted", file=sys.stderr, flush=True)
                 os._exit(EXIT_CODE)
             return

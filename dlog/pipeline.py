@@ -70,13 +70,13 @@ def stage(name: str) -> Iterator[None]:
         raise InternalError(name, f"{type(error).__name__}: {error}") from error
 
 
-def compile_file(path: Path, include: Sequence[str], macros: Sequence[str]) -> Program:
-    """Program text to typed program; every mistake of a stage in one DlogError."""
+def compile_program(program: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> Program:
+    """A program file (a Path) or program text to the typed program; every mistake of a stage in one DlogError."""
     from dlog.engine.compiler import compile_source
     from dlog.grammar.preprocess import preprocess
 
     with stage("preprocessor"):
-        source = preprocess(path, list(include), list(macros))
+        source = preprocess(program, include, macros)
     with stage("compiler"):
         return compile_source(source)
 
@@ -99,7 +99,7 @@ def load_inputs(
 
     def read(io: Io) -> Table:
         with stage(f"loading {io.relation}"):
-            return load(io, program.relations[io.relation], program, executor.symbols, executor.records, facts)
+            return load(io, program.relations[io.relation], program, executor.symbols, executor.records, Path(facts), threads)
 
     for done, (io, outcome) in enumerate(_in_parallel(read, inputs, threads), 1):
         if isinstance(outcome, DlogError):
@@ -133,28 +133,34 @@ def _in_parallel(function: Callable[[Io], Table], items: Sequence[Io], threads: 
 
 
 def write_outputs(
-    executor: Executor, program: Program, output: str, on_written: Callable[[int, int], None] | None = None
+    executor: Executor, program: Program, output: str, threads: int, on_written: Callable[[int, int], None] | None = None
 ) -> None:
-    """Writes every `.output`, `.printsize` and `.limitsize` of the program.
+    """Writes every `.output` and `.printsize` of the program.
 
     They go to the folder `output` (made if need be) or, for `-`, to standard output. `on_written` hears after each: how many
     are done and how many there are."""
     from dlog.engine.formats import save
 
-    outputs = [io for io in program.io if io.action != "input"]
+    outputs = [io for io in program.io if io.action in ("output", "printsize")]
     for done, io in enumerate(outputs, 1):
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
                 os.makedirs(output, exist_ok=True)
             relation, table = program.relations[io.relation], executor.table(io.relation)
-            save(io, relation, table, program, executor.symbols, executor.records, output)
+            save(io, relation, program, table, executor.symbols, executor.records, output, threads)
         if on_written is not None:
             on_written(done, len(outputs))
 
 
+def discard_unfinished(output: str) -> None:
+    """Removes what a write that was cut off left beside its place."""
+    for path in Path(output).glob(f".*.{os.getpid()}.part"):
+        path.unlink(missing_ok=True)
+
+
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    program = compile_file(job.program, job.include, job.macros)
+    program = compile_program(job.program, job.include, job.macros)
     with stage("start"):
         from dlog.engine.embedded.executor import Executor
         from dlog.memory import peak_bytes
@@ -169,7 +175,7 @@ def run_job(job: Job, display: Display) -> Report:
     evaluated = time.perf_counter()
     if job.output == STDOUT:
         display.close()
-    write_outputs(executor, program, job.output, lambda *state: display.show(Writing(*state)))
+    write_outputs(executor, program, job.output, job.threads, lambda *state: display.show(Writing(*state)))
     written = time.perf_counter()
     rows = {name: executor.rows(name) for name in program.relations}
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
@@ -182,10 +188,10 @@ def explain(path: Path, include: Sequence[str], macros: Sequence[str], until: st
 
     if until != "plan" or facts is None:
         with stage("preprocessor"):
-            source = preprocess(path, list(include), list(macros))
+            source = preprocess(path, include, macros)
         with stage("compiler"):
             return compile_until(source, until)
-    program = compile_file(path, include, macros)
+    program = compile_program(path, include, macros)
     from dlog.engine.embedded.executor import Executor
 
     with stage("start"):
@@ -193,6 +199,11 @@ def explain(path: Path, include: Sequence[str], macros: Sequence[str], until: st
     load_inputs(executor, program, facts, 1)
     with stage("planning"):
         return executor.explain()
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def write_report(report: Report, path: Path) -> None:

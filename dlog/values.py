@@ -1,0 +1,227 @@
+"""Between columns of the engine and values of Python, NumPy and Arrow.
+
+Python values are int, float, str, a tuple for a record and None for nil. They are for results a person looks at and facts a
+test writes down; bulk data goes through arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dlog.engine.formats.records import RecordTables
+    from dlog.engine.values.symbols import SymbolTable
+
+Row = tuple[Any, ...]
+_Key = tuple[str, int]  # (record type, id)
+NIL = 0
+
+DTYPES: dict[Kind, type[np.generic]] = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
+RANGES = {Kind.NUMBER: range(-(2**63), 2**63), Kind.UNSIGNED: range(2**64)}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """Translates columns of one run, whose symbols and records it knows."""
+
+    program: Program
+    symbols: SymbolTable
+    records: RecordTables
+
+    # ------------------------------------------------------------------------------------------------------- from columns
+
+    def to_python(self, type: Type, column: np.ndarray) -> list[Any]:
+        """The values of a column, in order."""
+        match type.kind:
+            case Kind.SYMBOL:
+                return _each_once(column, self._texts)
+            case Kind.RECORD:
+                return _each_once(column, lambda ids: self._tuples(type, ids))
+            case _:
+                return list(column.tolist())
+
+    def to_numpy(self, type: Type, column: np.ndarray) -> np.ndarray:
+        """The values as int64, uint64 or float64, or as an object array of strings or records."""
+        if type.kind in DTYPES:
+            return column.astype(DTYPES[type.kind], copy=False)
+        return np.fromiter(self.to_python(type, column), object, len(column))
+
+    def to_arrow(self, type: Type, column: np.ndarray) -> pa.Array:
+        """The values as an Arrow array; records are strings as in output files."""
+        import pyarrow as pa
+
+        match type.kind:
+            case Kind.SYMBOL:
+                return self.symbols.to_arrow(column)
+            case Kind.RECORD:
+                from dlog.engine.formats.nested import record_texts
+
+                texts, places = record_texts(type, column, self.program.types, self.symbols, self.records, quote=False)
+                offsets = np.ascontiguousarray(texts.offsets)
+                distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
+                return distinct.take(pa.array(places))
+            case _:
+                return pa.array(self.to_numpy(type, column))
+
+    def _texts(self, ids: np.ndarray) -> list[str]:
+        data, offsets = self.symbols.gather(ids)
+        heap, ends = data.tobytes(), offsets.tolist()
+        return [heap[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+
+    def _tuples(self, type: Type, ids: np.ndarray) -> list[Row | None]:
+        """Records as nested tuples. Types may be recursive and values deep, so nothing here recurses."""
+        shallow = self._reachable(type, ids)
+        made: dict[_Key, Row] = {}
+        for root in shallow:
+            stack = [root]
+            while stack:
+                key = stack[-1]
+                inner = [value for value in shallow[key] if isinstance(value, _Reference) and value.key not in made]
+                if key in made or not inner:
+                    made.setdefault(key, tuple(made[v.key] if isinstance(v, _Reference) else v for v in shallow[key]))
+                    stack.pop()
+                else:
+                    stack += [value.key for value in inner]
+        return [made.get((type.name, id)) for id in ids.tolist()]
+
+    def _reachable(self, type: Type, ids: np.ndarray) -> dict[_Key, Row]:
+        """The fields of the records `ids` and of all records inside them, which stand there as references."""
+        shallow: dict[_Key, Row] = {}
+        pending = {type.name: ids}
+        while pending:
+            name, ids = pending.popitem()
+            fresh = np.array([id for id in np.unique(ids).tolist() if id != NIL and (name, id) not in shallow], np.int32)
+            if not len(fresh):
+                continue
+            columns = []
+            fields = self.program.types[name].fields
+            for (_, field), raw in zip(fields, self.records.fields(len(fields), fresh), strict=True):
+                inner = self.program.types[field]
+                column = raw.astype(np.int64, copy=False).view(DTYPES.get(inner.kind, np.int64))
+                if inner.kind is Kind.RECORD:
+                    pending[field] = np.concatenate([pending.get(field, column[:0]), column])
+                    columns.append([None if id == NIL else _Reference((field, id)) for id in column.tolist()])
+                else:
+                    columns.append(self.to_python(inner, column))
+            shallow |= zip(((name, id) for id in fresh.tolist()), zip(*columns, strict=True), strict=True)
+        return shallow
+
+    # --------------------------------------------------------------------------------------------------------- to columns
+
+    def table(self, relation: Relation, rows: Iterable[Sequence[Any]]) -> Table:
+        """Rows of Python values as a table of the relation."""
+        listed = list(rows)
+        for number, row in enumerate(listed, 1):
+            if not isinstance(row, tuple | list) or len(row) != relation.arity:
+                raise _bad_fact(relation, number, f"{row!r} is not a tuple of {relation.arity} values")
+        columns = []
+        for i, (attribute, type) in enumerate(relation.attributes):
+
+            def refuse(number: int, message: str, attribute: str = attribute) -> DlogError:
+                return _bad_fact(relation, number + 1, f"{attribute}: {message}")
+
+            columns.append(self._column(type, [row[i] for row in listed], refuse))
+        return Table(relation.kinds, tuple(columns), len(listed) if not columns else -1)
+
+    def _column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
+        """Values of one type as a column; `refuse` makes the error about the i-th of them."""
+        for i, value in enumerate(values):
+            if not _fits(value, type):
+                raise refuse(i, f"{value!r} is not of type {type.name}")
+        match type.kind:
+            case Kind.SYMBOL:
+                return self.symbols.intern_texts(values)
+            case Kind.RECORD:
+                return self._records(type, values, refuse)
+            case kind:
+                return np.array(values, DTYPES[kind])
+
+    def _records(self, type: Type, values: list[Row | None], refuse: _Refuse) -> np.ndarray:
+        ids = np.full(len(values), NIL, np.int32)
+        places = [i for i, value in enumerate(values) if value is not None]
+        if places:
+            fields = zip(*(values[i] for i in places), strict=True)
+            columns = [
+                self._column(self.program.types[field], list(column), lambda i, message: refuse(places[i], message))
+                for (_, field), column in zip(type.fields, fields, strict=True)
+            ]
+            ids[places] = self.records.pack(len(columns), [_raw(column) for column in columns])
+        return ids
+
+    def table_from_arrow(self, relation: Relation, data: pa.Table) -> Table:
+        """An Arrow table, column by column in order, as a table of the relation."""
+        if data.num_columns != relation.arity:
+            raise _bad_fact(relation, None, f"the table has {data.num_columns} columns, the relation {relation.arity}")
+        columns = zip(relation.attributes, data.columns, strict=True)
+        return Table(
+            relation.kinds,
+            tuple(self._from_arrow(relation, name, type, column) for (name, type), column in columns),
+            data.num_rows if not relation.arity else -1,
+        )
+
+    def _from_arrow(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+        import pyarrow as pa
+
+        if column.null_count and type.kind is not Kind.RECORD:
+            raise _bad_fact(relation, None, f"{name}: the column has nulls")
+        try:
+            match type.kind:
+                case Kind.SYMBOL:
+                    return self.symbols.intern_arrow(column)
+                case Kind.RECORD:
+                    values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
+                    return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
+                case kind:
+                    return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise _bad_fact(relation, None, f"{name}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A record inside a record, not yet made."""
+
+    key: _Key
+
+
+_Refuse = Callable[[int, str], DlogError]
+
+
+def _raw(column: np.ndarray) -> np.ndarray:
+    """The 64 bits of each value, as records keep them."""
+    return column.astype(np.int64) if column.dtype == np.int32 else column.view(np.int64)
+
+
+def _each_once(ids: np.ndarray, decode: Callable[[np.ndarray], list[Any]]) -> list[Any]:
+    """The values of ids, each distinct one decoded once."""
+    distinct, places = np.unique(ids, return_inverse=True)
+    values = decode(distinct)
+    return [values[i] for i in places.tolist()]
+
+
+def _fits(value: object, type: Type) -> bool:
+    match type.kind:
+        case Kind.NUMBER | Kind.UNSIGNED:
+            return isinstance(value, int) and value in RANGES[type.kind]
+        case Kind.FLOAT:
+            return isinstance(value, int | float)
+        case Kind.SYMBOL:
+            return isinstance(value, str)
+        case Kind.RECORD:
+            return value is None or (isinstance(value, tuple | list) and len(value) == len(type.fields))
+
+
+def _bad_fact(relation: Relation, row: int | None, message: str) -> DlogError:
+    place = f"facts for {relation.name}" if row is None else f"facts for {relation.name}, row {row}"
+    return DlogError(Diagnostic("bad-fact", f"{place}: {message}"))
