@@ -36,7 +36,17 @@ from dlog.grammar.syntax import (
     Variable,
     Wildcard,
 )
-from tests.naive_bodies import Goal, Ungrounded, alternatives, in_order, is_known, used_relations, variables, walk
+from tests.naive_bodies import (
+    Goal,
+    Ungrounded,
+    alternatives,
+    free_variables,
+    in_order,
+    is_known,
+    used_relations,
+    variables,
+    walk,
+)
 from tests.naive_functors import DivisionByZero, apply, literal, result_type
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
@@ -296,7 +306,7 @@ class _Evaluation:
 
     def aggregate(self, term: AggregateTerm, binding: Binding, scope: set[str]) -> Any:
         """Over all combinations of rows of the body, given the outer variables that it mentions."""
-        outer = variables(term) & scope
+        outer = free_variables(term) & scope
         given = {name: binding[name] for name in outer}
         inner_scope = outer | variables(term.body, inside_aggregates=False) | variables(term.target, inside_aggregates=False)
         matches = list(self.solutions(term.body, given, inner_scope))

@@ -46,6 +46,21 @@ def variables(node: Any, inside_aggregates: bool = True) -> set[str]:
     return {n.name for n in walk(node, inside_aggregates) if isinstance(n, Variable)}
 
 
+def free_variables(node: Any) -> set[str]:
+    """The variables that may be bound from outside: in an aggregate, all but those of its target."""
+    match node:
+        case Variable(name=name):
+            return {name}
+        case AggregateTerm(target=target, body=body):
+            return free_variables((target, body)) - variables(target, inside_aggregates=False)
+        case tuple():
+            return {name for child in node for name in free_variables(child)}
+        case _ if is_dataclass(node) and not isinstance(node, Span):
+            return free_variables(tuple(getattr(node, field.name) for field in fields(node)))
+        case _:
+            return set()
+
+
 def used_relations(node: Any, how: str = "plain") -> Iterator[tuple[str, str]]:
     """The relations a clause reads, each with how: plain, not, the name of the aggregates around it, or nested."""
     match node:
@@ -98,7 +113,7 @@ def is_ready(goal: Goal, bound: set[str], scope: set[str]) -> bool:
         case Truth():
             return True
         case Not(body=body):
-            return variables(body) & scope <= bound
+            return free_variables(body) & scope <= bound
         case Constraint(op="=", left=left, right=right):
             return any(is_known(a, bound, scope) and is_pattern((b,), bound, scope) for a, b in ((left, right), (right, left)))
         case Constraint(left=left, right=right):
@@ -110,7 +125,7 @@ def is_ready(goal: Goal, bound: set[str], scope: set[str]) -> bool:
 def is_known(term: Term, bound: set[str], scope: set[str]) -> bool:
     """Whether the bound variables are all it takes to compute the term. What an aggregate binds itself is not in the scope."""
     unnamed = any(isinstance(n, Wildcard) for n in walk(term, inside_aggregates=False))
-    return not unnamed and variables(term) & scope <= bound
+    return not unnamed and free_variables(term) & scope <= bound
 
 
 def is_pattern(terms: tuple[Term, ...], bound: set[str], scope: set[str]) -> bool:

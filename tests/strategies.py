@@ -269,6 +269,11 @@ SHAPES = {
     ],
     "degrees": ["p(x, n) :- e(x, _), n = count : { e(x, _) }.", "q(n, m) :- p(_, n), m = count : { p(_, n) }."],
     "ranks": ["p(x, n) :- e(x, _), n = count : { e(y, _), y < x }.", "q(x, n) :- e(x, y), n = max z : { e(_, z), z != y }."],
+    "shadowed": ["p(x, n) :- e(x, _), n = sum x : { e(x, _) }.", "q(x, x) :- x = max x : { e(_, x) }."],
+    "neighbours": [
+        "p(x, n) :- e(x, _), n = count : { e(x, y) ; e(y, x) }.",
+        "q(x, n) :- e(_, x), n = sum y : { e(x, y) ; e(y, x) }.",
+    ],
     "statistics": [
         "p(x, n) :- e(x, _), n = count : { f(x, _) }.",
         "s(x, m, t) :- e(x, _), m = mean v : { f(x, v) }, t = sum u : { f(y, u), y <= x }.",

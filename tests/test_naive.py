@@ -206,6 +206,11 @@ def test_outer_variable_may_only_be_compared_inside() -> None:
     assert result("x: number, s: number", smaller) == {(1, 0), (2, 1), (3, 1 + 2)}
 
 
+def test_variable_of_the_target_is_the_aggregates_own() -> None:
+    assert result("x: number, s: number", "r(x, s) :- e(x, _), s = sum x : { e(x, _) }.") == {(1, 9), (2, 9), (3, 9)}
+    assert result("x: number", "r(x) :- x = max x : { e(x, _) }.") == {(3,)}
+
+
 def test_sum_adds_equal_values_of_different_rows() -> None:
     assert result("s: number", "r(s) :- s = sum x : { e(x, _) }.") == {(9,)}
 
