@@ -17,6 +17,7 @@ from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.emit import term_kind
 from dlog.engine.plan.nodes import Accumulate, Insert, LookUp, Path, Reduction, Temporary
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
+from dlog.engine.plan.unify import unify
 from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
@@ -153,7 +154,7 @@ class _Lowering:
 
     def _query(self, body: Sequence[Lowered], output: tuple[Term, ...], bag: bool, kinds: tuple[Kind, ...]) -> Query:
         readings, conditions = split(body)
-        return canonical(Query(readings, conditions, output, bag, kinds))
+        return canonical(unify(Query(readings, conditions, output, bag, kinds)))
 
     def _binds(self, body: Sequence[Lowered]) -> int:
         readings, conditions = split(body)

@@ -17,6 +17,7 @@ from dlog.engine.plan.nodes import Insert, Scope
 from dlog.engine.plan.query import Query, canonical
 from dlog.engine.plan.share import share_arrangements
 from dlog.engine.plan.statistics import Estimator, Statistics
+from dlog.engine.plan.unify import unify
 from dlog.engine.program.rules import Aggregate, Atom, Head, Lattice, Literal, Program, Rule, Stratum, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -61,7 +62,7 @@ class _Body:
 
 def _body(program: Program, aggregates: Aggregates, rule: Rule, number: int) -> _Body:
     readings, conditions = split(aggregates.lower(rule, number))
-    query = canonical(Query(readings, conditions, rule.head.args, False, rule.kinds))
+    query = canonical(unify(Query(readings, conditions, rule.head.args, False, rule.kinds)))
     return _Body(query, Insert(rule.head.relation, rule.head.args), number)
 
 

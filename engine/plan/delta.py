@@ -17,7 +17,7 @@ from dlog.engine.plan.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Inser
 from dlog.engine.plan.order import Index, State, cheapest
 from dlog.engine.plan.query import Query, Reading, closure, mask
 from dlog.engine.plan.statistics import Estimator
-from dlog.engine.program.rules import Constant
+from dlog.engine.program.rules import Constant, Term
 
 
 @dataclass(slots=True)
@@ -53,9 +53,17 @@ class Paths:
         return replace(reading, view="neu" if reading.place < seed.place else "alt")
 
     def _finish(self, query: Query, state: State, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
-        path = emit(query, state.moves, sink, rule, changes)
+        path = emit(query, state.moves, _with_terms(sink, query.output), rule, changes)
         self.indexes.update(_indexes(path))
         return path
+
+
+def _with_terms(sink: Insert | Accumulate, output: tuple[Term, ...]) -> Insert | Accumulate:
+    """The sink over the query's output, which may name variables otherwise than the rule does."""
+    if isinstance(sink, Insert):
+        return replace(sink, terms=output)
+    keys = len(sink.key)
+    return replace(sink, key=output[:keys], value=None if sink.value is None else output[keys])
 
 
 def seeds(query: Query) -> Sequence[int | None]:

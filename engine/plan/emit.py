@@ -127,6 +127,10 @@ class _Emitter:
                     self.steps.append(Map(variable.id, term))
                     self.bound |= unbound
             case Unpack(value=value, type=type, fields=fields):
+                if not self.bound >> value.id & 1:
+                    self.steps.append(Map(value.id, Record(type, tuple(f for f in fields if f is not None))))
+                    self.bound |= 1 << value.id
+                    return
                 binds, checks = self._bind(list(enumerate(fields)))
                 self.steps.append(UnpackStep(value.id, type, binds))
                 self.steps.extend(checks)

@@ -401,7 +401,9 @@ def _selectivity(condition: Condition, added: int) -> float:
             if added:
                 return 1.0
             return {"=": 0.1, "!=": 0.95}.get(op, 0.4)
-        case Unpack(fields=fields):
+        case Unpack(value=value, fields=fields):
+            if added == 1 << value.id:
+                return 1.0
             checked = sum(1 for f in fields if f is not None) - _count(added)
             return 0.8 * 0.1 ** max(checked, 0)
         case LookUp():

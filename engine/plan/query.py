@@ -89,7 +89,9 @@ def newly_bound(condition: Condition, bound: int) -> int | None:
                 return unbound
             return None
         case Unpack(value=value, fields=fields):
-            return mask_all(fields) & ~bound if bound >> value.id & 1 else None
+            if bound >> value.id & 1:
+                return mask_all(fields) & ~bound
+            return None if None in fields or mask_all(fields) & ~bound else 1 << value.id
         case Negation(atom=atom):
             return None if mask_all(atom.args) & ~bound else 0
         case LookUp(key=key, variable=variable):

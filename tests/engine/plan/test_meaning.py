@@ -51,6 +51,13 @@ CONJUNCTIVE = [
     "p(a) :- rec(r), r = [a, a].",
     "p(b) :- rec(r), r = [3, b], n(b).",
     "p([x, y]) :- e(x, y), x < 3.",
+    "p(x, y) :- e(x, y), rec(r), r = [x, y].",
+    "p(x) :- e(x, y), rec(r), r = [x, 3].",
+    "p(x, y) :- n(x), n(y), rec(r), r = [x, y], rec(s), s = [y, x].",
+    "p(r, s, [a, b]) :- rec(r), r = [a, b], rec(s), s = [a, b].",
+    "p(r, s) :- rec(r), r = [a, b], rec(s), s = [b, c], x = b, n(x).",
+    "p(x, y, z) :- n(x), x = y, y = z, n(z).",
+    "p(x) :- n(x), x = x.",
     "p(x) :- e(x, y), z = 10 / y, y != 0, z > 2.",
     "p(x, y) :- e(x, y), z = 10 / x, x != 0.",
 ]
