@@ -1,0 +1,168 @@
+"""What is wrong with a line of a fact file. Slow and exact: it runs only once the fast path has refused the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.formats.parameters import TextFormat
+from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.values.numerals import BAD, FLOAT, GOOD, NUMBER, RANGE, UNSIGNED, read_float, read_signed, read_unsigned
+from dlog.grammar.diagnostics import Diagnostic
+
+_CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT}
+_NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float"}
+_RANGES = {
+    Kind.NUMBER: "a number lies between -9223372036854775808 and 9223372036854775807",
+    Kind.UNSIGNED: "an unsigned number lies between 0 and 18446744073709551615",
+    Kind.FLOAT: "a float is at most 1.8e308 in size",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a line: where it starts (a byte of the line) and its text without quotes."""
+
+    start: int
+    text: bytes
+
+
+class Unbalanced(Exception):
+    """A bracket or quote opened at byte `start` of a line is never closed."""
+
+    def __init__(self, start: int, what: str) -> None:
+        super().__init__(what)
+        self.start = start
+
+
+def split_line(line: bytes, form: TextFormat) -> list[Field]:
+    """The fields of a line without its end; with quotes `line` may go on behind the row's end, which is a bare newline."""
+    fields, start = [], 0
+    while True:
+        if form.rfc4180 and line[start : start + 1] == b'"':
+            text, end = _quoted(line, start)
+        else:
+            end = _end(line, start, form)
+            text = line[start:end]
+        fields.append(Field(start, text))
+        if not line.startswith(form.delimiter, end):
+            if form.rfc4180 and end < len(line) and line[end : end + 1] not in (b"\n", b"\r"):
+                raise Unbalanced(start, "text follows the closing quote")
+            return fields
+        start = end + len(form.delimiter)
+
+
+def _quoted(line: bytes, start: int) -> tuple[bytes, int]:
+    pieces, at = [], start + 1
+    while (close := line.find(b'"', at)) >= 0:
+        pieces.append(line[at:close])
+        if line[close + 1 : close + 2] != b'"':
+            return b'"'.join(pieces), close + 1
+        at = close + 2
+    raise Unbalanced(start, "this quote is never closed")
+
+
+def _end(line: bytes, start: int, form: TextFormat) -> int:
+    if form.rfc4180:
+        newline = line.find(b"\n", start)
+        if newline < 0:
+            newline = len(line)
+        elif line[newline - 1 : newline] == b"\r":
+            newline -= 1
+        found = line.find(form.delimiter, start, newline)
+        return newline if found < 0 else found
+    if b"," not in form.delimiter:
+        found = line.find(form.delimiter, start)
+        return len(line) if found < 0 else found
+    depth = 0
+    for at in range(start, len(line)):
+        if depth == 0 and line.startswith(form.delimiter, at):
+            return at
+        if line[at] == ord("["):
+            depth += 1
+        elif line[at] == ord("]") and depth:
+            depth -= 1
+    if depth:
+        raise Unbalanced(start, "a bracket `[` is never closed")
+    return len(line)
+
+
+def number_status(text: bytes, kind: Kind) -> int:
+    """GOOD, BAD or RANGE: how the whole of `text` reads as a number of this kind."""
+    data, scratch = np.frombuffer(text + b"\0", np.uint8), np.empty(512, np.uint8)
+    start = data.ctypes.data
+    stop = start + len(text)
+    match kind:
+        case Kind.FLOAT:
+            _, behind, status = read_float(start, stop, scratch.ctypes.data)
+        case Kind.UNSIGNED:
+            _, behind, status = read_unsigned(start, stop)
+        case _:
+            _, behind, status = read_signed(start, stop, False)
+    return int(status) if status == BAD or behind == stop else BAD
+
+
+def explain_line(data: np.ndarray, position: int, file: str, relation: Relation, form: TextFormat) -> Diagnostic:
+    """The diagnostic for the line that starts at `position`."""
+    number = int(np.count_nonzero(data[:position] == 10)) + 1
+    rest = data[position : position + (1 << 20)].tobytes()
+    shown = rest.split(b"\n", 1)[0].removesuffix(b"\r")
+    text = rest if form.rfc4180 else shown
+
+    def finding(code: str, start: int, message: str, *notes: str) -> Diagnostic:
+        where = f"{file}:{number}:{len(_decoded(shown[:start])) + 1}"
+        return Diagnostic(code, message, notes=notes, place=where, line=_decoded(shown))
+
+    try:
+        fields = split_line(text, form)
+    except Unbalanced as mistake:
+        return finding("unbalanced", mistake.start, f"line {number}: {mistake}")
+    columns = form.columns if form.columns is not None else tuple(range(relation.arity))
+    for column, (name, type_) in sorted(zip(columns, relation.attributes, strict=True), key=lambda pair: pair[0]):
+        if column >= len(fields):
+            break
+        field = fields[column]
+        if type_.kind in _CODES and (status := number_status(field.text, type_.kind)) != GOOD:
+            value = f"line {number}, column {column + 1} (`{name}`): `{_decoded(field.text)}`"
+            if status == RANGE:
+                return finding("number-out-of-range", field.start, f"{value} does not fit", _RANGES[type_.kind])
+            notes = _number_notes(field.text, type_.kind, number == 1 and not form.headers)
+            return finding("bad-number", field.start, f"{value} is not {_NAMES[type_.kind]}", *notes)
+    wanted = max(columns, default=-1) + 1
+    message = f"line {number} has {_count(len(fields))}, `{relation.name}` has {_count(wanted)}"
+    extra = fields[wanted].start if len(fields) > wanted else len(shown)
+    return finding("wrong-column-count", extra, message, *_count_notes(shown, fields, wanted, form))
+
+
+def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
+    notes = []
+    if kind is Kind.NUMBER and text[:2] in (b"0x", b"0b"):
+        notes.append("fact files hold `number` in decimal; hexadecimal and binary are read for `unsigned`")
+    if kind is Kind.UNSIGNED and text.startswith(b"-"):
+        notes.append("an unsigned number has no sign")
+    if first:
+        notes.append("if the first line holds names, say headers=true")
+    return notes
+
+
+def _count_notes(line: bytes, fields: list[Field], wanted: int, form: TextFormat) -> list[str]:
+    notes = []
+    if len(fields) == 1 and wanted > 1:
+        others = [d for d in (b"\t", b",", b";", b"|", b" ") if d != form.delimiter and line.count(d) == wanted - 1]
+        notes.append(f"columns are parted by {_decoded(form.delimiter)!r}")
+        if others:
+            notes.append(f"did you mean delimiter={_decoded(others[0])!r}?")
+    if len(fields) > wanted:
+        notes.append(f'to read some columns of many, say which: columns="{":".join(map(str, range(wanted)))}"')
+    return notes
+
+
+def _count(columns: int) -> str:
+    return "1 column" if columns == 1 else f"{columns} columns"
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
+
+

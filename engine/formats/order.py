@@ -1,0 +1,104 @@
+"""The order in which rows are written: numbers ascending, text by its bytes, column by column from the left.
+
+Where the ranges of all columns fit 64 bits together, rows are packed into one integer each, sorted, and unpacked: a few tens
+of milliseconds per million rows less than sorting a permutation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.program.rules import Kind
+from dlog.engine.values.symbols import SymbolTable, gather, sort_ranks
+
+MOST_PACKED, MOST_LOOSE = 20_000_000, 1_000_000
+"""Tables with more rows are written as they come: where rows pack into integers, and where they do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Integers that order like a column; `values[key]` is the column's value, or the key itself where `values` is None."""
+
+    keys: np.ndarray
+    values: np.ndarray | None = None
+
+
+def sort_key(kind: Kind, column: np.ndarray, symbols: SymbolTable) -> Key:
+    """The key of a column; records order by id."""
+    match kind:
+        case Kind.SYMBOL:
+            return _symbol_key(column, symbols)
+        case Kind.FLOAT:
+            return Key(_flipped(column.view(np.int64)))
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.RECORD:
+            return Key(column)
+
+
+def _symbol_key(ids: np.ndarray, symbols: SymbolTable) -> Key:
+    if len(symbols) <= 4 * len(ids):
+        ranks = symbols.ranks()
+        values = np.empty(len(ranks), ids.dtype)
+        values[ranks] = np.arange(len(ranks), dtype=ids.dtype)
+        return Key(ranks[ids], values)
+    distinct, inverse = np.unique(ids, return_inverse=True)
+    ranks = sort_ranks(*gather(*symbols.strings, distinct))
+    values = np.empty_like(distinct)
+    values[ranks] = distinct
+    return Key(ranks[inverse], values)
+
+
+def _flipped(bits: np.ndarray) -> np.ndarray:
+    """Doubles' bits as integers of the same order (-0 before 0, nan at the ends), and back."""
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbols: SymbolTable) -> tuple[np.ndarray, ...]:
+    """The columns with their rows sorted, unless there are too many for it to be cheap."""
+    rows = len(columns[0]) if columns else 0
+    if not 1 < rows <= MOST_PACKED:
+        return columns
+    keys = [sort_key(kind, column, symbols) for kind, column in zip(kinds, columns, strict=True)]
+    lows = [int(key.keys.min()) for key in keys]
+    widths = [(int(key.keys.max()) - low).bit_length() for key, low in zip(keys, lows, strict=True)]
+    if sum(widths) <= 64:
+        packed = _packed(keys, lows, widths)
+        packed.sort()
+        return _unpacked(packed, kinds, columns, keys, lows, widths)
+    if rows > MOST_LOOSE:
+        return columns
+    order = np.lexsort([key.keys for key in reversed(keys)])
+    return tuple(column[order] for column in columns)
+
+
+def _packed(keys: list[Key], lows: list[int], widths: list[int]) -> np.ndarray:
+    """The first column in the highest bits."""
+    packed = np.zeros(len(keys[0].keys), np.uint64)
+    for key, low, width in zip(keys, lows, widths, strict=True):
+        if 0 < width < 64:
+            packed <<= np.uint64(width)
+        packed |= key.keys.astype(np.uint64) - np.uint64(low % (1 << 64))
+    return packed
+
+
+def _unpacked(
+    packed: np.ndarray,
+    kinds: tuple[Kind, ...],
+    columns: tuple[np.ndarray, ...],
+    keys: list[Key],
+    lows: list[int],
+    widths: list[int],
+) -> tuple[np.ndarray, ...]:
+    restored: list[np.ndarray] = []
+    for kind, column, key, low, width in zip(kinds[::-1], columns[::-1], keys[::-1], lows[::-1], widths[::-1], strict=True):
+        part = packed & np.uint64((1 << width) - 1)
+        if 0 < width < 64:
+            packed = packed >> np.uint64(width)
+        part += np.uint64(low % (1 << 64))
+        if key.values is not None:
+            part = key.values[part.view(np.int64)]
+        elif kind is Kind.FLOAT:
+            part = _flipped(part.view(np.int64)).view(np.float64)
+        restored.append(part.astype(column.dtype, copy=False))
+    return tuple(restored[::-1])
