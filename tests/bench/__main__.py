@@ -1,0 +1,61 @@
+"""`python -m tests.bench [BENCH]`: one command for each figure that is claimed.
+
+suite   W1-W9 on every engine: times, ratios, memory, answers
+load    five million edges from text            write   the same, written
+start   start-up of each command                plan    compiling a thousand rules
+chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
+orders  the same rules with their atoms in every order
+
+The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
+figures are kept in $DLOG_WORKLOADS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import files, orders, scaling, starting, suite
+from tests.bench.process import Options
+from tests.bench.workloads import WORKLOADS
+
+BENCHES: dict[str, Callable[[Options], bool]] = {
+    "suite": suite.run,
+    "load": files.run_load,
+    "write": files.run_write,
+    "start": starting.run_start,
+    "plan": starting.run_plan,
+    "chain": scaling.run_chain,
+    "growth": scaling.run_growth,
+    "orders": orders.run,
+}
+
+
+def arguments() -> tuple[Callable[[Options], bool], Options]:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
+    parser.add_argument(
+        "workloads", nargs="*", metavar="WORKLOAD", help="W1 ... W9 for suite, growth and orders; all by default"
+    )
+    parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
+    parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
+    given = parser.parse_args()
+    workloads, engines = tuple(given.workloads or WORKLOADS), tuple(given.engines.split(","))
+    if unknown := set(workloads) - set(WORKLOADS) | set(engines) - set(suite.ENGINES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json)
+
+
+def main() -> int:
+    run, options = arguments()
+    return 0 if run(options) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
