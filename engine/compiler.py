@@ -1,0 +1,61 @@
+"""The compiler on one screen: text -> syntax tree -> typed program -> strata. Every stage can be stopped at and printed.
+
+Nothing here imports numpy, numba or pyarrow: checking a program is quick.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from dlog.engine.program.check import Checked, check
+from dlog.engine.program.resolve import resolve
+from dlog.engine.program.rules import Program
+from dlog.engine.program.stratify import stratify
+from dlog.engine.program.supported import refuse_unsupported
+from dlog.grammar import syntax
+from dlog.grammar.source import Source
+
+Stage: TypeAlias = Literal["ast", "typed", "strata"]
+STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
+
+
+def compile_source(source: Source) -> Program:
+    """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some."""
+    return stratify(check_tree(parse(source), source))
+
+
+def parse(source: Source) -> syntax.Program:
+    from dlog.grammar.parser import parse as parse_text
+
+    return parse_text(source)
+
+
+def check_tree(tree: syntax.Program, source: Source) -> Checked:
+    """A syntax tree to typed rules: what is not executed yet is refused, names are resolved, clauses checked and normalized."""
+    refuse_unsupported(tree, source)
+    return check(resolve(tree, source))
+
+
+def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Program:
+    """What a stage makes of the program."""
+    tree = parse(source)
+    if stage == "ast":
+        return tree
+    checked = check_tree(tree, source)
+    return checked if stage == "typed" else stratify(checked)
+
+
+def print_stage(source: Source, stage: Stage) -> str:
+    """The result of a stage as text for people."""
+    from dlog.engine.program import explain
+
+    result = compile_until(source, stage)
+    match result:
+        case Program():
+            return explain.show(result)
+        case Checked():
+            return explain.show_checked(result)
+        case syntax.Program():
+            from dlog.grammar.unparse import format_program
+
+            return format_program(result)

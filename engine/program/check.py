@@ -1,0 +1,66 @@
+"""All clauses to typed, normalized rules and facts: each clause is flattened, scoped, checked for types and safety, normalized.
+
+The mistakes of all clauses are reported together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dlog.engine.program.disjunction import FlatClause, flatten_clause
+from dlog.engine.program.facts import Row, constant_row, literal_fact
+from dlog.engine.program.normalize import normalize
+from dlog.engine.program.problems import Problems
+from dlog.engine.program.resolve import Resolved
+from dlog.engine.program.rules import Io, Relation, Rule, Type
+from dlog.engine.program.safety import check_safety
+from dlog.engine.program.scope import scope
+from dlog.engine.program.subtypes import check_subtypes
+from dlog.engine.program.typecheck import typecheck
+from dlog.grammar.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A typed program before its strata are known: the same promises as `rules.Program`."""
+
+    source: Source
+    types: dict[str, Type]
+    relations: dict[str, Relation]
+    facts: dict[str, tuple[Row, ...]]
+    rules: tuple[Rule, ...]
+    io: tuple[Io, ...]
+
+
+def check(resolved: Resolved) -> Checked:
+    """Raises DlogError with every mistake of types or safety in any clause."""
+    problems = Problems(resolved.source)
+    facts: dict[str, dict[Row, None]] = {}
+    rules: list[Rule] = []
+    for clause in resolved.clauses:
+        row = literal_fact(clause.heads[0], resolved) if clause.body is None and len(clause.heads) == 1 else None
+        if row is not None:
+            facts.setdefault(clause.heads[0].name, {})[row] = None
+            continue
+        for flat in flatten_clause(clause, resolved.source, problems):
+            rule = _check_clause(flat, resolved, problems)
+            row = None if rule is None else constant_row(rule)
+            if row is not None:
+                facts.setdefault(flat.head.name, {})[row] = None
+            elif rule is not None:
+                rules.append(rule)
+    problems.check()
+    rows = {name: tuple(found) for name, found in facts.items()}
+    return Checked(resolved.source, resolved.table.types, resolved.relations, rows, tuple(rules), resolved.io)
+
+
+def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> Rule | None:
+    """The clause's rule; None where its body never holds or it has mistakes."""
+    before = len(problems)
+    scoped = scope(flat, problems)
+    if len(problems) == before:
+        check_safety(scoped, problems)
+    typed = typecheck(scoped, resolved, problems)
+    if len(problems) == before:
+        check_subtypes(typed, resolved, problems)
+    return normalize(typed, problems) if len(problems) == before else None

@@ -1,0 +1,99 @@
+"""Which variables a conjunction binds: the fixed point behind the scopes of aggregates and the safety check.
+
+A positive atom binds its variables, also inside records and casts. `=` binds one side when the other is bound, records part
+by part. Functors, other comparisons and negations bind nothing. Without regard to types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    Atom,
+    Body,
+    BranchTerm,
+    Call,
+    Cast,
+    Constraint,
+    RecordTerm,
+    Term,
+    Variable,
+    Wildcard,
+)
+
+
+def bound_variables(literals: Iterable[Body], known: Iterable[str]) -> set[str]:
+    """The names bound by the literals, `known` among them."""
+    bound = set(known)
+    equations: list[Constraint] = []
+    for literal in literals:
+        match literal:
+            case Atom(args=args):
+                for arg in args:
+                    _bind(arg, bound)
+            case Constraint(op="="):
+                equations.append(literal)
+            case _:
+                pass
+    return close(equations, bound)
+
+
+def close(equations: list[Constraint], bound: set[str]) -> set[str]:
+    """Let `=` bind until nothing more follows."""
+    while True:
+        size = len(bound)
+        waiting = [e for e in equations if not _propagate(e, bound)]
+        if len(waiting) == len(equations) and len(bound) == size:
+            return bound
+        equations = waiting
+
+
+def _propagate(equation: Constraint, bound: set[str]) -> bool:
+    """Whether the equation has done all it can: a bound side binds the other."""
+    if is_bound(equation.left, bound):
+        _bind(equation.right, bound)
+        return True
+    if is_bound(equation.right, bound):
+        _bind(equation.left, bound)
+        return True
+    if isinstance(equation.left, RecordTerm) and isinstance(equation.right, RecordTerm):
+        return _propagate_fields(equation.left, equation.right, bound)
+    return False
+
+
+def _propagate_fields(left: RecordTerm, right: RecordTerm, bound: set[str]) -> bool:
+    """`[x, 1] = [2, y]` binds field by field; always tried again, since fields may become bound one after the other."""
+    for a, b in zip(left.args, right.args, strict=False):
+        _propagate(Constraint("=", a, b), bound)
+    return is_bound(left, bound) and is_bound(right, bound)
+
+
+def is_bound(term: Term, bound: set[str]) -> bool:
+    """Whether the term has a value once `bound` have."""
+    match term:
+        case Variable(name=name):
+            return name in bound
+        case Wildcard():
+            return False
+        case Call(args=args) | RecordTerm(args=args) | BranchTerm(args=args):
+            return all(is_bound(a, bound) for a in args)
+        case Cast(term=inner):
+            return is_bound(inner, bound)
+        case AggregateTerm():
+            return True
+        case _:
+            return True
+
+
+def _bind(term: Term, bound: set[str]) -> None:
+    match term:
+        case Variable(name=name):
+            bound.add(name)
+        case RecordTerm(args=args) | BranchTerm(args=args):
+            for arg in args:
+                _bind(arg, bound)
+        case Cast(term=inner):
+            _bind(inner, bound)
+        case _:
+            pass

@@ -1,0 +1,60 @@
+"""The values of literals: text to 64-bit numbers, doubles and symbols."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dlog.engine.program.functors import FLOAT, NUMERIC, UNSIGNED
+from dlog.engine.program.rules import Constant, Kind
+from dlog.grammar.syntax import Call, Number, Term
+
+LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+
+
+def literal_text(term: Term) -> str | None:
+    """The text of a numeric literal, its sign included (`-5` is written as a call of `-`), or None."""
+    match term:
+        case Number(text=text):
+            return text
+        case Call(name="-", args=(Number(text=text),)) if not text.startswith("-"):
+            return "-" + text
+        case _:
+            return None
+
+
+def literal_kinds(text: str) -> frozenset[Kind]:
+    """The kinds a numeric literal may have: `1` may be any number, `1u` is unsigned, `1.5` a float."""
+    digits = text.lstrip("-").lower()
+    if digits.endswith("u"):
+        return UNSIGNED
+    if digits.startswith(("0x", "0b")) or digits.count(".") == 3:
+        return NUMERIC
+    return FLOAT if any(c in digits for c in ".e") else NUMERIC
+
+
+def number_constant(text: str, kind: Kind) -> Constant | None:
+    """The literal's value as a `kind`, or None where it does not fit."""
+    if kind is Kind.FLOAT:
+        value = float(_integer(text)) if _is_integer(text) else float(text)
+        return None if value in (float("inf"), float("-inf")) else Constant(value, kind)
+    if not _is_integer(text):
+        return None
+    low, high = LIMITS[kind]
+    integer = _integer(text)
+    return Constant(integer, kind) if low <= integer <= high else None
+
+
+def _is_integer(text: str) -> bool:
+    return literal_kinds(text) != FLOAT
+
+
+def _integer(text: str) -> int:
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    digits = digits.lower().removesuffix("u")
+    if digits.count(".") == 3:  # a.b.c.d, an IPv4 address
+        value = 0
+        for part in digits.split("."):
+            value = value * 256 + int(part)
+        return sign * value
+    base = 16 if digits.startswith("0x") else 2 if digits.startswith("0b") else 10
+    return sign * int(digits, base)
