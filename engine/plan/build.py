@@ -13,6 +13,7 @@ from dlog.engine.plan.aggregates import Aggregates, split
 from dlog.engine.plan.check import check
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
+from dlog.engine.plan.existence import separate_existence
 from dlog.engine.plan.nodes import Insert, Scope
 from dlog.engine.plan.query import Query, canonical
 from dlog.engine.plan.share import share_arrangements
@@ -33,6 +34,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics) -> S
     bodies = [_body(program, aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in _monotone(program, r)]
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
+    bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]
     single = _single(stratum, program)
     entering = [b for b in bodies if not _reads(b.query, feedback)]

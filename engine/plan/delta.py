@@ -47,6 +47,13 @@ class Paths:
             paths.append(self._finish(seeded, state, sink, rule, changes=True))
         return tuple(paths)
 
+    def cost(self, query: Query) -> tuple[float, float]:
+        """An estimate of the cost and of the rows of all paths that the query needs."""
+        own = [i for i, r in enumerate(query.readings) if r.relation in self.feedback]
+        starts = [[i] for i in own] if own else [seeds(query)]
+        states = [cheapest(query, start, self.estimator, frozenset(self.indexes)) for start in starts]
+        return sum(s.cost for s in states), max(s.rows for s in states)
+
     def _view(self, reading: Reading, seed: Reading) -> Reading:
         if reading.relation not in self.feedback:
             return reading

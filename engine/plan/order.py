@@ -284,20 +284,24 @@ class _Search:
         return True
 
     def _keep(self, state: State) -> bool:
-        found = False
+        """The most selective `Keep` of those possible."""
+        best: tuple[float, float, int, Index] | None = None
         for i in ids(self.all & ~state.placed):
-            if not self._only_asks(i, state):
-                continue
-            found = True
-            reading = self.readings[i]
-            selectivity, index = self._rows_at(i, state, skewed=False)
-            build = self._build(state, index) if index[1] else 0.0
-            state.cost += build + state.rows * lookup_cost(self.estimator.rows(reading.relation))
-            state.rows *= min(1.0, selectivity)
-            state.built = state.built | {index} if build else state.built
-            state.placed |= 1 << i
-            state.moves = (*state.moves, Keep(reading))
-        return found
+            if self._only_asks(i, state):
+                selectivity, index = self._rows_at(i, state, skewed=False)
+                cost = lookup_cost(self.estimator.rows(self.readings[i].relation))
+                option = (min(1.0, selectivity), cost, i, index)
+                best = option if best is None else min(best, option)
+        if best is None:
+            return False
+        selectivity, cost, i, index = best
+        build = self._build(state, index) if index[1] else 0.0
+        state.cost += build + state.rows * cost
+        state.rows *= selectivity
+        state.built = state.built | {index} if build else state.built
+        state.placed |= 1 << i
+        state.moves = (*state.moves, Keep(self.readings[i]))
+        return True
 
     def _only_asks(self, i: int, state: State) -> bool:
         """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""

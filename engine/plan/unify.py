@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TypeAlias, TypeVar, assert_never
+from typing import TypeAlias, assert_never
 
 from dlog.engine.plan.nodes import LookUp
 from dlog.engine.plan.query import Condition, Query
 from dlog.engine.program.rules import Arg, Atom, Compare, Functor, Kind, Negation, Record, Term, Unpack, Variable
+from dlog.grammar.source import NOWHERE
 
 Names: TypeAlias = dict[int, int]
 Records: TypeAlias = Mapping[Record, Variable]
-A = TypeVar("A", Arg, Term)
-
 
 def unify(query: Query) -> Query:
     """The same query over fewer variables."""
@@ -68,9 +67,17 @@ def _rename(query: Query, names: Names) -> Query:
     return replace(
         query,
         readings=tuple(replace(r, args=_rename_all(r.args, names)) for r in query.readings),
-        conditions=tuple(dict.fromkeys(c for c in renamed if not _says_nothing(c))),
+        conditions=tuple(_once(c for c in renamed if not _says_nothing(c))),
         output=tuple(_rename_term(t, names) for t in query.output),
     )
+
+
+def _once(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    """The conditions without repetitions, wherever in the text they stand."""
+    found: dict[Condition, Condition] = {}
+    for c in conditions:
+        found.setdefault(c if isinstance(c, LookUp) else replace(c, span=NOWHERE), c)
+    return found.values()
 
 
 def _says_nothing(condition: Condition) -> bool:

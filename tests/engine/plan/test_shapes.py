@@ -258,3 +258,30 @@ def test_a_broken_promise_stops_the_run() -> None:
 def test_a_body_that_does_not_bind_its_head_is_a_broken_promise() -> None:
     with pytest.raises(InternalError, match="unbound"):
         plan("p(x, y) :- n(x), y < x.", n=(10, (10,)))
+
+
+def test_what_a_body_only_asks_about_is_answered_once() -> None:
+    sizes = {"n": (1000, (1000,)), "e": (100_000, (1000, 1000)), "s": (500, (500,))}
+    assert drawn("p(x, w) :- n(x), n(w), e(y, z), e(z, y), s(z).", **sizes) == (
+        "stratum p\n"
+        "  arrangements\n"
+        "    n[]                                      1 path\n"
+        "  stage 1: p(x, w) :- n(x), n(w), e(y, z), e(z, y), s(z).\n"
+        "    scan e(y, z)\n"
+        "    if e(z, y)\n"
+        "    if s(z)\n"
+        "    insert @1()\n"
+        "  enter: p(x, w) :- n(x), n(w), e(y, z), e(z, y), s(z).\n"
+        "    scan n(w)\n"
+        "    if @1()\n"
+        "    join n[](x)                                  ~1,000 rows each\n"
+        "    insert p(x, w)                               no row twice\n"
+    )
+    scope = plan("p(x) :- n(x), e(x, y), e(y, z), e(z, u), s(u).", **sizes)
+    assert len(scope.temporaries) >= 1
+    assert len(scope.enter[0].steps) <= 2
+
+
+def test_a_chain_whose_ends_are_both_used_is_one_path() -> None:
+    scope = plan("p(x, w) :- e(x, y), e(y, z), e(z, w).", e=EDGE)
+    assert scope.temporaries == ()
