@@ -83,6 +83,10 @@ def save(
     if way in ("parquet", "arrow"):
         from dlog.engine.formats.columnar import save_columnar
 
+        if not relation.attributes:
+            message = f"`{relation.name}` has no attributes: {way} files need columns"
+            raise directive_error(io, program, "not-supported", message)
+
         path = path_of(io, Path(output_dir), _suffix(way, ".csv"))
         write_whole(io, program, path, lambda file: save_columnar(relation, program, table, symbols, records, file, way))
         return

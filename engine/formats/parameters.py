@@ -38,11 +38,12 @@ def text_format(io: Io, relation: Relation, program: Program) -> TextFormat:
         raise directive_error(io, program, "bad-parameter", f"delimiter {delimiter!r} cannot part the columns of a line")
     if rfc4180 and '"' in delimiter:
         raise directive_error(io, program, "bad-parameter", "with rfc4180 the delimiter cannot contain a double quote")
-    columns = _column_map(io, relation, program) if io.get("columns") else None
+    columns = column_map(io, relation, program) if io.get("columns") else None
     return TextFormat(delimiter.encode(), is_true(io, "headers"), rfc4180, columns)
 
 
-def _column_map(io: Io, relation: Relation, program: Program) -> tuple[int, ...]:
+def column_map(io: Io, relation: Relation, program: Program) -> tuple[int, ...]:
+    """The file's column for each attribute, from `columns`."""
     text = io.get("columns")
     try:
         columns = tuple(int(part) for part in text.split(":"))

@@ -1,0 +1,149 @@
+"""Parquet and Arrow files.
+
+Columns are matched by name where the file has a column for every attribute, else by position; `columns` chooses positions.
+What does not fit a column's kind without loss is refused at the directive. Records stand as text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
+from dlog.engine.formats.order import sorted_columns
+from dlog.engine.formats.parameters import column_map, directive_error
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+
+_ARROW = {Kind.NUMBER: pa.int64(), Kind.UNSIGNED: pa.uint64(), Kind.FLOAT: pa.float64()}
+
+
+def load_columnar(
+    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, path: Path, way: str
+) -> Table:
+    """Loads a file; `way` is parquet or arrow."""
+    file = _read(io, program, path, way, relation)
+    columns = []
+    for column, (name, type_) in zip(file, relation.attributes, strict=True):
+        where = f"column `{name}` of {path.name}"
+        if column.null_count:
+            raise directive_error(io, program, "null-value", f"{where} has {column.null_count} nulls; relations hold none")
+        columns.append(_values(io, program, column, type_, where, symbols, records))
+    return Table(relation.kinds, tuple(columns), len(file[0]) if file else 0)
+
+
+def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) -> list[pa.ChunkedArray]:
+    """The columns for the relation's attributes, in their order; only those are read."""
+    try:
+        if way == "parquet":
+            import pyarrow.parquet as pq
+
+            names = pq.read_schema(path).names
+            chosen = _chosen(io, program, path, relation, names)
+            if len(set(names)) < len(names):
+                return [pq.read_table(path).column(i) for i in chosen]
+            table = pq.read_table(path, columns=[names[i] for i in chosen])
+            return [table.column(names[i]) for i in chosen]
+        from pyarrow import feather
+
+        table = feather.read_table(path)
+        return [table.column(i) for i in _chosen(io, program, path, relation, table.schema.names)]
+    except pa.ArrowException as error:
+        raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
+
+
+def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:
+    wanted = [name for name, _ in relation.attributes]
+    if io.get("columns"):
+        chosen = list(column_map(io, relation, program))
+        if max(chosen, default=-1) < len(names):
+            return chosen
+    elif set(wanted) <= set(names) and len(set(names)) == len(names):
+        return [names.index(name) for name in wanted]
+    elif len(names) == len(wanted):
+        return list(range(len(names)))
+    message = f"{path.name} has {len(names)} columns, `{relation.name}` has {len(wanted)}"
+    raise directive_error(io, program, "wrong-column-count", message, f"the file's columns are {', '.join(names)}")
+
+
+def _values(
+    io: Io, program: Program, column: pa.ChunkedArray, type_: Type, where: str, symbols: SymbolTable, records: RecordTables
+) -> np.ndarray:
+    match type_.kind:
+        case Kind.SYMBOL:
+            return symbols.intern_arrow(_strings(io, program, column, where))
+        case Kind.RECORD:
+            texts = SymbolTable()
+            which = texts.intern_arrow(_strings(io, program, column, where))
+            try:
+                return parse_records(texts, type_, program.types, symbols, records)[which]
+            except BadRecord as mistake:
+                message = f"{where}: `{texts.text(mistake.index)}` {mistake}"
+                raise directive_error(io, program, "bad-record", message) from None
+        case kind:
+            return _numbers(io, program, column, kind, where)
+
+
+def _strings(io: Io, program: Program, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)):
+        return column
+    if kind == pa.string_view():
+        return column.cast(pa.large_string())
+    raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not text")
+
+
+def _numbers(io: Io, program: Program, column: pa.ChunkedArray, kind: Kind, where: str) -> np.ndarray:
+    """Casts without loss; a float column takes integers, an integer column only integers."""
+    whole, real = pa.types.is_integer(column.type), pa.types.is_floating(column.type)
+    if kind is Kind.NUMBER and column.type == pa.int32():
+        return column.to_numpy()
+    if not (whole or (real and kind is Kind.FLOAT)):
+        raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {kind.value}")
+    try:
+        return column.cast(_ARROW[kind]).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {kind.value}: {error}") from error
+
+
+def save_columnar(
+    relation: Relation,
+    program: Program,
+    table: Table,
+    symbols: SymbolTable,
+    records: RecordTables,
+    file: BinaryIO,
+    way: str,
+) -> None:
+    """Writes a file: symbols dictionary-encoded, numbers as 64 bits."""
+    arrays = []
+    columns = sorted_columns(table.kinds, table.columns, symbols)
+    for column, (_, type_) in zip(columns, relation.attributes, strict=True):
+        if type_.kind is Kind.SYMBOL:
+            distinct, inverse = np.unique(column, return_inverse=True)
+            arrays.append(_dictionary(symbols.to_arrow(distinct), inverse))
+        elif type_.kind is Kind.RECORD:
+            texts, which = record_texts(type_, column, program.types, symbols, records, True)
+            offsets, data = pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)
+            strings = pa.LargeStringArray.from_buffers(len(texts.offsets) - 1, offsets, data)
+            arrays.append(_dictionary(strings, which))
+        else:
+            arrays.append(pa.array(column).cast(_ARROW[type_.kind]))
+    rows = pa.table(arrays, names=[name for name, _ in relation.attributes])
+    if way == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(rows, file)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(rows, file, compression="lz4")
+
+
+def _dictionary(strings: pa.Array, indices: np.ndarray) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(indices.astype(np.int32)), strings)
