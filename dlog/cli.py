@@ -70,7 +70,7 @@ def _size(text: str) -> int:
 
 
 def _jobs(text: str) -> int:
-    """Souffle's `-j N` and `-j auto`."""
+    """Souffle's `-j N` and `-j auto`, which is 0."""
     if text == "auto":
         return 0
     if not text.isdigit():
@@ -90,7 +90,7 @@ def run(
     jobs: Annotated[
         int,
         typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
-    ] = 0,
+    ] = "auto",  # type: ignore[assignment]  # typer sends the default through the parser too
     memory: Annotated[
         int | None,
         typer.Option("--memory", metavar="SIZE", parser=_size, help="Stop with an error above this much memory (512M, 2G)."),
@@ -187,9 +187,13 @@ def plan(
     macro: Macro = None,
 ) -> None:
     """Print how a program is executed: strata, rules as delta paths, arrangements."""
-    from dlog.pipeline import explain
+    from dlog.pipeline import explain_plan, explain_stage
 
-    print(explain(program, include or (), _macros(macro), stage.value, facts).rstrip("\n"))
+    if stage is Stage.PLAN:
+        text = explain_plan(program, include or (), _macros(macro), facts)
+    else:
+        text = explain_stage(program, include or (), _macros(macro), stage.value)
+    print(text.rstrip("\n"))
 
 
 @app.command()
@@ -230,7 +234,7 @@ def invoke(arguments: Sequence[str]) -> int:
         if "NoArgsIsHelp" in type(error).__name__:
             print(error.format_message())
             return 1
-        _usage_error(error.format_message(), *_hints(error))
+        _usage_error(error.format_message().replace("Value error, ", ""), *_hints(error))
     return int(code or 0)
 
 

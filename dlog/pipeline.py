@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
+    from dlog.engine.compiler import Stage
     from dlog.engine.embedded.executor import Executor, RuleProfile
     from dlog.engine.program.rules import Io, Program
     from dlog.engine.values.table import Table
@@ -181,23 +182,34 @@ def run_job(job: Job, display: Display) -> Report:
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
 
 
-def explain(path: Path, include: Sequence[str], macros: Sequence[str], until: str, facts: str | None) -> str:
-    """The program after the compiler's stage `until`. With a folder of facts the plan is the one for their sizes."""
-    from dlog.engine.compiler import compile_until
+def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], until: Stage) -> str:
+    """What a stage of the compiler makes of the program."""
+    from dlog.engine.compiler import print_stage
     from dlog.grammar.preprocess import preprocess
 
-    if until != "plan" or facts is None:
-        with stage("preprocessor"):
-            source = preprocess(path, include, macros)
-        with stage("compiler"):
-            return compile_until(source, until)
+    with stage("preprocessor"):
+        source = preprocess(path, include, macros)
+    with stage("compiler"):
+        return print_stage(source, until)
+
+
+def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
+    """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
     program = compile_program(path, include, macros)
+    if facts is None:
+        from dlog.engine.plan.build import build_scope
+        from dlog.engine.plan.explain import explain
+        from dlog.engine.plan.statistics import Declared
+
+        with stage("planner"):
+            scopes = [build_scope(stratum, program, Declared()) for stratum in program.strata]
+            return "\n".join(explain(scope, program) for scope in scopes)
     from dlog.engine.embedded.executor import Executor
 
     with stage("start"):
         executor = Executor(program, threads=1, memory=None, on_progress=None)
     load_inputs(executor, program, facts, 1)
-    with stage("planning"):
+    with stage("planner"):
         return executor.explain()
 
 

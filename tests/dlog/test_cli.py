@@ -9,7 +9,7 @@ from dlog import __version__
 from dlog.cli import app
 from tests.dlog.command import CLOSURE, closure, dlog
 
-UNFORMATTED = ".decl   a( x:number )\na(1) . a( 2 ).\n"
+UNFORMATTED = ".decl   a( x:number )\na(1) .\na( 2 ).\n"
 FORMATTED = ".decl a(x: number)\na(1).\na(2).\n"
 WRONG = ".decl edge(x: number)\nedge(1, 2).\nedj(3).\n"
 
