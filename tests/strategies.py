@@ -123,16 +123,19 @@ def argument(draw: Draw, scope: Scope, type_name: str, binds: bool, given: bool)
             return "_"
 
 
-def aggregate(draw: Draw, outer: Scope, lower: Sequence[Relation], depth: int = 0) -> tuple[str, str]:
-    """Over lower strata and the type of its value. Outer variables occur in atoms (grouping) or in comparisons only."""
+def aggregate(draw: Draw, outer: Scope, lower: Sequence[Relation], recursive: bool, depth: int = 0) -> tuple[str, str]:
+    """Over lower strata and the type of its value. Outer variables occur in atoms (grouping) or in comparisons only; the
+    latter not in a recursive rule, where they might be bound by the recursion only."""
     inner = outer.inside()
     body = [atom(draw, inner, draw(st.sampled_from(lower))) for _ in range(draw(st.integers(1, 2)))]
+    if recursive:
+        inner.forget_outer()
     if draw(st.booleans()):
         body.append(test(draw, inner))
     if draw(st.integers(0, 4)) == 0:
         body.append("!" + atom(draw, inner, draw(st.sampled_from(lower)), binds=False))
     if depth < 1 and draw(st.integers(0, 4)) == 0:
-        nested, type_name = aggregate(draw, inner, lower, depth + 1)
+        nested, type_name = aggregate(draw, inner, lower, recursive, depth + 1)
         body.append(f"{inner.bind(type_name)} = {nested}")
     op, target, type_name = reduction(draw, inner)
     return f"{op}{target} : {{ {', '.join(b for b in body if b)} }}", type_name
@@ -180,7 +183,7 @@ def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: boo
         term = expression(draw, scope, type_name)
         found.append(f"{scope.bind(type_name)} = {term}")
     if draw(st.integers(0, 3)) == 0:
-        term, type_name = aggregate(draw, scope, lower)
+        term, type_name = aggregate(draw, scope, lower, recursive)
         if draw(st.integers(0, 3)) == 0:
             found.append(f"{draw(LITERALS[type_name])} {draw(st.sampled_from(['<', '>=', '!=']))} {term}")
         elif not recursive:

@@ -58,6 +58,9 @@ class Scope:
         scope.local = set()
         return scope
 
+    def forget_outer(self) -> None:
+        self.types = {name: self.types[name] for name in self.types if name in self.local}
+
 
 # `{x}` and `{y}` are operands of the type, `{n}` is one of type number, `{s}` a symbol, `{k}` a small positive constant.
 EXPRESSIONS: dict[str, list[str]] = {
