@@ -10,6 +10,7 @@ ensure that.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.lower import term_variables
@@ -27,6 +28,9 @@ from dlog.engine.program.rules import (
     Unpack,
     Variable,
 )
+
+
+_ALLOWED: Final = "allowed are v, v + e, e + v, v - e, min and max"
 
 
 class NotWellDefined(Exception):
@@ -48,7 +52,7 @@ def lattice_of(relation: str, rules: list[Rule]) -> Lattice:
     if op not in ("min", "max"):
         raise NotWellDefined(f"only `min` and `max` can be recursive, `{op}` cannot")
     for body in aggregate.alternatives:
-        _check_alternative(relation, column, aggregate.target, body, rule)
+        _check_alternative(relation, column, aggregate, body, rule)
     return Lattice(relation, "min" if op == "min" else "max", column)
 
 
@@ -102,7 +106,7 @@ def _literal_variables(literal: Literal) -> Iterator[int]:
 # ------------------------------------------------------------------------------------------------------------ alternatives
 
 
-def _check_alternative(relation: str, column: int, target: Term | None, body: tuple[Literal, ...], rule: Rule) -> None:
+def _check_alternative(relation: str, column: int, aggregate: Aggregate, body: tuple[Literal, ...], rule: Rule) -> None:
     atoms = [x for x in body if isinstance(x, Atom) and x.relation == relation]
     if any(_mentions(relation, x) and not isinstance(x, Atom) for x in body):
         raise NotWellDefined(f"inside the aggregate `{relation}` must not be negated or aggregated again")
@@ -113,13 +117,15 @@ def _check_alternative(relation: str, column: int, target: Term | None, body: tu
             continue  # whether there is a row at all does not depend on its value
         if not isinstance(value, Variable):
             raise NotWellDefined(f"the value column of `{relation}` must be a variable inside the aggregate")
+        if value in aggregate.outer:
+            raise NotWellDefined(f"`{rule.variables[value.id]}` comes from outside: rows with that very value go as they improve")
         if value.id in values:
             raise NotWellDefined(f"`{rule.variables[value.id]}` is the value of two rows: they would have to be equal")
         if any(isinstance(a, Variable) and a.id == value.id for i, a in enumerate(atom.args) if i != column):
             raise NotWellDefined(f"`{rule.variables[value.id]}` is a value and a key")
         values.add(value.id)
     if values:
-        _check_values(values, target, [x for x in body if x not in atoms], rule)
+        _check_values(values, aggregate.target, [x for x in body if x not in atoms], rule)
 
 
 def _check_values(values: set[int], target: Term | None, others: list[Literal], rule: Rule) -> None:
@@ -129,10 +135,11 @@ def _check_values(values: set[int], target: Term | None, others: list[Literal], 
         used = values & set(_literal_variables(literal))
         if used:
             name = rule.variables[min(used)]
+            if isinstance(literal, Compare) and literal.op == "=":
+                raise NotWellDefined(f"`{name}` is used in an equation whose value does not grow with it ({_ALLOWED})")
             raise NotWellDefined(f"`{name}` is tested or used by another literal, which a better value may make false")
     if target is not None and not _monotone(target, values):
-        allowed = "allowed are v, v + e, e + v, v - e, min and max"
-        raise NotWellDefined(f"the aggregate's target does not grow with the recursive value ({allowed})")
+        raise NotWellDefined(f"the aggregate's target does not grow with the recursive value ({_ALLOWED})")
 
 
 def _defining(values: set[int], others: list[Literal]) -> list[Compare]:

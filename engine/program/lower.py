@@ -175,8 +175,9 @@ class Lowering:
                 return Functor("ord", (inner,), source, kind, span)
             case _:
                 message = f"not supported yet: as() from {source.value} to {kind.value}"
-                notes = [f"to convert the value use {'to_' + kind.value + '(...)' if kind is not Kind.RECORD else 'a record'}"]
-                self.problems.add("not-supported", message, Label(span), notes=notes)
+                function = {Kind.FLOAT: "to_float", Kind.SYMBOL: "to_string", Kind.UNSIGNED: "to_unsigned"}.get(kind)
+                notes = [f"to convert the value use {function}(...)"] if function else []
+                self.problems.add("unsupported", message, Label(span), notes=notes)
                 return inner
 
 

@@ -231,7 +231,7 @@ class _Equations:
         """Grounded programs get here only through a cast that would have to be inverted."""
         for _, item in self.waiting:
             message = "not supported yet: taking a value through as() between different representations"
-            self.owner.problems.add("not-supported", message, Label(item.span))
+            self.owner.problems.add("unsupported", message, Label(item.span))
 
 
 # ----------------------------------------------------------------------------------------------------------- small things

@@ -125,7 +125,18 @@ def _io(program: Program, relations: dict[str, Relation], problems: Problems) ->
                         _unknown_relation(name, span, relations, problems)
             case _:
                 pass
+    _check_repeated(found, problems)
     return tuple(found)
+
+
+def _check_repeated(found: list[Io], problems: Problems) -> None:
+    """A relation has one size to print and one limit; it may well be written to several places."""
+    first: dict[tuple[str, str], Io] = {}
+    for io in found:
+        earlier = first.setdefault((io.action, io.relation), io)
+        if earlier is not io and io.action in ("printsize", "limitsize"):
+            labels = (Label(io.span), Label(earlier.span, "first here"))
+            problems.add("duplicate-directive", f".{io.action} of `{io.relation}` is given twice", *labels)
 
 
 def _action(name: str) -> Literal["input", "output", "printsize", "limitsize"]:

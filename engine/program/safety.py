@@ -129,7 +129,8 @@ class _Safety:
         where = use or "the head"
         inside = not kinds and any(_has_own(literal, shown) for literal in literals)
         only = kinds.pop() if len(kinds) == 1 else "" if kinds else "an aggregate" if inside else where
-        message = f"variable `{shown}` of the rule for `{self.head.name}` is not bound{f': it occurs only in {only}' if only else ''}"
+        place = f": it occurs only in {only}" if only else ""
+        message = f"variable `{shown}` of the rule for `{self.head.name}` is not bound{place}"
         labels = [Label(s, "used here") for _, s in places if not s.start <= variable.span.start < s.end]
         reason = "variables of an aggregate's body do not leak out of it" if inside else _REASONS.get(only, "")
         notes = [reason, "bind it with a positive atom or an `=` to a bound value"]
@@ -141,6 +142,8 @@ class _Safety:
         match node:
             case Not(body=Atom(args=args)):
                 terms = [a for a in args if not isinstance(a, Wildcard)]
+            case Constraint(op="=", left=left, right=right) if _is_result(left) or _is_result(right):
+                terms = []  # `_ = min ...` asks for the witnesses only
             case Constraint(op="=", left=left, right=right):
                 terms = [t for t in (left, right) if not (isinstance(t, RecordTerm) and _is_pattern(t, left, right, bound))]
             case Constraint(left=left, right=right):
@@ -161,6 +164,11 @@ class _Safety:
             if isinstance(node, Wildcard):
                 message = f"`_` in the head of the rule for `{self.head.name}` has no value"
                 self.problems.add("wildcard-value", message, Label(node.span))
+
+
+def _is_result(term: Term) -> bool:
+    """Whether the term is an aggregate."""
+    return isinstance(term, Variable) and not display(term.name)
 
 
 def _is_pattern(term: RecordTerm, left: Term, right: Term, bound: set[str]) -> bool:

@@ -159,7 +159,7 @@ class _Scoper:
             return []
         if len(one.bodies) > 1:
             message = "not supported yet: a witness of an aggregate whose body is a disjunction"
-            self.problems.add("not-supported", message, Label(one.term.span))
+            self.problems.add("unsupported", message, Label(one.term.span))
             return []
         self.witnesses[one.result] = found
         names = {n: f"{n}@w{one.result[1:]}" for n in one.names() if n not in shared and n not in found}

@@ -31,7 +31,7 @@ def refuse_unsupported(program: Program, source: Source) -> None:
     problems = Problems(source)
     for item in program.items:
         for construct, span in _in_item(item):
-            problems.add("not-supported", f"not supported yet: {construct}", Label(span))
+            problems.add("unsupported", f"not supported yet: {construct}", Label(span))
     problems.check()
 
 

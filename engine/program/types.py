@@ -129,7 +129,7 @@ class _Resolver:
             return PRIMITIVES[name]
         if name in self.decls:
             return self._resolve(self.decls[name])
-        note = suggestion(name, [*PRIMITIVES, *self.decls])
+        note = suggestion(name, [*PRIMITIVES, *(d for d in self.decls if d not in self.open[-1:])])
         self.problems.add("unknown-type", f"unknown type `{name}` in {where}", Label(span), notes=[note])
         return None
 

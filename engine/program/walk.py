@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dlog.grammar.syntax import (
     AggregateTerm,
@@ -14,15 +14,22 @@ from dlog.grammar.syntax import (
     Call,
     Cast,
     Constraint,
+    Counter,
+    Nil,
     Not,
+    Number,
     Or,
     RecordTerm,
+    String,
     Term,
     Truth,
     Variable,
+    Wildcard,
 )
 
 Node: TypeAlias = Term | Body
+
+_LEAVES: Final = frozenset({Variable, Wildcard, Number, String, Nil, Counter, Truth})
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -50,7 +57,8 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(children(top)))
+        if type(top) not in _LEAVES:  # most nodes are leaves
+            stack.extend(reversed(children(top)))
 
 
 def variables(node: Node) -> Iterator[Variable]:
