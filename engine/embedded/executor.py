@@ -1,0 +1,209 @@
+"""The embedded executor: takes a typed program and its input tables, plans and runs stratum by stratum, gives tables back.
+
+Each stratum is planned just before it runs, so that join orders follow the actual sizes of everything below it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.relation import Memory, copy_out
+from dlog.engine.embedded.scope import ScopeRun
+from dlog.engine.embedded.worker import RunFailed, Worker
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.machine import read_ticks
+from dlog.engine.plan import nodes
+from dlog.engine.plan.build import build_scope
+from dlog.engine.plan.explain import explain
+from dlog.engine.program.rules import Atom, Program, Stratum
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum, bytes held."""
+
+    stratum: int
+    strata: int
+    relations: tuple[str, ...]
+    iteration: int
+    delta: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProfile:
+    """What one rule cost: its text, seconds, rows its joins made, rows that were new, iterations of its stratum."""
+
+    text: str
+    seconds: float
+    derived: int
+    added: int
+    iterations: int
+
+
+class Executor:
+    """Runs one program once. `load` its inputs, `run`, then read relations by name.
+
+    Parameters
+    ----------
+    threads
+        How many cores bulk work may use.
+    memory
+        Limit in bytes for relations and indexes; exceeding it raises DlogError. None: the machine's.
+    on_progress
+        Called about ten times a second during `run`, between native calls.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        threads: int = 1,
+        memory: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.program = program
+        self.memory = Memory(memory)
+        self.catalog = Catalog(program, self.memory)
+        self.workers = [Worker(self.memory, n) for n in range(max(threads, 1))]
+        self.on_progress = on_progress
+        self.scopes: list[nodes.Scope] = []
+        self._profile: list[tuple[str, int, int, int, int]] = []
+        self._cycles_per_second = 1e9
+        self._loaded: set[str] = set()
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self.catalog.symbols
+
+    @property
+    def records(self) -> object:
+        return self.catalog.records
+
+    # ------------------------------------------------------------------------------------------------------------- data
+
+    def load(self, relation: str, table: Table) -> None:
+        """Adds a table's rows to a relation (its facts from the program text, and earlier loads, stay)."""
+        stored = self.catalog.relations[relation]
+        before = [copy_out(stored.typed(c)) for c in range(stored.arity)] if relation in self._loaded else self._facts(relation)
+        held = stored.rows if relation in self._loaded else len(self.program.facts.get(relation, ()))
+        columns = [
+            np.concatenate((old.astype(new.dtype, copy=False) if old.dtype.kind == new.dtype.kind else old.view(new.dtype), new))
+            if len(old)
+            else new
+            for old, new in zip(before, table.columns, strict=True)
+        ]
+        stored.load(columns, held + table.rows)
+        self._loaded.add(relation)
+
+    def _facts(self, relation: str) -> list[np.ndarray]:
+        return self.catalog.fact_columns(relation)
+
+    def table(self, relation: str) -> Table:
+        """The rows of a relation; the arrays are the caller's."""
+        stored = self.catalog.relations[relation]
+        columns = tuple(copy_out(stored.typed(c)) for c in range(stored.arity))
+        return Table(stored.kinds, columns, stored.rows)
+
+    def rows(self, relation: str) -> int:
+        return self.catalog.relations[relation].rows
+
+    # -------------------------------------------------------------------------------------------------------------- run
+
+    def run(self) -> None:
+        """Evaluates all strata. Raises DlogError for mistakes that show only at run time."""
+        started, ticks = time.perf_counter(), int(read_ticks())
+        self._load_facts()
+        last_use = self._last_uses()
+        for number, stratum in enumerate(self.program.strata):
+            if stratum.rules:
+                self._run_stratum(number, stratum)
+            for name in (n for n, last in last_use.items() if last == number):
+                self.catalog.forget(name)
+        elapsed = time.perf_counter() - started
+        self._cycles_per_second = max((int(read_ticks()) - ticks) / max(elapsed, 1e-9), 1.0)
+
+    def _load_facts(self) -> None:
+        for name, facts in self.program.facts.items():
+            if name not in self._loaded and facts:
+                self.catalog.relations[name].load(self._facts(name), len(facts))
+                self._loaded.add(name)
+
+    def _last_uses(self) -> dict[str, int]:
+        """Per relation, the last stratum that reads or makes it."""
+        last: dict[str, int] = {}
+        for number, stratum in enumerate(self.program.strata):
+            for name in (*stratum.relations, *(a for rule in stratum.rules for a in _mentioned(rule.body))):
+                last[name] = number
+        return last
+
+    def _run_stratum(self, number: int, stratum: Stratum) -> None:
+        scope = build_scope(stratum, self.program, self.catalog)
+        self.scopes.append(scope)
+        run = ScopeRun(scope, self.catalog, self.workers, lambda: self._pause(number, stratum))
+        try:
+            run.run()
+        except RunFailed as failure:
+            raise self._mistake(failure, run, stratum) from None
+        for rule, text in enumerate(scope.rules):
+            if rule in run.costs:
+                costs = run.costs[rule]
+                self._profile.append((text, costs.cycles, costs.derived, costs.added, run.iterations))
+
+    def _pause(self, number: int, stratum: Stratum) -> None:
+        if self.on_progress is None:
+            return
+        control = self.workers[0].control
+        rows = sum(self.rows(n) for n in stratum.relations)
+        done = number + 1, len(self.program.strata), stratum.relations
+        self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
+
+    def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:
+        if failure.code == L.ERROR_MEMORY:
+            return self.memory.exhausted()
+        if failure.code == L.ERROR_ROWS:
+            return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
+        rule = run.rule_of(failure.path)
+        if failure.code == L.ERROR_DIVISION and 0 <= rule < len(stratum.rules):
+            label = Label(stratum.rules[rule].span, "while evaluating this rule")
+            return DlogError(Diagnostic("division-by-zero", "division by zero", (label,), source=self.program.source))
+        return InternalError("evaluation", f"kernel error {failure.code}")
+
+    # ----------------------------------------------------------------------------------------------------------- reports
+
+    @property
+    def profile(self) -> list[RuleProfile]:
+        """What each rule cost in the last run, in order of evaluation."""
+        rate = self._cycles_per_second
+        return [RuleProfile(text, ticks / rate, derived, added, n) for text, ticks, derived, added, n in self._profile]
+
+    def explain(self) -> str:
+        """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""
+        if not self.scopes:
+            self._load_facts()
+        scopes = self.scopes or [build_scope(s, self.program, self.catalog) for s in self.program.strata if s.rules]
+        return "\n".join(explain(scope, self.program) for scope in scopes)
+
+
+def _mentioned(literals: Sequence[object]) -> list[str]:
+    """Relations that occur anywhere in a body."""
+    names: list[str] = []
+    for literal in literals:
+        if isinstance(literal, Atom):
+            names.append(literal.relation)
+        elif hasattr(literal, "atom"):
+            names.append(literal.atom.relation)
+        elif hasattr(literal, "alternatives"):
+            for alternative in literal.alternatives:
+                names += _mentioned(alternative)
+    return names
+

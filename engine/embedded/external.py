@@ -1,0 +1,23 @@
+"""Instructions that Python evaluates on a block: whatever needs the text of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlog.engine.embedded.lower import RANK, ExternalCall
+from dlog.engine.values.symbols import SymbolTable
+
+
+def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTable) -> np.ndarray:
+    """The call's value for each row of the block; comparisons give 1 or 0."""
+    from dlog.engine.values import functions  # pyarrow is not needed by programs without string functors
+
+    if call.op == RANK:
+        return symbols.ranks()[args[0]].astype(np.int64)
+    if call.result is None:
+        negated = call.op.startswith("not_")
+        holds = functions.compare(call.op.removeprefix("not_"), args[0], args[1], symbols)
+        return (holds != negated).astype(np.int64)
+    return functions.evaluate(call.op, args, call.kinds, symbols)

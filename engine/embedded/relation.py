@@ -1,0 +1,355 @@
+"""Relations as the embedded executor stores them: columns of 4 or 8 bytes in memory that kernels own, and a set over them.
+
+A `StoredRelation` is one struct of the kernels' (layout.py) with its Python face. Its rows are distinct but for the moments while it is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.embedded.extent import Columns, Extent, width_of
+from dlog.engine.embedded.native import Struct, view, words
+from dlog.engine.kernels import storage
+from dlog.engine.kernels.layout import (
+    COL_DATA,
+    COL_LOW,
+    COL_RANGE,
+    COL_SIZE,
+    COL_STRIDE,
+    COL_WIDTH,
+    CTL_BYTES,
+    CTL_ERROR,
+    CTL_LIMIT,
+    CTL_SIZE,
+    HEAP_SIZE,
+    MERGE_NONE,
+    REL_ARITY,
+    REL_CAPACITY,
+    REL_COLUMNS,
+    REL_HEAP,
+    REL_HI,
+    REL_KEY_COUNT,
+    REL_KEYS,
+    REL_LO,
+    REL_MERGE,
+    REL_ROWS,
+    REL_SET,
+    REL_SIZE,
+    REL_SLOT_COUNT,
+    REL_SLOTS,
+    REL_VALUE,
+    SET_BITS,
+    SET_DENSE,
+    SET_HASH,
+    SET_NONE,
+)
+from dlog.engine.program.rules import Kind
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+BITS_LIMIT = 2**29
+"""Most bits of a bitmap set: 64 MiB."""
+DENSE_LIMIT = 2**24
+"""Most keys of a dense map: 64 MiB of row numbers."""
+
+
+class Memory:
+    """The account of what kernels allocated, with its limit; every worker's control block points to it."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.bytes = Struct(1)
+        self.limit = limit if limit is not None else 2**62
+        self.control = self.new_control(CTL_SIZE)
+
+    def new_control(self, size: int) -> Struct:
+        control = Struct(size)
+        control.point(CTL_BYTES, self.bytes)
+        control[CTL_LIMIT] = self.limit
+        return control
+
+    @property
+    def used(self) -> int:
+        return self.bytes[0]
+
+    def check(self, control: Struct | None = None) -> None:
+        """Raises the user's error if a kernel could not allocate."""
+        control = control or self.control
+        if control[CTL_ERROR]:
+            control[CTL_ERROR] = 0
+            raise self.exhausted()
+
+    def exhausted(self) -> DlogError:
+        held = f"{self.used / 2**20:,.0f} MiB are in use"
+        if self.limit < 2**62:
+            return DlogError(
+                Diagnostic("out-of-memory", f"out of memory: the limit of {self.limit / 2**20:,.0f} MiB is reached", notes=(held,))
+            )
+        return DlogError(Diagnostic("out-of-memory", "out of memory", notes=(held,)))
+
+
+class StoredRelation:
+    """Columns, their set, and the loop's marks of one relation (or one worker's share of it)."""
+
+    def __init__(self, name: str, kinds: Sequence[Kind], memory: Memory) -> None:
+        self.name = name
+        self.kinds = tuple(kinds)
+        self.memory = memory
+        self.extents: Columns = [None] * len(self.kinds)
+        self.widths = [width_of(k, None) for k in self.kinds]
+        self.struct = Struct(REL_SIZE)
+        self._columns = Struct(COL_SIZE * max(len(self.kinds), 1))
+        self.struct[REL_ARITY] = len(self.kinds)
+        self.struct.point(REL_COLUMNS, self._columns)
+        self.sorted_by: tuple[int, ...] = ()
+        self.pinned = False
+        """An arrangement reads the columns in their present order."""
+        self.key: tuple[int, ...] = tuple(range(len(self.kinds)))
+        self._write_widths()
+
+    # ------------------------------------------------------------------------------------------------------------ facts
+
+    @property
+    def arity(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def rows(self) -> int:
+        return self.struct[REL_ROWS]
+
+    @property
+    def set_kind(self) -> int:
+        return self.struct[REL_SET]
+
+    @property
+    def keyed(self) -> bool:
+        return self.struct[REL_MERGE] != MERGE_NONE
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def column(self, number: int) -> np.ndarray:
+        """A view of a column's values: int32 or int64 (floats as their bits); valid until the relation changes."""
+        dtype: Any = np.int32 if self.widths[number] == 4 else np.int64
+        return view(self._field(number, COL_DATA), self.rows, dtype)
+
+    def typed(self, number: int) -> np.ndarray:
+        """A column as its kind's dtype: float64, uint64, int64 or int32 (symbols, records, narrow numbers)."""
+        values = self.column(number)
+        if self.kinds[number] is Kind.FLOAT:
+            return values.view(np.float64)
+        if self.kinds[number] is Kind.UNSIGNED:
+            return values.view(np.uint64) if values.dtype == np.int64 else values.astype(np.uint64)
+        return values
+
+    def _field(self, number: int, field: int) -> int:
+        return self._columns[number * COL_SIZE + field]
+
+    def _write_widths(self) -> None:
+        for number, width in enumerate(self.widths):
+            self._columns[number * COL_SIZE + COL_WIDTH] = width
+
+    # ---------------------------------------------------------------------------------------------------------- contents
+
+    def shape(self, extents: Columns) -> None:
+        """Sets extents and widths; rows present are kept (their values fit, or the columns are widened)."""
+        widths = [width_of(k, e) for k, e in zip(self.kinds, extents, strict=True)]
+        if self.rows and widths != self.widths:
+            held = [self.column(c).astype(np.int64) for c in range(self.arity)]
+            self.clear()
+            self.widths = widths
+            self._write_widths()
+            self._fill(held)
+        elif not self.rows:
+            self.drop_columns()
+            self.widths = widths
+            self._write_widths()
+        self.extents = list(extents)
+
+    def load(self, columns: Sequence[np.ndarray], rows: int) -> None:
+        """Replaces the contents by these int64-compatible columns, without duplicates; widths follow the values."""
+        raw = [_raw(c) for c in columns]
+        extents: Columns = []
+        for kind, values in zip(self.kinds, raw, strict=True):
+            known = kind is not Kind.FLOAT and len(values) > 0
+            extents.append(Extent(int(values.min()), int(values.max())) if known else None if len(values) else Extent(0, -1))
+        self.clear()
+        self.drop_columns()
+        self.shape(extents)
+        self._fill(raw, rows)
+        self._dedupe()
+
+    def _fill(self, columns: Sequence[np.ndarray], rows: int | None = None) -> None:
+        count = rows if rows is not None else len(columns[0]) if columns else 0
+        if not storage.reserve(self.memory.control.address, self.address, count):
+            self.memory.check()
+        self.struct[REL_ROWS] = count
+        for number, values in enumerate(columns):
+            self.column(number)[:] = values
+
+    def _dedupe(self) -> None:
+        if self.arity == 0:
+            self.struct[REL_ROWS] = min(self.rows, 1)
+            return
+        if storage.strictly_sorted(self.address):
+            self.sorted_by = tuple(range(self.arity))
+            return
+        self.new_set()
+        if not storage.dedupe_rows(self.memory.control.address, self.address):
+            self.memory.check()
+        self.drop_set()
+
+    def append(self, other: StoredRelation) -> None:
+        """Adds another relation's rows (same kinds and widths), unchecked."""
+        start, extra = self.rows, other.rows
+        if extra == 0:
+            return
+        if not storage.reserve(self.memory.control.address, self.address, extra):
+            self.memory.check()
+        self.struct[REL_ROWS] = start + extra
+        for number in range(self.arity):
+            self.column(number)[start:] = other.column(number)
+        self.sorted_by = ()
+
+    def replace_column(self, number: int, values: np.ndarray, kind: Kind) -> None:
+        """Overwrites a column of 8-byte values with ones of another kind."""
+        self.column(number)[:] = _raw(values)
+        self.kinds = (*self.kinds[:number], kind, *self.kinds[number + 1 :])
+
+    def truncate_columns(self, arity: int) -> None:
+        """Forgets trailing helper columns."""
+        for number in range(arity, self.arity):
+            self._free(self._field(number, COL_DATA), self.struct[REL_CAPACITY] * self.widths[number])
+        self.kinds, self.widths, self.extents = self.kinds[:arity], self.widths[:arity], self.extents[:arity]
+        self.struct[REL_ARITY] = arity
+
+    def clear(self) -> None:
+        """Forgets all rows and the set."""
+        self.drop_set()
+        self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
+        self.sorted_by = ()
+
+    def drop_columns(self) -> None:
+        capacity = self.struct[REL_CAPACITY]
+        for number, width in enumerate(self.widths):
+            self._free(self._field(number, COL_DATA), capacity * width)
+            self._columns[number * COL_SIZE + COL_DATA] = 0
+        self.struct[REL_CAPACITY] = 0
+
+    def trim(self) -> None:
+        """Gives back the room that growing columns reserved."""
+        rows, capacity = self.rows, self.struct[REL_CAPACITY]
+        if capacity - rows < 4096:
+            return
+        for number, width in enumerate(self.widths):
+            old = self._field(number, COL_DATA)
+            moved = storage.resize(self.memory.control.address, old, capacity * width, rows * width)
+            self._columns[number * COL_SIZE + COL_DATA] = moved
+        self.struct[REL_CAPACITY] = rows
+
+    def _free(self, address: int, size: int) -> None:
+        storage.release(self.memory.control.address, address, size)
+
+    def free(self) -> None:
+        self.drop_set()
+        self.drop_columns()
+
+    # -------------------------------------------------------------------------------------------------------------- sets
+
+    def code_space(self, columns: Sequence[int]) -> int | None:
+        """How many combinations of values these columns can hold, None if unknown."""
+        space = 1
+        for number in columns:
+            extent = self.extents[number]
+            if extent is None:
+                return None
+            space *= max(extent.span, 1)
+        return space
+
+    def _set_key(self, key: Sequence[int]) -> None:
+        self.key = tuple(key)
+        listed = words(key)
+        self.struct.point(REL_KEYS, listed)
+        self.struct[REL_KEY_COUNT] = len(key)
+
+    def _write_strides(self, key: Sequence[int]) -> None:
+        stride = 1
+        for number in reversed(key):
+            extent = self.extents[number]
+            assert extent is not None
+            at = number * COL_SIZE
+            self._columns[at + COL_LOW] = extent.low
+            self._columns[at + COL_RANGE] = max(extent.span, 1)
+            self._columns[at + COL_STRIDE] = stride
+            stride *= max(extent.span, 1)
+
+    def new_set(self) -> None:
+        """An empty set over all columns: a bitmap where the code space is known and small, else a hash table."""
+        self.drop_set()
+        key = tuple(range(self.arity))
+        self._set_key(key)
+        space = self.code_space(key)
+        if space is not None and space <= BITS_LIMIT:
+            self._write_strides(key)
+            self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
+        else:
+            self.struct[REL_SET] = SET_HASH
+
+    def ensure_set(self) -> None:
+        """A set over all columns that holds the rows present."""
+        if self.set_kind != SET_NONE:
+            return
+        self.new_set()
+        if not storage.fill_set(self.memory.control.address, self.address):
+            self.memory.check()
+
+    def key_by(self, key: Sequence[int], value: int, merge: int, heap: bool) -> None:
+        """Makes the (empty) relation keyed: one row per key, whose `value` column merges."""
+        self.drop_set()
+        self._set_key(key)
+        self.struct[REL_MERGE] = merge
+        self.struct[REL_VALUE] = value
+        space = self.code_space(key)
+        if space is not None and space <= DENSE_LIMIT:
+            self._write_strides(key)
+            self._take_slots(SET_DENSE, space, space * 4)
+        else:
+            self.struct[REL_SET] = SET_HASH
+        if heap:
+            self.struct.point(REL_HEAP, Struct(HEAP_SIZE))
+
+    def _take_slots(self, kind: int, count: int, size: int) -> None:
+        address = storage.zeroed(self.memory.control.address, size)
+        self.memory.check()
+        self.struct[REL_SET] = kind
+        self.struct[REL_SLOTS] = address
+        self.struct[REL_SLOT_COUNT] = count
+        self._slot_bytes = size
+
+    def drop_set(self) -> None:
+        """Frees the set; the rows stay."""
+        kind = self.set_kind
+        if kind == SET_HASH:
+            self._free(self.struct[REL_SLOTS], self.struct[REL_SLOT_COUNT] * 4)
+        elif kind != SET_NONE:
+            self._free(self.struct[REL_SLOTS], self._slot_bytes)
+        self.struct[REL_SET] = SET_NONE
+        self.struct[REL_SLOTS] = self.struct[REL_SLOT_COUNT] = 0
+
+
+def _raw(values: np.ndarray) -> np.ndarray:
+    """Values as integers: floats and unsigned by their bits."""
+    if values.dtype == np.float64 or values.dtype == np.uint64:
+        return np.ascontiguousarray(values).view(np.int64)
+    return values
+
+
+def copy_out(values: np.ndarray) -> np.ndarray:
+    """An owned copy of a view."""
+    return np.array(values)
+
+
+assert ctypes.sizeof(ctypes.c_void_p) == 8, "dlog needs a 64-bit machine"

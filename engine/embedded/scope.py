@@ -1,0 +1,338 @@
+"""Runs one scope of the plan: shapes the relations it fills, builds the arrangements it reads, lowers and runs its paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.embedded.arrangement import StoredArrangement
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.extent import Columns, infer_extents
+from dlog.engine.embedded.external import evaluate
+from dlog.engine.embedded.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan import nodes
+from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+_MERGES = {
+    (Kind.NUMBER, "min"): L.MERGE_MIN,
+    (Kind.NUMBER, "max"): L.MERGE_MAX,
+    (Kind.UNSIGNED, "min"): L.MERGE_MIN_UNSIGNED,
+    (Kind.UNSIGNED, "max"): L.MERGE_MAX_UNSIGNED,
+    (Kind.FLOAT, "min"): L.MERGE_MIN_FLOAT,
+    (Kind.FLOAT, "max"): L.MERGE_MAX_FLOAT,
+    (Kind.SYMBOL, "min"): L.MERGE_MIN,
+    (Kind.SYMBOL, "max"): L.MERGE_MAX,
+    (Kind.RECORD, "min"): L.MERGE_MIN,
+    (Kind.RECORD, "max"): L.MERGE_MAX,
+    (Kind.NUMBER, "sum"): L.MERGE_SUM,
+    (Kind.UNSIGNED, "sum"): L.MERGE_SUM,
+    (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
+}
+_GIVEN = "@given"
+
+
+@dataclass
+class Costs:
+    """What the paths of one rule did, over all iterations."""
+
+    cycles: int = 0
+    derived: int = 0
+    added: int = 0
+
+
+@dataclass
+class ScopeRun:
+    """One run of one scope. `pause` is called between stretches of native work and may raise."""
+
+    scope: nodes.Scope
+    catalog: Catalog
+    workers: Sequence[Worker]
+    pause: Callable[[], None]
+    costs: dict[int, Costs] = field(default_factory=dict)
+    iterations: int = 0
+    growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
+    failed_rule: int = -1
+
+    def run(self) -> None:
+        """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
+        self._shape()
+        self._needed = _needed_columns(self._all_paths())
+        try:
+            for stage in self.scope.stages:
+                self._run_stage(stage)
+            self._run_enter()
+            if self.scope.variables:
+                self._iterate()
+        finally:
+            self._clean()
+        self.catalog.complete.update(self.scope.relations)
+
+    # ------------------------------------------------------------------------------------------------------------ shape
+
+    def _all_paths(self) -> list[nodes.Path]:
+        scope = self.scope
+        return [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
+
+    def _shape(self) -> None:
+        """Creates the planner's relations and gives every relation its widths and its set."""
+        catalog, scope = self.catalog, self.scope
+        self.reductions = {r.relation: r for r in scope.reductions}
+        for temporary in scope.temporaries:
+            catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
+        for reduction in scope.reductions:
+            catalog.add(reduction.relation, _reduction_kinds(reduction))
+        made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
+        start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.relations[n].rows}
+        extents = infer_extents(self._all_paths(), made, catalog.extents, start)
+        lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        for name in {*made, *scope.relations}:
+            relation = catalog.relations[name]
+            columns = extents.get(name, relation.extents)
+            columns = list(columns) + [None] * (relation.arity - len(columns))
+            if name in self.reductions:
+                self._shape_reduction(relation, self.reductions[name], columns)
+            elif name in lattices:
+                self._shape_lattice(relation, lattices[name], columns)
+            else:
+                relation.shape(columns)
+                if any(p.sink.relation == name and _distinct(p) for p in self._all_paths()) or name in scope.variables:
+                    relation.ensure_set()
+
+    def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Columns) -> None:
+        keys = len(reduction.keys)
+        columns[keys:] = [None] * (relation.arity - keys)
+        relation.shape(columns)
+        merge = L.MERGE_SUM if reduction.op == "count" else L.MERGE_SUM_FLOAT
+        if reduction.op not in ("count", "mean"):
+            merge = _MERGES[relation.kinds[keys], reduction.op]
+        relation.key_by(range(keys), keys, merge, heap=False)
+
+    def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
+        kind = relation.kinds[lattice.column]
+        if kind is Kind.SYMBOL:
+            what = f"not supported yet: {lattice.op} over symbols inside recursion ({relation.name})"
+            raise DlogError(Diagnostic("not-supported", what))
+        columns[lattice.column] = None
+        given = None
+        if relation.rows:
+            given = self.catalog.add(_GIVEN, relation.kinds)
+            given.shape(relation.extents)
+            given.append(relation)
+            relation.clear()
+        relation.shape(columns)
+        key = [c for c in range(relation.arity) if c != lattice.column]
+        relation.key_by(key, lattice.column, _MERGES[kind, lattice.op], heap=True)
+        if given is not None:
+            self._copy_given(relation)
+
+    def _copy_given(self, relation: StoredRelation) -> None:
+        """Merges rows that a lattice relation had from input."""
+        self._needed = {}
+        binds = tuple((c, c) for c in range(relation.arity))
+        terms = tuple(Variable(c) for c in range(relation.arity))
+        path = nodes.Path(-1, nodes.Scan(_GIVEN, binds), (), nodes.Insert(relation.name, terms), relation.arity)
+        self._run_paths([path])
+
+    # ------------------------------------------------------------------------------------------------------------- run
+
+    def _run_stage(self, stage: Sequence[nodes.Path]) -> None:
+        """Fills the planner's own relations of one stage."""
+        symbols = self.catalog.symbols
+        made = {p.sink.relation for p in stage}
+        while True:
+            known = len(symbols)
+            self._run_paths(stage)
+            ranked = [r for r in made if r in self.reductions and _is_ranked(self.reductions[r])]
+            if len(symbols) == known or not ranked:
+                break
+            for name in made:  # new symbols moved the others' ranks: once more, now with all of them known
+                relation = self.catalog.relations[name]
+                kind = relation.set_kind
+                relation.clear()
+                if name in self.reductions:
+                    self._shape_reduction(relation, self.reductions[name], list(relation.extents))
+                elif kind != L.SET_NONE:
+                    relation.new_set()
+        for name in made:
+            if name in self.reductions:
+                self._finish_reduction(self.catalog.relations[name], self.reductions[name])
+        self.catalog.complete.update(made)
+
+    def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
+        value = len(reduction.keys)
+        if reduction.op == "mean":
+            sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
+            sums[:] = sums / counts
+        elif _is_ranked(reduction) and relation.rows:
+            by_rank = np.argsort(self.catalog.symbols.ranks())
+            relation.column(value)[:] = by_rank[relation.column(value)]
+
+    def _run_enter(self) -> None:
+        self._run_paths(self.scope.enter)
+
+    def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
+        lowered, tables = self._lower(paths)
+        worker = self.workers[0]
+        worker.prepare(tables)
+        for path in lowered:
+            worker.run_path(path, self._evaluate, self.pause)
+        self._account(lowered)
+
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
+        return evaluate(call, args, self.catalog.symbols)
+
+    def _lower(self, paths: Sequence[nodes.Path]) -> tuple[list[LoweredPath], Tables]:
+        tables = Tables()
+        lowered = [PathLowering(path, self, tables).lower() for path in paths]
+        for made in lowered:
+            self._by_address[made.address] = made.path
+        return lowered, tables
+
+    _by_address: dict[int, nodes.Path] = field(default_factory=dict)
+
+    def _account(self, lowered: Iterable[LoweredPath]) -> None:
+        for path in lowered:
+            costs = self.costs.setdefault(path.path.rule, Costs())
+            costs.cycles += path.struct[L.PATH_CYCLES]
+            costs.derived += path.struct[L.PATH_DERIVED]
+            costs.added += path.struct[L.PATH_ADDED]
+
+    def rule_of(self, address: int) -> int:
+        """The rule whose path stands at this address, -1 if none."""
+        path = self._by_address.get(address)
+        return path.rule if path is not None else -1
+
+    # ------------------------------------------------------------------------------------------------------------- loop
+
+    def _iterate(self) -> None:
+        """The fixed point: the rows present are the first changes."""
+        variables = [self.catalog.relations[n] for n in self.scope.variables]
+        lowered, tables = self._lower(self.scope.loop)
+        early = [p.address for p in lowered if not _reads_neu(p.path)]
+        late = [p.address for p in lowered if _reads_neu(p.path)]
+        self.loop = Struct(L.LOOP_SIZE)
+        lists = (
+            (L.LOOP_ALT, early),
+            (L.LOOP_NEU, late),
+            (L.LOOP_RELATIONS, [v.address for v in variables]),
+            (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
+        )
+        for at, addresses in lists:
+            self.loop.point(at, words(addresses))
+            self.loop[at + 1] = len(addresses)
+        worker = self.workers[0]
+        worker.prepare(tables)
+        control = worker.control
+        control[L.CTL_PHASE] = 2
+        control[L.CTL_PATH] = control[L.CTL_RUNNING] = control[L.CTL_ITERATION] = 0
+        control[L.CTL_BULK] = 2**62
+        worker.run_loop(self.loop, self._evaluate, self.pause)
+        self.iterations = control[L.CTL_ITERATION]
+        self._account(lowered)
+
+    def _clean(self) -> None:
+        for arrangement in self.growing.values():
+            arrangement.free()
+        self.growing.clear()
+        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries)):
+            self.catalog.remove(name)
+        if _GIVEN in self.catalog.relations:
+            self.catalog.remove(_GIVEN)
+        for name in self.scope.relations:
+            self.catalog.relations[name].trim()
+
+    # ------------------------------------------------------------------------------------------- storage, for lowering
+
+    def relation(self, name: str) -> StoredRelation:
+        return self.catalog.relations[name]
+
+    def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
+        if wanted.relation not in self.scope.variables:
+            return self.catalog.arrangement(wanted, self._needed.get(wanted, ()))
+        if wanted not in self.growing:
+            relation = self.relation(wanted.relation)
+            made = StoredArrangement(relation, wanted.key, wanted.order, growing=True)
+            items = sorted(self._needed.get(wanted, ()))
+            inline = len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed
+            made.start(items[0] if inline else -1)
+            self.growing[wanted] = made
+        return self.growing[wanted]
+
+    def set_of(self, name: str) -> StoredRelation:
+        """The relation with a set over all its columns."""
+        relation = self.relation(name)
+        relation.ensure_set()
+        return relation
+
+    def records(self, arity: int) -> StoredRelation:
+        return self.catalog.records.table(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self.catalog.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self.catalog.encode(constant)
+
+
+def _reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
+    keys = [Kind(k) for k in reduction.keys]
+    match reduction.op:
+        case "count":
+            return [*keys, Kind.NUMBER]
+        case "mean":
+            return [*keys, Kind.FLOAT, Kind.NUMBER]
+        case _:
+            return [*keys, Kind(reduction.kind)]
+
+
+def _is_ranked(reduction: nodes.Reduction) -> bool:
+    return reduction.kind == Kind.SYMBOL.value and reduction.op in ("min", "max")
+
+
+def _sink_terms(path: nodes.Path) -> Sequence[object]:
+    match path.sink:
+        case nodes.Insert(terms=terms):
+            return terms
+        case nodes.Accumulate(key=key):
+            return (*key, None)
+
+
+def _distinct(path: nodes.Path) -> bool:
+    return isinstance(path.sink, nodes.Insert) and path.sink.distinct
+
+
+def _reads_neu(path: nodes.Path) -> bool:
+    """Whether the path must run after this iteration's changes entered the arrangements."""
+    for step in path.steps:
+        match step:
+            case nodes.HalfJoin(view="neu") | nodes.SemiJoin(view="neu"):
+                return True
+            case nodes.Extend(proposers=proposers) if any(p.view == "neu" for p in proposers):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, frozenset[int]]:
+    """Per arrangement, the columns that some path reads from it."""
+    needed: dict[nodes.Arrangement, frozenset[int]] = {}
+    for path in paths:
+        for step in path.steps:
+            match step:
+                case nodes.HalfJoin(arrangement=arrangement, binds=binds):
+                    columns = frozenset(c for c, _ in binds)
+                    needed[arrangement] = needed.get(arrangement, frozenset()) | columns
+                case nodes.Extend(proposers=proposers):
+                    for p in proposers:
+                        needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
+                case _:
+                    pass
+    return needed

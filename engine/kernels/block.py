@@ -1,0 +1,328 @@
+"""Instructions on one block: filters, arithmetic, records. Each works through whole registers, so that dispatch costs nothing per row."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    AR_ADD,
+    AR_ADD_F,
+    AR_BAND,
+    AR_BNOT,
+    AR_BOR,
+    AR_BXOR,
+    AR_DIV,
+    AR_DIV_F,
+    AR_DIV_U,
+    AR_FTOI,
+    AR_FTOU,
+    AR_ITOF,
+    AR_LAND,
+    AR_LNOT,
+    AR_LOR,
+    AR_LXOR,
+    AR_MAX,
+    AR_MAX_F,
+    AR_MAX_U,
+    AR_MIN,
+    AR_MIN_F,
+    AR_MIN_U,
+    AR_MOD,
+    AR_MOD_U,
+    AR_MUL,
+    AR_MUL_F,
+    AR_NEG,
+    AR_NEG_F,
+    AR_POW,
+    AR_POW_F,
+    AR_POW_U,
+    AR_SHL,
+    AR_SHR,
+    AR_SHRU,
+    AR_SUB,
+    AR_SUB_F,
+    AR_UTOF,
+    CMP_EQ,
+    CMP_EQ_F,
+    CMP_LE,
+    CMP_LE_F,
+    CMP_LE_U,
+    CMP_LT,
+    CMP_LT_F,
+    CMP_LT_U,
+    CMP_NE,
+    CMP_NE_F,
+    COL_DATA,
+    COL_WIDTH,
+)
+from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, store_i64
+from dlog.engine.kernels.storage import register
+
+_SIGN = -9223372036854775808
+
+
+@kernel
+def compact(ctl, live, count, chosen, kept):
+    """Keeps rows chosen[0..kept) of each of the `count` registers listed at `live`."""
+    for r in range(count):
+        values = register(ctl, load_i64(live, r))
+        for j in range(kept):
+            store_i64(values, j, load_i64(values, load_i64(chosen, j)))
+
+
+@kernel
+def select_compare(compare, left, right, n, chosen):
+    """chosen[0..kept) are the rows where the comparison holds; returns kept."""
+    kept = 0
+    if compare == CMP_EQ:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += load_i64(left, i) == load_i64(right, i)
+    elif compare == CMP_NE:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += load_i64(left, i) != load_i64(right, i)
+    elif compare == CMP_LT:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += load_i64(left, i) < load_i64(right, i)
+    elif compare == CMP_LE:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += load_i64(left, i) <= load_i64(right, i)
+    elif compare == CMP_LT_U:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += (load_i64(left, i) ^ _SIGN) < (load_i64(right, i) ^ _SIGN)
+    elif compare == CMP_LE_U:
+        for i in range(n):
+            store_i64(chosen, kept, i)
+            kept += (load_i64(left, i) ^ _SIGN) <= (load_i64(right, i) ^ _SIGN)
+    else:
+        kept = select_compare_float(compare, left, right, n, chosen)
+    return kept
+
+
+@kernel
+def select_compare_float(compare, left, right, n, chosen):
+    kept = 0
+    for i in range(n):
+        a = as_float(load_i64(left, i))
+        b = as_float(load_i64(right, i))
+        store_i64(chosen, kept, i)
+        if compare == CMP_EQ_F:
+            kept += a == b
+        elif compare == CMP_NE_F:
+            kept += a != b
+        elif compare == CMP_LT_F:
+            kept += a < b
+        elif compare == CMP_LE_F:
+            kept += a <= b
+    return kept
+
+
+@kernel
+def select_flag(values, wanted, n, chosen):
+    """Rows whose value is non-negative (wanted 1) or negative (wanted 0): the sense of found rows and groups."""
+    kept = 0
+    for i in range(n):
+        store_i64(chosen, kept, i)
+        kept += (load_i64(values, i) >= 0) == (wanted == 1)
+    return kept
+
+
+@kernel
+def select_nonzero(values, n, chosen):
+    kept = 0
+    for i in range(n):
+        store_i64(chosen, kept, i)
+        kept += load_i64(values, i) != 0
+    return kept
+
+
+@kernel
+def gather(column, rows, n, target):
+    """target[i] = the column's cell at rows[i]; a negative row reads row 0, to be replaced by the caller."""
+    data = load_i64(column, COL_DATA)
+    if load_i64(column, COL_WIDTH) == 4:
+        for i in range(n):
+            store_i64(target, i, load_i32(data, max(load_i64(rows, i), 0)))
+    else:
+        for i in range(n):
+            store_i64(target, i, load_i64(data, max(load_i64(rows, i), 0)))
+
+
+# ----------------------------------------------------------------------------------------------------------- arithmetic
+
+
+@kernel
+def divide(a, b):
+    """Division that truncates toward zero; -2**63 / -1 wraps."""
+    if b == -1:
+        return -a
+    q = a // b
+    if q < 0 and q * b != a:
+        q += 1
+    return q
+
+
+@kernel
+def unsigned_divide(a, b):
+    """Quotient of two words read as unsigned."""
+    if b < 0:
+        return 1 if (a ^ _SIGN) >= (b ^ _SIGN) else 0
+    if a >= 0:
+        return a // b
+    q = (((a >> 1) & 0x7FFFFFFFFFFFFFFF) // b) << 1
+    if ((a - q * b) ^ _SIGN) >= (b ^ _SIGN):
+        q += 1
+    return q
+
+
+@kernel
+def power(a, b):
+    """a to the power b by squaring, wrapping. A negative power truncates the reciprocal: 0 unless a is 1 or -1."""
+    if b < 0:
+        if a == 1:
+            return 1
+        if a == -1:
+            return 1 if b & 1 == 0 else -1
+        return 0
+    result = 1
+    base = a
+    while b > 0:
+        if b & 1:
+            result *= base
+        base *= base
+        b >>= 1
+    return result
+
+
+@kernel
+def float_from_unsigned(a):
+    if a >= 0:
+        return float(a)
+    return float((a >> 1) & 0x7FFFFFFFFFFFFFFF) * 2.0 + float(a & 1)
+
+
+@kernel
+def unsigned_from_float(x):
+    if x >= 9223372036854775808.0:
+        return int(x - 9223372036854775808.0) ^ _SIGN
+    return int(x)
+
+
+@kernel
+def arithmetic_block(operation, left, right, n, target):
+    """target = left op right. Returns 0, or 1 for a division by zero."""
+    if operation == AR_ADD:
+        for i in range(n):
+            store_i64(target, i, load_i64(left, i) + load_i64(right, i))
+    elif operation == AR_SUB:
+        for i in range(n):
+            store_i64(target, i, load_i64(left, i) - load_i64(right, i))
+    elif operation == AR_MUL:
+        for i in range(n):
+            store_i64(target, i, load_i64(left, i) * load_i64(right, i))
+    elif operation in (AR_DIV, AR_MOD, AR_DIV_U, AR_MOD_U):
+        return division_block(operation, left, right, n, target)
+    elif operation in (AR_ADD_F, AR_SUB_F, AR_MUL_F, AR_DIV_F, AR_POW_F, AR_MIN_F, AR_MAX_F, AR_NEG_F):
+        float_block(operation, left, right, n, target)
+    else:
+        for i in range(n):
+            store_i64(target, i, integer_operation(operation, load_i64(left, i), load_i64(right, i)))
+    return 0
+
+
+@kernel
+def division_block(operation, left, right, n, target):
+    for i in range(n):
+        a = load_i64(left, i)
+        b = load_i64(right, i)
+        if b == 0:
+            return 1
+        if operation == AR_DIV:
+            store_i64(target, i, divide(a, b))
+        elif operation == AR_MOD:
+            store_i64(target, i, a - divide(a, b) * b)
+        elif operation == AR_DIV_U:
+            store_i64(target, i, unsigned_divide(a, b))
+        else:
+            store_i64(target, i, a - unsigned_divide(a, b) * b)
+    return 0
+
+
+@kernel
+def float_block(operation, left, right, n, target):
+    for i in range(n):
+        a = as_float(load_i64(left, i))
+        b = as_float(load_i64(right, i))
+        if operation == AR_ADD_F:
+            a = a + b
+        elif operation == AR_SUB_F:
+            a = a - b
+        elif operation == AR_MUL_F:
+            a = a * b
+        elif operation == AR_DIV_F:
+            a = a / b
+        elif operation == AR_POW_F:
+            a = a**b
+        elif operation == AR_NEG_F:
+            a = -a
+        elif operation == AR_MIN_F:
+            a = b if b < a else a
+        else:
+            a = b if b > a else a
+        store_i64(target, i, as_bits(a))
+
+
+@kernel
+def integer_operation(operation, a, b):
+    if operation == AR_POW or operation == AR_POW_U:
+        return power(a, b)
+    if operation == AR_MIN:
+        return min(a, b)
+    if operation == AR_MAX:
+        return max(a, b)
+    if operation == AR_MIN_U:
+        return a if (a ^ _SIGN) <= (b ^ _SIGN) else b
+    if operation == AR_MAX_U:
+        return a if (a ^ _SIGN) >= (b ^ _SIGN) else b
+    if operation == AR_BAND:
+        return a & b
+    if operation == AR_BOR:
+        return a | b
+    if operation == AR_BXOR:
+        return a ^ b
+    if operation == AR_SHL:
+        return a << (b & 63)
+    if operation == AR_SHR:
+        return a >> (b & 63)
+    if operation == AR_SHRU:
+        shift = b & 63
+        return a if shift == 0 else (a >> shift) & ((1 << (64 - shift)) - 1)
+    if operation == AR_LAND:
+        return 1 if a != 0 and b != 0 else 0
+    if operation == AR_LOR:
+        return 1 if a != 0 or b != 0 else 0
+    if operation == AR_LXOR:
+        return 1 if (a != 0) != (b != 0) else 0
+    return unary_operation(operation, a)
+
+
+@kernel
+def unary_operation(operation, a):
+    if operation == AR_BNOT:
+        return ~a
+    if operation == AR_LNOT:
+        return 1 if a == 0 else 0
+    if operation == AR_NEG:
+        return -a
+    if operation == AR_ITOF:
+        return as_bits(float(a))
+    if operation == AR_FTOI:
+        return int(as_float(a))
+    if operation == AR_UTOF:
+        return as_bits(float_from_unsigned(a))
+    if operation == AR_FTOU:
+        return unsigned_from_float(as_float(a))
+    return a

@@ -1,0 +1,192 @@
+"""Raw memory for kernels: typed loads and stores at an address, and the C allocator.
+
+An address is a plain int64, so a kernel takes any number of arrays through one table of addresses and compiles for one
+signature. Indices count elements, not bytes. Nothing is checked: bounds are the callers' invariants. Without the JIT
+(`NUMBA_DISABLE_JIT=1`) the same functions work through ctypes, slowly, for coverage.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from dlog.engine.kernels.jit import JIT
+
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_PTR = _I8.as_pointer()
+
+
+def _at(builder: Any, address: Any, index: Any, kind: Any) -> Any:
+    return builder.gep(builder.inttoptr(address, kind.as_pointer()), [index])
+
+
+if JIT:
+
+    def _loader(kind: Any, signed: bool = True) -> Any:
+        @intrinsic
+        def load(typing: Any, address: Any, index: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                value = builder.load(_at(builder, args[0], args[1], kind))
+                if kind is _I64:
+                    return value
+                return builder.sext(value, _I64) if signed else builder.zext(value, _I64)
+
+            return types.int64(types.int64, types.int64), generate
+
+        return load
+
+    def _storer(kind: Any) -> Any:
+        @intrinsic
+        def store(typing: Any, address: Any, index: Any, value: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                value = args[2] if kind is _I64 else builder.trunc(args[2], kind)
+                builder.store(value, _at(builder, args[0], args[1], kind))
+                return context.get_dummy_value()
+
+            return types.void(types.int64, types.int64, types.int64), generate
+
+        return store
+
+    def _external(name: str, arguments: int, returns: bool) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer = builder.inttoptr(args[0], _PTR) if name in ("realloc", "free") else None
+            kinds = [_PTR if i == 0 and pointer is not None else _I64 for i in range(arguments)]
+            values = [pointer if i == 0 and pointer is not None else a for i, a in enumerate(args)]
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(_PTR if returns else ir.VoidType(), kinds), name
+            )
+            result = builder.call(function, values)
+            return builder.ptrtoint(result, _I64) if returns else context.get_dummy_value()
+
+        result = types.int64 if returns else types.void
+
+        if arguments == 1:
+
+            @intrinsic
+            def call1(typing: Any, a: Any) -> Any:
+                return result(types.int64), generate
+
+            return call1
+
+        @intrinsic
+        def call2(typing: Any, a: Any, b: Any) -> Any:
+            return result(types.int64, types.int64), generate
+
+        return call2
+
+    load_u8, load_i32, load_i64 = _loader(_I8, signed=False), _loader(_I32), _loader(_I64)
+    store_u8, store_i32, store_i64 = _storer(_I8), _storer(_I32), _storer(_I64)
+    realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)
+
+    @intrinsic
+    def atomic_or(typing: Any, address: Any, index: Any, value: Any) -> Any:
+        """Sets bits of the 64-bit word at (address, index) and returns the word as it was."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.atomic_rmw("or", _at(builder, args[0], args[1], _I64), args[2], "monotonic")
+
+        return types.int64(types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def atomic_add(typing: Any, address: Any, index: Any, value: Any) -> Any:
+        """Adds to the 64-bit word at (address, index) and returns the word as it was."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.atomic_rmw("add", _at(builder, args[0], args[1], _I64), args[2], "monotonic")
+
+        return types.int64(types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def as_float(typing: Any, bits: Any) -> Any:
+        """The double whose bit pattern is `bits`."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], ir.DoubleType())
+
+        return types.float64(types.int64), generate
+
+    @intrinsic
+    def as_bits(typing: Any, value: Any) -> Any:
+        """The bit pattern of a double."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], _I64)
+
+        return types.int64(types.float64), generate
+
+    @intrinsic
+    def bit_length(typing: Any, value: Any) -> Any:
+        """Position of the highest set bit of a 64-bit word, from 1; 0 for 0."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.sub(ir.Constant(_I64, 64), builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0)))
+
+        return types.int64(types.int64), generate
+
+    @intrinsic
+    def cycles(typing: Any) -> Any:
+        """The processor's time-stamp counter."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", (), ir.FunctionType(_I64, [])), [])
+
+        return types.int64(), generate
+
+else:
+    _libc = ctypes.CDLL(None)
+    _libc.realloc.restype = _libc.calloc.restype = ctypes.c_void_p
+    _libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    _libc.calloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    _libc.free.argtypes = [ctypes.c_void_p]
+
+    def _python_load(kind: Any) -> Any:
+        size = ctypes.sizeof(kind)
+        return lambda address, index: kind.from_address(int(address) + int(index) * size).value
+
+    def _python_store(kind: Any) -> Any:
+        size = ctypes.sizeof(kind)
+
+        def store(address: int, index: int, value: int) -> None:
+            kind.from_address(int(address) + int(index) * size).value = int(value)
+
+        return store
+
+    load_u8, load_i32, load_i64 = (_python_load(k) for k in (ctypes.c_uint8, ctypes.c_int32, ctypes.c_int64))
+    store_u8, store_i32, store_i64 = (_python_store(k) for k in (ctypes.c_uint8, ctypes.c_int32, ctypes.c_int64))
+
+    def realloc(address: int, size: int) -> int:
+        return _libc.realloc(int(address) or None, int(size)) or 0
+
+    def calloc(count: int, size: int) -> int:
+        return _libc.calloc(int(count), int(size)) or 0
+
+    def free(address: int) -> None:
+        _libc.free(int(address) or None)
+
+    def atomic_or(address: int, index: int, value: int) -> int:
+        old = load_i64(address, index)
+        store_i64(address, index, old | int(value))
+        return old
+
+    def atomic_add(address: int, index: int, value: int) -> int:
+        old = load_i64(address, index)
+        store_i64(address, index, old + int(value))
+        return old
+
+    def bit_length(value: int) -> int:
+        return (int(value) & 0xFFFFFFFFFFFFFFFF).bit_length()
+
+    def cycles() -> int:
+        return time.perf_counter_ns()
+
+    def as_float(bits: int) -> float:
+        return ctypes.c_double.from_buffer(ctypes.c_int64(int(bits))).value
+
+    def as_bits(value: float) -> int:
+        return ctypes.c_int64.from_buffer(ctypes.c_double(float(value))).value

@@ -1,0 +1,491 @@
+"""Rows of relations: growing columns, and the set or map over their key columns.
+
+Four kinds of set. `SET_BITS`: one bit per possible row, where the columns' ranges are known and their product is small. `SET_DENSE`: a
+32-bit row number per possible key. `SET_HASH`: open addressing over 32-bit row numbers, compared through the columns. Row numbers are kept plus one, so that zeroed
+memory is an empty table. Blocks come as registers (addresses of int64 values); lists of registers are addresses of words.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    BLOCK,
+    COL_DATA,
+    COL_LOW,
+    COL_RANGE,
+    COL_SIZE,
+    COL_STRIDE,
+    COL_WIDTH,
+    CTL_BYTES,
+    CTL_ERROR,
+    CTL_LIMIT,
+    CTL_REGISTERS,
+    CTL_SHARED,
+    ERROR_MEMORY,
+    ERROR_ROWS,
+    REL_ARITY,
+    REL_CAPACITY,
+    REL_COLUMNS,
+    REL_KEY_COUNT,
+    REL_KEYS,
+    REL_ROWS,
+    REL_SET,
+    REL_SLOT_COUNT,
+    REL_SLOTS,
+    SET_BITS,
+    SET_DENSE,
+)
+from dlog.engine.kernels.memory import (
+    atomic_add,
+    atomic_or,
+    calloc,
+    free,
+    load_i32,
+    load_i64,
+    realloc,
+    store_i32,
+    store_i64,
+)
+
+_MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
+ROWS_MAX = 2**31 - 2
+
+
+@kernel
+def register(ctl, number):
+    """Address of a register of this worker."""
+    return load_i64(ctl, CTL_REGISTERS) + number * (BLOCK * 8)
+
+
+@kernel
+def load_cell(address, width, row):
+    if width == 4:
+        return load_i32(address, row)
+    return load_i64(address, row)
+
+
+@kernel
+def store_cell(address, width, row, value):
+    if width == 4:
+        store_i32(address, row, value)
+    else:
+        store_i64(address, row, value)
+
+
+@kernel
+def resize(ctl, address, old_bytes, new_bytes):
+    """realloc that keeps the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
+    grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, new_bytes - old_bytes) + new_bytes - old_bytes
+    if grown > load_i64(ctl, CTL_LIMIT) and new_bytes > old_bytes:
+        atomic_add(load_i64(ctl, CTL_BYTES), 0, old_bytes - new_bytes)
+        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+        return 0
+    moved = realloc(address, max(new_bytes, 8))
+    if moved == 0:
+        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+    return moved
+
+
+@kernel
+def zeroed(ctl, size):
+    """Zeroed bytes on the worker's account, or 0 and CTL_ERROR set."""
+    grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, size) + size
+    if grown > load_i64(ctl, CTL_LIMIT):
+        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
+        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+        return 0
+    address = calloc(max(size, 8), 1)
+    if address == 0:
+        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+    return address
+
+
+@kernel
+def release(ctl, address, size):
+    """Frees memory that `resize` or `zeroed` gave."""
+    if address != 0:
+        free(address)
+        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
+
+
+@kernel
+def reserve(ctl, relation, extra):
+    """Makes room for `extra` more rows; false with CTL_ERROR set when there is none."""
+    rows = load_i64(relation, REL_ROWS) + extra
+    capacity = load_i64(relation, REL_CAPACITY)
+    if rows <= capacity:
+        return True
+    if rows > ROWS_MAX:
+        store_i64(ctl, CTL_ERROR, ERROR_ROWS)
+        return False
+    target = max(rows, capacity + (capacity >> 1), 1024)
+    columns = load_i64(relation, REL_COLUMNS)
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        width = load_i64(column, COL_WIDTH)
+        moved = resize(ctl, load_i64(column, COL_DATA), capacity * width, target * width)
+        if moved == 0:
+            return False
+        store_i64(column, COL_DATA, moved)
+    store_i64(relation, REL_CAPACITY, target)
+    return True
+
+
+# ----------------------------------------------------------------------------------------------------------------- keys
+
+
+@kernel
+def dense_codes(relation, ctl, registers, n, codes):
+    """codes[i] = the dense code of row i's key, or -1 where a value is outside its column's range."""
+    columns = load_i64(relation, REL_COLUMNS)
+    keys = load_i64(relation, REL_KEYS)
+    for i in range(n):
+        store_i64(codes, i, 0)
+    for k in range(load_i64(relation, REL_KEY_COUNT)):
+        column = columns + load_i64(keys, k) * COL_SIZE * 8
+        low = load_i64(column, COL_LOW)
+        span = load_i64(column, COL_RANGE)
+        stride = load_i64(column, COL_STRIDE)
+        values = register(ctl, load_i64(registers, k))
+        for i in range(n):
+            offset = load_i64(values, i) - low
+            code = load_i64(codes, i) + offset * stride
+            if offset < 0 or offset >= span or load_i64(codes, i) < 0:
+                code = -1
+            store_i64(codes, i, code)
+
+
+@kernel
+def mix(hashed, value):
+    """One step of a multiplicative hash over int64 words."""
+    x = (hashed ^ value) * _MIX
+    return x ^ ((x >> 29) & 0x7FFFFFFFF)
+
+
+@kernel
+def hash_block(ctl, registers, count, n, hashes):
+    for i in range(n):
+        store_i64(hashes, i, 0)
+    for k in range(count):
+        values = register(ctl, load_i64(registers, k))
+        for i in range(n):
+            store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(values, i)))
+
+
+@kernel
+def hash_row(relation, row):
+    columns = load_i64(relation, REL_COLUMNS)
+    keys = load_i64(relation, REL_KEYS)
+    hashed = 0
+    for k in range(load_i64(relation, REL_KEY_COUNT)):
+        column = columns + load_i64(keys, k) * COL_SIZE * 8
+        hashed = mix(hashed, load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row))
+    return hashed
+
+
+@kernel
+def row_equals(relation, ctl, registers, i, row):
+    columns = load_i64(relation, REL_COLUMNS)
+    keys = load_i64(relation, REL_KEYS)
+    for k in range(load_i64(relation, REL_KEY_COUNT)):
+        column = columns + load_i64(keys, k) * COL_SIZE * 8
+        if load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) != load_i64(
+            register(ctl, load_i64(registers, k)), i
+        ):
+            return False
+    return True
+
+
+@kernel
+def grow_hash(ctl, relation, rows):
+    """Makes the hash table large enough for `rows` rows at a load of at most 3/4, rehashing the rows present."""
+    slots = load_i64(relation, REL_SLOT_COUNT)
+    if rows * 4 <= slots * 3:
+        return True
+    count = max(slots, 1024)
+    while rows * 4 > count * 3:
+        count *= 2
+    table = zeroed(ctl, count * 4)
+    if table == 0:
+        return False
+    release(ctl, load_i64(relation, REL_SLOTS), slots * 4)
+    store_i64(relation, REL_SLOTS, table)
+    store_i64(relation, REL_SLOT_COUNT, count)
+    mask = count - 1
+    for row in range(load_i64(relation, REL_ROWS)):
+        at = (hash_row(relation, row) >> 8) & mask
+        while load_i32(table, at) != 0:
+            at = (at + 1) & mask
+        store_i32(table, at, row + 1)
+    return True
+
+
+@kernel
+def find_hash(relation, ctl, registers, i, hashed):
+    """Row number with the key of block row i, or -1 - slot where it would go."""
+    table = load_i64(relation, REL_SLOTS)
+    mask = load_i64(relation, REL_SLOT_COUNT) - 1
+    at = (hashed >> 8) & mask
+    while True:
+        row = load_i32(table, at) - 1
+        if row < 0:
+            return -1 - at
+        if row_equals(relation, ctl, registers, i, row):
+            return row
+        at = (at + 1) & mask
+
+
+@kernel
+def find_rows(relation, ctl, registers, n, scratch, found):
+    """found[i] = the row with the key of block row i, or -1. For SET_BITS a present row gives 0. The relation must have a set."""
+    kind = load_i64(relation, REL_SET)
+    slots = load_i64(relation, REL_SLOTS)
+    if kind == SET_BITS or kind == SET_DENSE:
+        dense_codes(relation, ctl, registers, n, found)
+        if kind == SET_BITS:
+            for i in range(n):
+                code = load_i64(found, i)
+                bit = 0
+                if code >= 0:
+                    bit = (load_i64(slots, code >> 6) >> (code & 63)) & 1
+                store_i64(found, i, bit - 1)
+        else:
+            for i in range(n):
+                code = load_i64(found, i)
+                if code >= 0:
+                    store_i64(found, i, load_i32(slots, code) - 1)
+        return
+    if load_i64(relation, REL_SLOT_COUNT) == 0:
+        for i in range(n):
+            store_i64(found, i, -1)
+        return
+    hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, scratch)
+    for i in range(n):
+        store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i)), -1))
+
+
+# --------------------------------------------------------------------------------------------------------------- insert
+
+
+@kernel
+def append_rows(relation, ctl, registers, chosen, count, at):
+    """Writes block rows chosen[0..count) to rows [at, at + count); room is reserved already."""
+    columns = load_i64(relation, REL_COLUMNS)
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        data = load_i64(column, COL_DATA)
+        values = register(ctl, load_i64(registers, c))
+        if load_i64(column, COL_WIDTH) == 4:
+            for j in range(count):
+                store_i32(data, at + j, load_i64(values, load_i64(chosen, j)))
+        else:
+            for j in range(count):
+                store_i64(data, at + j, load_i64(values, load_i64(chosen, j)))
+
+
+@kernel
+def append_block(ctl, relation, registers, n):
+    """Adds n rows unchecked: the plan promises that they are distinct. Returns rows added, -1 on error."""
+    if load_i64(ctl, CTL_SHARED) == 0 and not reserve(ctl, relation, n):
+        return -1
+    at = take_rows(ctl, relation, n)
+    columns = load_i64(relation, REL_COLUMNS)
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        data = load_i64(column, COL_DATA)
+        values = register(ctl, load_i64(registers, c))
+        if load_i64(column, COL_WIDTH) == 4:
+            for j in range(n):
+                store_i32(data, at + j, load_i64(values, j))
+        else:
+            for j in range(n):
+                store_i64(data, at + j, load_i64(values, j))
+    return n
+
+
+@kernel
+def take_rows(ctl, relation, count):
+    """Claims `count` row numbers; atomically when several workers share the relation."""
+    if load_i64(ctl, CTL_SHARED) != 0:
+        return atomic_add(relation, REL_ROWS, count)
+    at = load_i64(relation, REL_ROWS)
+    store_i64(relation, REL_ROWS, at + count)
+    return at
+
+
+@kernel
+def novel_bits(relation, ctl, registers, n, codes, chosen):
+    """Sets the bits of the block's rows; chosen[0..count) are the rows whose bit was clear. Returns count."""
+    slots = load_i64(relation, REL_SLOTS)
+    if load_i64(relation, REL_KEY_COUNT) == 2:
+        columns = load_i64(relation, REL_COLUMNS)
+        second = columns + COL_SIZE * 8
+        stride = load_i64(columns, COL_STRIDE)
+        base = load_i64(columns, COL_LOW) * stride + load_i64(second, COL_LOW)
+        left = register(ctl, load_i64(registers, 0))
+        right = register(ctl, load_i64(registers, 1))
+        for i in range(n):
+            store_i64(codes, i, load_i64(left, i) * stride + load_i64(right, i) - base)
+    else:
+        dense_codes(relation, ctl, registers, n, codes)
+    count = 0
+    if load_i64(ctl, CTL_SHARED) == 0:
+        for i in range(n):
+            code = load_i64(codes, i)
+            word = load_i64(slots, code >> 6)
+            bit = 1 << (code & 63)
+            store_i64(slots, code >> 6, word | bit)
+            store_i64(chosen, count, i)
+            count += 1 - ((word >> (code & 63)) & 1)
+        return count
+    for i in range(n):
+        code = load_i64(codes, i)
+        bit = 1 << (code & 63)
+        if load_i64(slots, code >> 6) & bit == 0 and atomic_or(slots, code >> 6, bit) & bit == 0:
+            store_i64(chosen, count, i)
+            count += 1
+    return count
+
+
+@kernel
+def insert_block(ctl, relation, registers, n, codes, chosen):
+    """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
+
+    `registers` lists one register per column. The key must be all columns, in order.
+    """
+    if load_i64(relation, REL_SET) == SET_BITS:
+        count = novel_bits(relation, ctl, registers, n, codes, chosen)
+        if load_i64(ctl, CTL_SHARED) == 0 and not reserve(ctl, relation, count):
+            return -1
+        append_rows(relation, ctl, registers, chosen, count, take_rows(ctl, relation, count))
+        return count
+    rows = load_i64(relation, REL_ROWS)
+    if not reserve(ctl, relation, n) or not grow_hash(ctl, relation, rows + n):
+        return -1
+    hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, codes)
+    table = load_i64(relation, REL_SLOTS)
+    columns = load_i64(relation, REL_COLUMNS)
+    arity = load_i64(relation, REL_ARITY)
+    start = rows
+    for i in range(n):
+        slot = find_hash(relation, ctl, registers, i, load_i64(codes, i))
+        if slot < 0:
+            for c in range(arity):
+                column = columns + c * COL_SIZE * 8
+                store_cell(
+                    load_i64(column, COL_DATA),
+                    load_i64(column, COL_WIDTH),
+                    rows,
+                    load_i64(register(ctl, load_i64(registers, c)), i),
+                )
+            rows += 1
+            store_i32(table, -1 - slot, rows)
+    store_i64(relation, REL_ROWS, rows)
+    return rows - start
+
+
+@kernel
+def dedupe_rows(ctl, relation):
+    """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
+
+    The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH). Returns false with
+    CTL_ERROR set when out of memory.
+    """
+    rows = load_i64(relation, REL_ROWS)
+    columns = load_i64(relation, REL_COLUMNS)
+    arity = load_i64(relation, REL_ARITY)
+    bits = load_i64(relation, REL_SET) == SET_BITS
+    kept = 0
+    if not bits:
+        store_i64(relation, REL_ROWS, 0)
+        if not grow_hash(ctl, relation, rows):
+            return False
+    table = load_i64(relation, REL_SLOTS)
+    mask = load_i64(relation, REL_SLOT_COUNT) - 1
+    for row in range(rows):
+        novel = True
+        if bits:
+            code = 0
+            for c in range(arity):
+                column = columns + c * COL_SIZE * 8
+                cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+                code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
+            word = load_i64(table, code >> 6)
+            novel = (word >> (code & 63)) & 1 == 0
+            store_i64(table, code >> 6, word | (1 << (code & 63)))
+        else:
+            at = (hash_row(relation, row) >> 8) & mask
+            while True:
+                other = load_i32(table, at) - 1
+                if other < 0:
+                    store_i32(table, at, kept + 1)
+                    break
+                if rows_equal(relation, row, other):
+                    novel = False
+                    break
+                at = (at + 1) & mask
+        if novel:
+            if kept != row:
+                for c in range(arity):
+                    column = columns + c * COL_SIZE * 8
+                    data = load_i64(column, COL_DATA)
+                    width = load_i64(column, COL_WIDTH)
+                    store_cell(data, width, kept, load_cell(data, width, row))
+            kept += 1
+    store_i64(relation, REL_ROWS, kept)
+    return True
+
+
+@kernel
+def rows_equal(relation, left, right):
+    columns = load_i64(relation, REL_COLUMNS)
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        data = load_i64(column, COL_DATA)
+        width = load_i64(column, COL_WIDTH)
+        if load_cell(data, width, left) != load_cell(data, width, right):
+            return False
+    return True
+
+
+@kernel
+def strictly_sorted(relation):
+    """Whether the rows are in strictly ascending lexicographic order (so that none repeats)."""
+    columns = load_i64(relation, REL_COLUMNS)
+    arity = load_i64(relation, REL_ARITY)
+    for row in range(1, load_i64(relation, REL_ROWS)):
+        below = False
+        for c in range(arity):
+            column = columns + c * COL_SIZE * 8
+            data = load_i64(column, COL_DATA)
+            width = load_i64(column, COL_WIDTH)
+            left = load_cell(data, width, row - 1)
+            right = load_cell(data, width, row)
+            if left < right:
+                below = True
+                break
+            if left > right:
+                return False
+        if not below:
+            return False
+    return True
+
+
+@kernel
+def fill_set(ctl, relation):
+    """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
+    rows = load_i64(relation, REL_ROWS)
+    if load_i64(relation, REL_SET) != SET_BITS:
+        return grow_hash(ctl, relation, max(rows, 1))
+    columns = load_i64(relation, REL_COLUMNS)
+    slots = load_i64(relation, REL_SLOTS)
+    arity = load_i64(relation, REL_ARITY)
+    for row in range(rows):
+        code = 0
+        for c in range(arity):
+            column = columns + c * COL_SIZE * 8
+            cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+            code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
+        store_i64(slots, code >> 6, load_i64(slots, code >> 6) | (1 << (code & 63)))
+    return True
+
