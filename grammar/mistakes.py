@@ -16,11 +16,12 @@ from lark import Token
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest
-from dlog.grammar.words import DIRECTIVES, RESERVED
+from dlog.grammar.words import DIRECTIVES, FUNCTORS, RESERVED
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(PAIRS.values())
 COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+CONDITIONS = "a condition is an atom `r(x)`, a negation `!r(x)` or a comparison `x < y`"
 OPERATORS = frozenset({"+", "*", "/", "%", "band"})
 
 
@@ -111,6 +112,10 @@ def stray_text(source: Source, text: str, at: int) -> tuple[Diagnostic, int]:
     if text[at] == '"':
         end = _guess_end_of_string(text, at, line_end)
         return Diagnostic("syntax", "this string has no end", (Label(Span(at, end)),), ('add the closing `"`',), source), end
+    quoted = re.match(r"'[^'\n]*'", text[at:line_end])
+    if quoted:
+        span = Span(at, at + quoted.end())
+        return Diagnostic("syntax", f"unexpected {quoted[0]}", (Label(span),), (_STRAY["'"],), source), span.end
     notes = (_STRAY[text[at]],) if text[at] in _STRAY else ()
     message = f"unexpected character `{text[at]}`"
     return Diagnostic("syntax", message, (Label(Span(at, at + 1)),), notes, source), at + 1
@@ -120,6 +125,19 @@ def _guess_end_of_string(text: str, at: int, line_end: int) -> int:
     """The end of the line, but without a `)`, `.` or the like at its end, which hardly were meant to be in the string."""
     tail = re.search(r"\s*[)\],.]*\s*(//.*)?$", text[at:line_end])
     return max(at + 1, at + tail.start()) if tail else line_end
+
+
+def strange_directive(source: Source, dot: Token, word: Token) -> Diagnostic:
+    """`.ouput path`, `.decl(x: number)`: a `.` and a word at the beginning of a line that is no directive as it stands."""
+    name = f".{word}"
+    span = Span(place(dot).start, place(word).end)
+    if name in DIRECTIVES:
+        message, notes = f"`{name}` is not followed by white space", (f"write `{name} ...`",)
+    else:
+        guess = closest(name, DIRECTIVES)
+        message = f"unknown directive `{name}`"
+        notes = (f"did you mean `{guess}`?" if guess else "directives are " + " ".join(DIRECTIVES),)
+    return Diagnostic("syntax", message, (Label(span),), notes, source)
 
 
 # ----------------------------------------------------------------------------------------------------- the common cases
@@ -153,35 +171,6 @@ def unended_comment(f: Failure) -> Diagnostic | None:
     return None
 
 
-def unknown_directive(f: Failure) -> Diagnostic | None:
-    """`.ouput path`; after `.input edge` the `.` was taken for part of a qualified name: the word before counts too."""
-    for dot, word in ((f.token, f.next()), (f.previous, f.token), _two_back(f)):
-        if dot is None or word is None or dot != "." or dot.end_pos != word.start_pos or word.type == "$END":
-            continue
-        line = f.source.text.rfind("\n", 0, dot.start_pos) + 1
-        if f.source.text[line : dot.start_pos].strip() and dot is not f.token:
-            continue
-        name = f".{word}"
-        if name in DIRECTIVES:
-            return None
-        guess = closest(name, DIRECTIVES)
-        notes = [f"did you mean `{guess}`?"] if guess else ["directives are " + " ".join(DIRECTIVES)]
-        return f.report(f"unknown directive `{name}`", Span(place(dot).start, place(word).end), notes=notes)
-    return None
-
-
-def _two_back(f: Failure) -> tuple[Token | None, Token | None]:
-    return (f.tokens[f.at - 2], f.tokens[f.at - 1]) if f.at >= 2 else (None, None)
-
-
-def directive_without_space(f: Failure) -> Diagnostic | None:
-    following = f.next()
-    if f.token == "." and following is not None and f".{following}" in DIRECTIVES and f.token.end_pos == following.start_pos:
-        span = Span(place(f.token).start, place(following).end)
-        return f.report(f"`.{following}` is not followed by white space", span, notes=[f"write `.{following} name`"])
-    return None
-
-
 def misplaced_directive(f: Failure) -> Diagnostic | None:
     reason = {
         "PLAN": "`.plan` must follow the rule it is about",
@@ -193,8 +182,13 @@ def misplaced_directive(f: Failure) -> Diagnostic | None:
 
 
 def dot_after_directive(f: Failure) -> Diagnostic | None:
-    if f.token == "." and f.directive and f.at > f.start and "DECL" in f.expected:
-        return f.report(f"`{f.directive}` takes no final `.`", notes=["only facts and rules end in `.`"])
+    if f.token != "." or "DECL" not in f.expected:
+        return None
+    for earlier in reversed(f.tokens[: f.at]):
+        if _is_directive(earlier):
+            return f.report(f"`{earlier}` takes no final `.`", notes=["only facts and rules end in `.`"])
+        if earlier == ".":
+            return None
     return None
 
 
@@ -217,6 +211,15 @@ def declaration_without_attributes(f: Failure) -> Diagnostic | None:
 def reserved_word(f: Failure) -> Diagnostic | None:
     if "IDENT" in f.expected and f.token in RESERVED and f.token.type != "IDENT" and f.token not in f.expected:
         return f.report(f"`{f.token}` is a reserved word and cannot be a name here")
+    if f.previous is not None and f.previous in FUNCTORS and f.expected == {"("}:
+        return f.report(f"the function `{f.previous}` needs arguments", after(f), notes=["its name is a reserved word"])
+    return None
+
+
+def fact_with_two_heads(f: Failure) -> Diagnostic | None:
+    """`p(1), q(2).`"""
+    if f.token == "." and f.expected == {",", ":-"}:
+        return f.report("several heads need a body", after(f), notes=["each fact is written with its own `.`"])
     return None
 
 
@@ -231,6 +234,15 @@ def second_arrow(f: Failure) -> Diagnostic | None:
         return f.report("a rule begins with its head: `head(x) :- body(x).`")
     if f.previous is not None and f.previous.type == "IDENT":
         return f.report(f"the head `{f.previous}` needs an argument list", after(f), notes=[f"write `{f.previous}() :- ...`"])
+    return None
+
+
+def dot_before_newline(f: Failure) -> Diagnostic | None:
+    """`p(x) :- q(x), y.` and a rule on the next line, which reads as the atom `y.p(x)`."""
+    for name, dot, following in zip(f.item, f.item[1:], f.item[2:], strict=False):
+        gap = f.source.text[place(dot).end : place(following).start]
+        if name.type == "IDENT" and dot == "." and following.type == "IDENT" and "\n" in gap and f.token == ":-":
+            return f.report(f"`{name}` alone is not a condition", place(name), notes=[CONDITIONS])
     return None
 
 
@@ -330,8 +342,7 @@ def term_for_literal(f: Failure) -> Diagnostic | None:
     """`p(x) :- q(x), y.`: a term stands where a condition must."""
     ends = f.token in (",", ".", ";", ")", "}") or f.token.type == "$END"
     if f.expected >= COMPARISONS and ends and f.previous is not None:
-        note = "a condition is an atom `r(x)`, a negation `!r(x)` or a comparison `x < y`"
-        return f.report("a value alone is not a condition", place(f.previous), notes=[note])
+        return f.report("a value alone is not a condition", place(f.previous), notes=[CONDITIONS])
     return None
 
 
@@ -346,18 +357,18 @@ def unfinished_clause(f: Failure) -> Diagnostic | None:
 MISTAKES: tuple[Mistake, ...] = (
     unended_comment,
     open_component,
-    unknown_directive,
-    directive_without_space,
     misplaced_directive,
     dot_after_directive,
     attribute_without_type,
     declaration_without_attributes,
+    dot_before_newline,
     second_arrow,
     empty_body,
     dangling_comma,
     word_for_operator,
     wrong_arrow,
     reserved_word,
+    fact_with_two_heads,
     bracket,
     term_for_literal,
     unfinished_clause,

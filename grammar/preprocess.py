@@ -31,7 +31,7 @@ def preprocess(program: Path | str, include_dirs: Sequence[str | Path] = (), mac
     `#error`, an unbalanced `#if`: DlogError with all of them.
 
     >>> preprocess("#define N 3\\na(N).").text
-    '\\na(3).'
+    'a(3).\\n'
     """
     if isinstance(program, Path):
         name, text = str(program), read_file(program)

@@ -1,9 +1,9 @@
-"""Programs as text, for people: `format_program` prints a tree; `format_source` is `dlog fmt`, which prints a text anew with its
-comments, its preprocessor lines and single empty lines kept.
+"""Programs as text, for people: `format_program` prints a tree; `format_source` is `dlog fmt`, which prints a text anew and
+keeps its comments, its preprocessor lines and single empty lines.
 
-Items are printed from the tree; what stands between them stays between them, and a comment behind an item stays on its line. An item
-with a comment inside, or with a word the parser replaces (`__LINE__`, an IP address), is left as it was written. Formatting
-twice gives the same text as formatting once.
+Items are printed from the tree; what stands between them stays between them, and a comment behind an item stays on its line. An
+item with a comment inside, or with a word the parser replaces (`__LINE__`, an IP address), is left as it was written.
+Formatting twice gives the same text as formatting once.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from dlog.grammar.actions import Reading
 from dlog.grammar.diagnostics import Diagnostic
-from dlog.grammar.mistakes import Failure, explain, missing_dot, stray_text
+from dlog.grammar.mistakes import Failure, explain, missing_dot, strange_directive, stray_text
 from dlog.grammar.source import Span
 
 MOST = 20
@@ -69,6 +69,7 @@ class _Run:
     start: int = 0
 
     def all_items(self) -> None:
+        self._without_strange_directives()
         self.end = Token("$END", "", start_pos=len(self.text), end_pos=len(self.text))
         self.patterns = {t.name: t.pattern.value for t in self.tables.terminals if t.pattern.type == "str"}
         parser: Any = self.tables.parse_interactive()
@@ -77,13 +78,33 @@ class _Run:
         while at <= len(self.tokens) and len(self.reading.problems) < MOST:
             token = self.tokens[at] if at < len(self.tokens) else self.end
             before = parser.copy(deepcopy_values=False)
-            if "DECL" in before.choices() and "DECL" in _accepted(before, "DECL"):
+            if self._begins_item(before, token):
                 self.checkpoint, self.start = before, at
             try:
                 parser.feed_token(token)
                 at += 1
             except UnexpectedToken:
                 parser, at = self._recover(before, token, at)
+
+    def _without_strange_directives(self) -> None:
+        """Reports lines that begin with `.` and a word that is no directive, and takes their tokens out."""
+        kept: list[Token] = []
+        line_end = -1
+        for i, token in enumerate(self.tokens):
+            if (token.start_pos or 0) < line_end:
+                continue
+            if token == "." and self._glued(i) and self._opens_line(token):
+                self.reading.problems.append(strange_directive(self.reading.source, token, self.tokens[i + 1]))
+                line_end = self.text.find("\n", token.start_pos) % (len(self.text) + 1)
+            else:
+                kept.append(token)
+        self.tokens = kept
+
+    def _begins_item(self, parser: Any, token: Token) -> bool:
+        """Whether an item may begin here and the token does not go on with the last one (as `=` after `.type t`)."""
+        if "DECL" not in parser.choices() or "DECL" not in _accepted(parser, "DECL"):
+            return False
+        return token.type == "IDENT" or bool(_DIRECTIVE.fullmatch(token)) or not _accepted(parser, token.type)
 
     def _recover(self, parser: Any, token: Token, at: int) -> tuple[Any, int]:
         """Reports the error at `token`; gives a parser and the token to go on with."""
@@ -132,9 +153,7 @@ class _Run:
 
     def _is_directive(self, i: int) -> bool:
         token = self.tokens[i]
-        if _DIRECTIVE.fullmatch(token):
-            return token.type != "PLAN"
-        return token == "." and self._glued(i) and self._opens_line(token)
+        return _DIRECTIVE.fullmatch(token) is not None and token.type != "PLAN"
 
     def _glued(self, i: int) -> bool:
         """Whether a name follows the `.` at once, as in `c.path`."""

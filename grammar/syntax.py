@@ -108,9 +108,7 @@ class AggregateTerm:
     span: Span = _span()
 
 
-Term: TypeAlias = (
-    Variable | Wildcard | Number | String | Nil | Counter | RecordTerm | BranchTerm | Call | Cast | AggregateTerm
-)
+Term: TypeAlias = Variable | Wildcard | Number | String | Nil | Counter | RecordTerm | BranchTerm | Call | Cast | AggregateTerm
 
 # ----------------------------------------------------------------------------------------------------------------- body
 

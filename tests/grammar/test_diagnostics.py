@@ -1,0 +1,98 @@
+"""How diagnostics look, suggestions, and the examples in the docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+from dlog.grammar.diagnostics import Diagnostic, Label, render
+from dlog.grammar.source import Source, Span
+from dlog.grammar.suggest import closest
+
+TEXT = "a(x) :- b(x),\n\tc(y).\n\n\n\n\n\n\n\nd(x) :- e(x).\n"
+
+
+def span(what: str) -> Span:
+    return Span(TEXT.index(what), TEXT.index(what) + len(what))
+
+
+def shown(*labels: Label, notes: tuple[str, ...] = (), source: Source | None = None) -> str:
+    return render(Diagnostic("code", "message", labels, notes, source or Source(TEXT, "f.dl")))
+
+
+def test_the_span_is_underlined_and_notes_follow() -> None:
+    assert shown(Label(span("b(x)"), "here"), notes=("a note", "another")) == (
+        "error: message\n --> f.dl:1:9\n  |\n1 | a(x) :- b(x),\n  |         ^^^^ here\n  = a note\n  = another"
+    )
+
+
+def test_tabs_are_widened_in_line_and_underline() -> None:
+    assert shown(Label(span("c(y)"))).splitlines()[3:] == ["2 |     c(y).", "  |     ^^^^"]
+
+
+def test_all_labels_are_shown_in_order_of_lines() -> None:
+    assert shown(Label(span("e(x)"), "this"), Label(span("a(x)"), "first"), Label(span("b(x)"))).splitlines() == [
+        "error: message",
+        "  --> f.dl:10:9",
+        "   |",
+        " 1 | a(x) :- b(x),",
+        "   | ---- first",
+        "   |         ----",
+        "   ...",
+        "10 | d(x) :- e(x).",
+        "   |         ^^^^ this",
+    ]
+
+
+def test_a_span_over_lines_is_underlined_on_its_first() -> None:
+    assert shown(Label(Span(8, 20))).splitlines()[-1] == "  |         ^^^^^"
+
+
+def test_an_empty_span_has_one_caret_even_behind_the_text() -> None:
+    assert shown(Label(Span(13, 13))).splitlines()[-1] == "  |              ^"
+    assert shown(Label(Span(len(TEXT), len(TEXT)))).splitlines()[-1] == "   | ^"
+
+
+def test_labels_in_another_file_name_it() -> None:
+    source = Source("a.\nb.", "f.dl", [("f.dl", 1), ("g.dl", 7)], {"f.dl": ["a."], "g.dl": [""] * 6 + ["b."]})
+    assert shown(Label(Span(0, 1)), Label(Span(3, 4), "there"), source=source).splitlines()[1:] == [
+        " --> f.dl:1:1",
+        "  |",
+        "1 | a.",
+        "  | ^",
+        " ::: g.dl:7:1",
+        "7 | b.",
+        "  | - there",
+    ]
+
+
+def test_a_place_in_a_data_file_shows_its_line() -> None:
+    diagnostic = Diagnostic("bad-number", "not a number", place="facts/e.facts:3:2", line="1\tx", notes=("column y",))
+    assert render(diagnostic) == "error: not a number\n --> facts/e.facts:3:2\n  | 1\tx\n  = column y"
+
+
+def test_a_warning_says_so() -> None:
+    assert render(Diagnostic("code", "look", severity="warning")) == "warning: look"
+
+
+@pytest.mark.parametrize(
+    ("name", "candidates", "guess"),
+    [
+        ("egde", ["edge", "path"], "edge"),
+        ("Edge", ["edge", "edges"], "edge"),
+        ("edge", ["edge"], None),
+        ("xyzzy", ["edge", "path"], None),
+        ("nodes", ["node", "edges"], "node"),
+        ("x", [], None),
+    ],
+)
+def test_closest(name: str, candidates: list[str], guess: str | None) -> None:
+    assert closest(name, candidates) == guess
+
+
+@pytest.mark.parametrize("module", ["diagnostics", "parser", "preprocess", "printer", "suggest"])
+def test_examples_in_docstrings(module: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(f"dlog.grammar.{module}"))
+    assert tried and not failed

@@ -1,0 +1,80 @@
+"""Syntax errors: golden messages for each `errors/*.dl`, and what holds for any broken text.
+
+`DLOG_ACCEPT=1` writes the golden files anew; read the difference before keeping it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.grammar.diagnostics import DlogError, render_all
+from dlog.grammar.parser import parse
+from dlog.grammar.source import Source
+
+ERRORS = Path(__file__).with_name("errors")
+
+
+@pytest.mark.parametrize("path", sorted(ERRORS.glob("*.dl")), ids=lambda p: p.stem)
+def test_golden_errors(path: Path) -> None:
+    with pytest.raises(DlogError) as caught:
+        parse(Source(path.read_text(), path.name))
+    said = render_all(caught.value.diagnostics) + "\n"
+    golden = path.with_suffix(".err")
+    if os.environ.get("DLOG_ACCEPT"):
+        golden.write_text(said)
+    assert said == golden.read_text()
+
+
+PROGRAM = """\
+.decl edge(x: number, y: symbol) inline
+.type List = [head: number, tail: List]
+.comp C<T> { .decl r(x: T) r(x) :- edge(x, "a"), !s([x, nil]). }
+.init c = C<number>
+path(x, z) :- edge(x, y), (path(y, z); z = count : { edge(y, _) }), x + 1 < -z * 2.
+.plan 0: (1, 2)
+r(x) <= r(y) :- x < y.
+edge(1, "two"). edge($A(3), "four\\n").
+.output path(IO=file)
+"""
+PIECES = [*'.,()[]{}!"x1 \n=<$@\0', ":-", ".decl ", ".foo", "/*"]
+
+
+@st.composite
+def broken_texts(draw: st.DrawFn) -> str:
+    """The program with a few stretches cut out and pieces put in."""
+    text = PROGRAM
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(text)))
+        text = text[:at] + draw(st.sampled_from(["", *PIECES])) + text[at + draw(st.integers(0, 6)) :]
+    return text
+
+
+@settings(max_examples=200)
+@given(broken_texts() | st.text(st.sampled_from("".join(PIECES) + "abc"), max_size=30))
+def test_any_text_parses_or_has_errors_with_places(text: str) -> None:
+    try:
+        parse(Source(text))
+    except DlogError as error:
+        starts = [d.labels[0].span.start for d in error.diagnostics]
+        assert starts and starts == sorted(starts)
+        assert all(0 <= label.span.start <= label.span.end <= len(text) for d in error.diagnostics for label in d.labels)
+        assert render_all(error.diagnostics).startswith("error: ")
+
+
+@pytest.mark.parametrize("broken", ["edge(1 2).", "edge(1, 2", "p(x) :- .", ".decl a(x)", 'p("a).', "p('a')."])
+def test_one_mistake_gives_one_message(broken: str) -> None:
+    before, after = "good(1).\n.decl a(x: number)\n", "\ngood(2).\nlast(x) :- good(x).\n.output last\n"
+    with pytest.raises(DlogError) as caught:
+        parse(Source(before + broken + after))
+    assert [d.source and d.source.locate(d.labels[0].span.start).line for d in caught.value.diagnostics] == [3]
+
+
+def test_messages_are_limited() -> None:
+    with pytest.raises(DlogError) as caught:
+        parse(Source("p(1 2).\n" * 100))
+    assert len(caught.value.diagnostics) == 20

@@ -1,0 +1,140 @@
+"""Includes and macros: the text that comes out, the places it came from, and what can go wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlog.grammar.diagnostics import DlogError, render_all
+from dlog.grammar.parser import parse
+from dlog.grammar.preprocess import preprocess
+from dlog.grammar.printer import format_program
+from dlog.grammar.source import Source
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(files: dict[str, str]) -> Path:
+    """The files, in the current directory; the path of the first."""
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    return Path(next(iter(files)))
+
+
+def clauses(source: Source) -> str:
+    return format_program(parse(source))
+
+
+def errors(program: Path | str, *include_dirs: str) -> str:
+    with pytest.raises(DlogError) as caught:
+        parse(preprocess(program, include_dirs))
+    return render_all(caught.value.diagnostics)
+
+
+def place(source: Source, what: str) -> tuple[str, int, int]:
+    location = source.locate(source.text.index(what))
+    return location.file, location.line, location.column
+
+
+def test_a_text_without_directives_is_taken_as_it_is() -> None:
+    assert preprocess("a(1). // #include\n").text == "a(1). // #include\n"
+
+
+def test_pcpp_is_imported_only_where_it_is_needed() -> None:
+    code = "import sys; from dlog.grammar.preprocess import preprocess; preprocess('a(1).'); sys.exit('pcpp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False).returncode == 0
+
+
+def test_macros_and_conditions() -> None:
+    text = '#define N 5 // five\n#define E(x,y) e(x, y)\n#ifdef DEBUG\nd(N).\n#else\nE(N,"N").\n#endif\n'
+    assert clauses(preprocess(text)) == 'e(5, "N").\n'
+    assert clauses(preprocess(text, macros=["DEBUG"])) == "d(5).\n"
+
+
+def test_macros_from_the_command_line() -> None:
+    assert clauses(preprocess("a(N, F).", macros=["N=7", "F"])) == "a(7, 1).\n"
+
+
+def test_a_macro_over_several_lines_keeps_the_lines_after_it() -> None:
+    source = preprocess("#define TWO a(1). \\\n  a(2).\n/* two\n lines */ b(1).\nTWO\nc(1).")
+    assert clauses(source) == "b(1).\na(1).\na(2).\nc(1).\n"
+    assert [place(source, w) for w in ("b(1)", "a(2)", "c(1)")] == [
+        ("<text>", 4, 11),
+        ("<text>", 5, 9),
+        ("<text>", 6, 1),
+    ]
+
+
+def test_places_point_into_included_files(folder: Path) -> None:
+    main = write(
+        {
+            "main.dl": '#include "lib/types.dl"\n.include "lib/rules.dl"  // note\n  last(1).\n',
+            "lib/types.dl": ".once\n.decl t(x: number)\n",
+            "lib/rules.dl": '#include "types.dl"\n\nrule(x) :-  t(x).',
+        }
+    )
+    source = preprocess(main)
+    assert clauses(source) == ".decl t(x: number)\nrule(x) :- t(x).\nlast(1).\n"
+    assert place(source, ".decl") == (str(Path("lib/types.dl")), 2, 1)
+    assert place(source, "t(x).") == (str(Path("lib/rules.dl")), 3, 13)
+    assert place(source, "last") == ("main.dl", 3, 3)
+
+
+def test_include_dirs_are_searched(folder: Path) -> None:
+    main = write({"a/main.dl": '.include "x.dl"', "b/x.dl": "x(1)."})
+    assert clauses(preprocess(main, ["b"])) == "x(1).\n"
+
+
+def test_file_and_line_survive_inclusion(folder: Path) -> None:
+    main = write({"main.dl": '\n.include "x.dl"\na(__FILE__, __LINE__).', "x.dl": "\n\nx(__FILE__, __LINE__)."})
+    assert clauses(preprocess(main)) == 'x("x.dl", 3).\na("main.dl", 3).\n'
+
+
+def test_line_separators_inside_strings_do_not_move_lines() -> None:
+    source = preprocess('#define A 1\na("\u2028\x0b\x85").\nb(A).')
+    assert place(source, "b(1)") == ("<text>", 3, 1)
+
+
+def test_a_syntax_error_is_shown_in_the_included_file(folder: Path) -> None:
+    main = write({"main.dl": '.include "x.dl"\na(1).', "x.dl": "ok(1).\nbad(1 2)."})
+    assert errors(main) == "error: missing `,`\n --> x.dl:2:6\n  |\n2 | bad(1 2).\n  |      ^\n  = before `2`"
+
+
+def test_all_preprocessor_errors_at_once(folder: Path) -> None:
+    main = write({"main.dl": '.include "no.dl"\n#defin X\n#error stop here\n#if 1\n'})
+    assert errors(main, "lib") == "\n\n".join(
+        [
+            'error: cannot find the file `no.dl`\n --> main.dl:1:11\n  |\n1 | .include "no.dl"\n  |           ^^^^^\n'
+            "  = searched in `.`, `lib`",
+            "error: unknown preprocessor directive `#defin`\n --> main.dl:2:2\n  |\n2 | #defin X\n  |  ^^^^^\n"
+            "  = did you mean `#define`?",
+            "error: #error stop here\n --> main.dl:3:1\n  |\n3 | #error stop here\n  | ^^^^^^^^^^^^^^^^",
+            "error: unterminated #if 1\n --> main.dl:4:1\n  |\n4 | #if 1\n  | ^^^^^",
+        ]
+    )
+
+
+def test_a_file_that_includes_itself_is_an_error(folder: Path) -> None:
+    assert "this file includes itself without end" in errors(write({"main.dl": '.include "main.dl"\n'}))
+
+
+def test_a_file_with_once_may_include_itself(folder: Path) -> None:
+    assert clauses(preprocess(write({"main.dl": '.once\n.include "main.dl"\na(1).'}))) == "a(1).\n"
+
+
+def test_a_missing_program_is_an_error(folder: Path) -> None:
+    assert errors(Path("no.dl")) == "error: cannot read `no.dl`: no such file or directory\n --> no.dl"
+
+
+def test_a_program_that_is_not_utf8_is_an_error(folder: Path) -> None:
+    Path("latin.dl").write_bytes(b'a(1).\nb("\xe9").')
+    assert errors(Path("latin.dl")) == "error: `latin.dl` is not UTF-8 text: byte 0xe9\n --> latin.dl:2:4"
