@@ -75,12 +75,11 @@ def _unquote(address, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parse_rows(data, begin, end, delimiter_bytes, codes, slots, flags, out, wide, state):  # type: ignore[no-untyped-def]
-    """Reads lines of `data[begin:end]` into the columns of `out` (slot, row) until it is full or the bytes end.
+def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide, state):  # type: ignore[no-untyped-def]
+    """Reads lines of the bytes `begin` to `end` behind address `base` into `out[slot, row]` until it is full or the bytes end.
 
     Field c of a line has code `codes[c]` and goes to slot `slots[c]`. `wide[slot]` becomes nonzero when a number does not
     fit 32 bits. Returns the number of rows; `state` gets the position reached and whether the line there is wrong."""
-    base = np.int64(data.ctypes.data)
     limit = base + end
     line = base + begin
     delimiter, length = np.int64(delimiter_bytes.ctypes.data), delimiter_bytes.size

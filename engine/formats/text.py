@@ -191,7 +191,9 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     out = np.empty((layout.height, capacity), np.int64)
     wide = np.zeros(layout.height, np.int64)
     state = np.zeros(2, np.int64)
-    rows = parse_rows(data, begin, end, layout.delimiter, layout.codes, layout.slots, layout.flags, out, wide, state)
+    # An address, as a mapped file is a read-only array: another type, for which the kernel would be compiled again.
+    address, shape = data.ctypes.data, (layout.delimiter, layout.codes, layout.slots, layout.flags)
+    rows = parse_rows(address, begin, end, *shape, out, wide, state)
     code_at = dict(zip(layout.slots.tolist(), layout.codes.tolist(), strict=True))
     fields = []
     for slot in layout.places:

@@ -194,7 +194,7 @@ _TARGETS = {
 
 
 def _to_numeric(op: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
-    """Reads the number that each string begins with, `0x` and `0b` included, as Souffle does; it is an error if there is none."""
+    """Reads the number that each string begins with, `0x` and `0b` included, as Souffle does; having none is an error."""
     code, name = _TARGETS[op]
     heap, offsets = symbols.strings
     out = np.empty(len(ids), np.int64)

@@ -27,15 +27,16 @@ _BATCH = 32  # strings whose table slots are fetched together
 
 
 @kernel
-def _intern(data, starts, ends, begin, ids, heap, offsets, slots, state):  # type: ignore[no-untyped-def]
-    """Writes the id of `data[starts[i]:ends[i]]` to `ids[i]` for i from `begin`. `state` is (count, bytes used). Stops before
-    the first new string that does not fit and returns its index; the number of strings when done."""
+def _intern(source, source_limit, starts, ends, begin, ids, heap, offsets, slots, state):  # type: ignore[no-untyped-def]
+    """Writes the id of the bytes `starts[i]` to `ends[i]` behind address `source` to `ids[i]` for i from `begin`. `state` is
+    (count, bytes used). Stops before the first new string that does not fit and returns its index; the number of strings when
+    done."""
     mask = np.uint64(slots.size - 1)
     hashes = np.empty(_BATCH, np.uint64)
     total = starts.size
     room = slots.size - slots.size // 4
-    source, target = np.int64(data.ctypes.data), np.int64(heap.ctypes.data)
-    source_limit, target_limit = source + data.size, target + heap.size
+    target = np.int64(heap.ctypes.data)
+    target_limit = target + heap.size
     slots_address, offsets_address = np.int64(slots.ctypes.data), np.int64(offsets.ctypes.data)
     for base in range(begin, total, _BATCH):
         size = min(_BATCH, total - base)
@@ -153,10 +154,13 @@ class SymbolTable:
         """The int32 ids of the strings `data[starts[i]:ends[i]]`; `data` is uint8, the others int64."""
         data, starts, ends = (np.ascontiguousarray(a) for a in (data, starts, ends))
         ids = np.empty(len(starts), np.int32)
+        source, limit = data.ctypes.data, data.ctypes.data + len(data)  # an address, as read-only arrays are another type
         with self._lock:
             done = 0
             while done < len(ids):
-                done = _intern(data, starts, ends, done, ids, self._heap, self._offsets, self._slots, self._state)
+                done = _intern(
+                    source, limit, starts, ends, done, ids, self._heap, self._offsets, self._slots, self._state
+                )
                 if done < len(ids):
                     self._grow(int(ends[done] - starts[done]), len(ids) - done)
         return ids

@@ -265,6 +265,19 @@ def test_broken_gzip_is_an_error(tmp_path: Path) -> None:
     assert refusal(tmp_path, b"\x1f\x8bnonsense", EDGE).startswith("bad-gzip r.facts")
 
 
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", streams.TextIOWrapper(streams.BytesIO(b"a\tb\n1\t2\n")))
+    table = formats.load(directive(IO="stdin", headers="true"), EDGE, program(EDGE), SymbolTable(), Records(), Path("."))
+    assert rows_of(table, SymbolTable()) == [(1, 2)]
+
+
+def test_mistakes_in_standard_input_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", streams.TextIOWrapper(streams.BytesIO(b"1\t2\n1\n")))
+    with pytest.raises(DlogError) as caught:
+        formats.load(directive(IO="stdin"), EDGE, program(EDGE), SymbolTable(), Records(), Path("."))
+    assert caught.value.diagnostics[0].place == "<stdin>:2:2"
+
+
 # -------------------------------------------------------------------------------------------------------------- writing
 
 

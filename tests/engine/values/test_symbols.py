@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.values import symbols
 from dlog.engine.values.symbols import SymbolTable
 
 PLANTED = st.sampled_from(["", "a", "b", "12345678", "123456789", "a\0", "\0"])
@@ -85,3 +88,23 @@ def test_find_does_not_intern(word: str) -> None:
     table = SymbolTable()
     assert table.find(word) == -1
     assert len(table) == 0
+
+
+def test_threads_agree_on_ids() -> None:
+    table = SymbolTable()
+    words = [[f"w{(i * step) % 5003}" for i in range(20_000)] for step in (1, 7, 11, 13)]
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda w: table.intern_arrow(pa.array(w)), words))
+    assert len(table) == 5003
+    for found, wanted in zip(ids, words, strict=True):
+        assert table.to_arrow(found).to_pylist() == wanted
+
+
+def test_kernels_compile_once_whether_arrays_may_be_written_or_not() -> None:
+    table = SymbolTable()
+    data = np.array([97, 98], np.uint8)
+    fixed = data.copy()
+    fixed.flags.writeable = False
+    for text in (data, fixed):
+        table.intern_slices(text, np.array([0, 1]), np.array([1, 2]))
+    assert len(symbols._intern.signatures) <= 1
