@@ -272,9 +272,10 @@ def test_what_a_body_only_asks_about_is_answered_once() -> None:
         "    if s(z)\n"
         "    insert @1()\n"
         "  enter: p(x, w) :- n(x), n(w), e(y, z), e(z, y), s(z).\n"
-        "    scan n(w)\n"
+        "    once\n"
         "    if @1()\n"
         "    join n[](x)                                  ~1,000 rows each\n"
+        "    join n[](w)                                  ~1,000 rows each\n"
         "    insert p(x, w)                               no row twice\n"
     )
     scope = plan("p(x) :- n(x), e(x, y), e(y, z), e(z, u), s(u).", **sizes)
