@@ -225,17 +225,17 @@ def invoke(arguments: Sequence[str]) -> int:
     _suggest_run(arguments)
     command = typer.main.get_command(app)
     try:
-        code = command.main(list(arguments), prog_name="dlog", standalone_mode=False)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+        # Not `command.main`, which has its own mind about interruptions and readers that go away.
+        with command.make_context("dlog", list(arguments)) as context:
+            command.invoke(context)
     except typer.Exit as request:
-        code = request.exit_code
+        return request.exit_code
     except _ClickException as error:
         if "NoArgsIsHelp" in type(error).__name__:
             print(error.format_message())
             return 1
         _usage_error(error.format_message().replace("Value error, ", ""), *_hints(error))
-    return int(code or 0)
+    return 0
 
 
 def _hints(error: Exception) -> tuple[str, ...]:
