@@ -30,7 +30,8 @@ class Run:
 def run(workload: Workload, timeout: float) -> Result:
     done = execute(workload.program("dlog"), workload.facts(), timeout)
     answer = {name: done.relations[name] for name in workload.rows} | done.numbers
-    return Result(done.evaluate_seconds, done.load_seconds, done.cost.seconds, done.cost.peak_mb, answer)
+    cost = done.cost
+    return Result(done.evaluate_seconds, done.load_seconds, cost.seconds, cost.cpu_seconds, cost.peak_mb, answer)
 
 
 def execute(program: Path, facts: Path, timeout: float = 600, out: Path | None = None) -> Run:

@@ -50,7 +50,8 @@ def without_load(workload: Workload, command: Command, timeout: float) -> Result
     text = workload.program("souffle").read_text(encoding="ascii")
     load = load_cost(without_rules(text), workload.facts(), command)
     cost, answer = execute(command(text), workload.facts(), timeout)
-    return Result(max(cost.seconds - load.seconds, 0.001), load.seconds, cost.seconds, cost.peak_mb, answer)
+    evaluation = max(cost.seconds - load.seconds, 0.001)
+    return Result(evaluation, load.seconds, cost.seconds, cost.cpu_seconds, cost.peak_mb, answer)
 
 
 @functools.cache

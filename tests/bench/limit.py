@@ -3,7 +3,7 @@
 No engine can run these loops (they know their program); the ratio to them says how much is lost to generality.
 Shapes: `left`, `right` are int32 columns of equal length; a CSR index is `(starts, targets)`, where the targets of `x` are
 `targets[starts[x]:starts[x + 1]]`; a set of pairs is a bit matrix `seen` beside the columns of its members. As the loops know
-their program, they also know a bound for their output: `capacity`.
+their program, they also know a bound for their output; arrays that a kernel fills are that long.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 Column = NDArray[np.int32]
 Csr = tuple[NDArray[np.int64], Column]
 
-# A call counts references to the arrays it passes, ten times the work of `add`, unless the memory manager is off. Then a kernel
-# cannot allocate: what surrounds the kernels does, and hands out `rows(capacity)` to be filled.
+# Numba counts references to the arrays that a call passes, ten times the work of `add`, unless its memory manager is off; a
+# kernel then cannot allocate: what surrounds the kernels does, and hands in arrays to be filled.
 kernel = njit(cache=True, boundscheck=False, _nrt=False)
 
 # -------------------------------------------------------------------------------------------------------------- indexes, sets

@@ -32,11 +32,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One measured run. `eval_seconds` is without load; `answer` maps relations to sizes (or to their one number)."""
+    """One measured run. `eval_seconds` is without load; `wall`, `cpu_seconds` and `peak_mb` are of the whole process; `answer`
+    maps relations to sizes (or to their one number)."""
 
     eval_seconds: float
     load_seconds: float
     wall: float
+    cpu_seconds: float
     peak_mb: float
     answer: dict[str, int]
 
@@ -98,4 +100,4 @@ def result_of_child(module: str, workload: str, timeout: float) -> Result:
     """Measures `python -m module workload`, which prints its `eval_seconds`, `load_seconds` and `answer` as JSON."""
     cost = measure([sys.executable, "-m", module, workload], timeout)
     told = json.loads(cost.stdout.splitlines()[-1])
-    return Result(told["eval_seconds"], told["load_seconds"], cost.seconds, cost.peak_mb, told["answer"])
+    return Result(told["eval_seconds"], told["load_seconds"], cost.seconds, cost.cpu_seconds, cost.peak_mb, told["answer"])
