@@ -17,7 +17,7 @@ from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.emit import term_kind
 from dlog.engine.plan.nodes import Accumulate, Insert, LookUp, Path, Reduction, Temporary
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
-from dlog.engine.plan.unify import unify
+from dlog.engine.plan.unify import signature, unify
 from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
@@ -34,6 +34,8 @@ class Aggregates:
     temporaries: list[Temporary] = field(default_factory=list)
     reductions: list[Reduction] = field(default_factory=list)
     stages: list[tuple[Path, ...]] = field(default_factory=list)
+    known: dict[tuple[str, int, Query], str] = field(default_factory=dict)
+    """Reductions by what they reduce: rules that ask the same share one."""
     made: int = 0
 
     def lower(self, rule: Rule, number: int) -> tuple[Lowered, ...]:
@@ -91,16 +93,20 @@ class _Lowering:
     ) -> LookUp:
         """Fills the reduction of `agg` with the values of `target` over all matches of `body`; `kinds` are those of the
         body's variables."""
-        name = self.scope.name()
-        kind = agg.kind if target is None else term_kind(target, kinds)
-        keys = tuple(self.rule.kinds[v.id].value for v in outer)
-        self.scope.reductions.append(Reduction(name, keys, agg.op, kind.value))
         output: tuple[Term, ...] = outer if target is None else (*outer, target)
         query = self._query(body, output, agg.op not in ("min", "max"), kinds)
+        default = 0 if agg.op in ("count", "sum") else None
+        kind = agg.kind if target is None else term_kind(target, kinds)
+        key = (agg.op, len(outer), signature(query))
+        if (made := self.scope.known.get(key)) is not None:
+            return LookUp(made, outer, agg.result.id, default)
+        self.scope.known[key] = name = self.scope.name()
+        keys = tuple(self.rule.kinds[v.id].value for v in outer)
+        self.scope.reductions.append(Reduction(name, keys, agg.op, kind.value))
         path, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
         self.scope.stages.append((path,))
         self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
-        return LookUp(name, outer, agg.result.id, 0 if agg.op in ("count", "sum") else None)
+        return LookUp(name, outer, agg.result.id, default)
 
     def _outer_bindings(
         self, agg: Aggregate, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.plan.nodes import LookUp
-from dlog.engine.plan.query import Condition, Query
+from dlog.engine.plan.query import Condition, Query, condition_mask, ids, mask
 from dlog.engine.program.rules import Arg, Atom, Compare, Functor, Kind, Negation, Record, Term, Unpack, Variable
 from dlog.grammar.source import NOWHERE
 
@@ -118,6 +118,47 @@ def _rename_condition(condition: Condition, names: Names) -> Condition:
             )
         case _:
             assert_never(condition)
+
+
+def signature(query: Query) -> Query:
+    """The canonical query with variables numbered as they come and without places: equal for queries that ask the same."""
+    order: dict[int, int] = {}
+    terms = (*query.output, *(a for r in query.readings for a in r.args))
+    for variables in (*map(mask, terms), *map(condition_mask, query.conditions)):
+        for i in ids(variables):
+            order.setdefault(i, len(order))
+    renamed = _rename(query, order)
+    return replace(
+        renamed,
+        readings=tuple(replace(r, place=0) for r in renamed.readings),
+        conditions=tuple(_unplaced(c) for c in renamed.conditions),
+        output=tuple(_unplaced_term(t) for t in renamed.output),
+        kinds=tuple(query.kinds[i] for i in order),
+    )
+
+
+def _unplaced(condition: Condition) -> Condition:
+    match condition:
+        case Compare(left=left, right=right):
+            return replace(condition, left=_unplaced_term(left), right=_unplaced_term(right), span=NOWHERE)
+        case Unpack():
+            return replace(condition, span=NOWHERE)
+        case Negation(atom=atom):
+            return Negation(replace(atom, span=NOWHERE))
+        case LookUp():
+            return condition
+        case _:
+            assert_never(condition)
+
+
+def _unplaced_term(term: Term) -> Term:
+    match term:
+        case Functor(args=args):
+            return replace(term, args=tuple(_unplaced_term(a) for a in args), span=NOWHERE)
+        case Record(args=args):
+            return replace(term, args=tuple(_unplaced_term(a) for a in args))
+        case _:
+            return term
 
 
 # ------------------------------------------------------------------------------------------------------------- records

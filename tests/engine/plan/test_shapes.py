@@ -174,6 +174,14 @@ def test_a_correlated_aggregate_gets_its_outer_variables_from_a_temporary() -> N
     assert next(s for s in scope.enter[0].steps if isinstance(s, LookUp)).default == 0
 
 
+def test_rules_that_ask_for_the_same_aggregate_share_it() -> None:
+    text = "p(x, c) :- n(x), c = count : { e(x, y), y < x }.\np(b, d) :- m(b), d = count : { a < b, e(b, a) }."
+    same = plan(text.replace("a < b, e(b, a)", "e(b, a), a < b"), n=(10, (10,)), m=(10, (10,)), e=EDGE)
+    assert [r.relation for r in same.reductions] == ["@1"]
+    other = plan(text.replace("a < b", "a > b"), n=(10, (10,)), m=(10, (10,)), e=EDGE)
+    assert [r.relation for r in other.reductions] == ["@1", "@2"]
+
+
 def test_an_aggregate_bound_by_the_recursion_only_is_refused() -> None:
     text = "r(x, 0) :- n(x).\nr(y, c) :- r(x, d), e(x, y), c = count : { n(z), z < d }."
     with pytest.raises(DlogError, match="not supported yet: an aggregate in a recursive rule"):
