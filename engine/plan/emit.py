@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from dlog.engine.plan.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.nodes import (
     Accumulate,
     AntiJoin,
@@ -29,7 +30,6 @@ from dlog.engine.plan.nodes import (
     Unit,
 )
 from dlog.engine.plan.nodes import Unpack as UnpackStep
-from dlog.engine.plan.order import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
 from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Negation, Record, Term, Unpack, Variable
 

@@ -1,12 +1,5 @@
 """The order in which a path reads a body: the cheapest by estimates, whatever the order of the text.
 
-A partial order of a body is a `State`; the moves from it are
-
-    Join    the rows of one more reading that agree with the bound variables (a half-join),
-    Keep    a reading whose variables are all bound, or used nowhere else: only asks whether there is a row (a semijoin),
-    Meet    one more variable, from two or more readings in which it alone is unbound (a worst-case optimal extension),
-    Apply   a condition, as soon as its variables are bound.
-
 `Keep` and `Apply` are taken at once; among the others a shortest-path search over sets of readings (a dynamic program) finds
 the order of least cost, for small bodies; large ones are ordered greedily. Costs are in the time to scan one row.
 """
@@ -14,27 +7,22 @@ the order of least cost, for small bodies; large ones are ordered greedily. Cost
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
-from math import log2, prod, sqrt
-from typing import TypeAlias
+from math import prod, sqrt
 
+from dlog.engine.plan.costs import Costs, bound_columns, lookup_cost, selectivity
+from dlog.engine.plan.moves import Apply, Index, Join, Keep, Meet, Seed, State
 from dlog.engine.plan.nodes import LookUp
-from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask, mask_all, newly_bound
+from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound
 from dlog.engine.plan.statistics import Estimator
-from dlog.engine.program.rules import Compare, Constant, Negation, Unpack, Variable
+from dlog.engine.program.rules import Compare, Negation, Unpack, Variable
 
 EXHAUSTIVE = 8
 """Up to so many readings all orders are considered."""
 
 GREEDY_SEEDS = 6
 """Of so many seeds a large body is ordered greedily."""
-
-BUILD = 3.0
-"""Cost per row of making an arrangement that no other path needs."""
-
-BUILD_SET = 1.0
-"""Cost per row of making the set of all rows of a relation, which often exists."""
 
 MEET = 2.0
 """Cost per incoming row of an extension beyond its lookups."""
@@ -44,61 +32,6 @@ SINK = 2.0
 
 TINY = 16.0
 """A cross product is considered beside connected readings if it multiplies rows by no more than this."""
-
-CACHED = 15
-"""Base-two logarithm of the rows that fast memory holds: lookups in larger relations cost more."""
-
-Index: TypeAlias = tuple[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    reading: Reading
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    reading: Reading
-    rows: float
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    reading: Reading
-
-
-@dataclass(frozen=True, slots=True)
-class Meet:
-    variable: int
-    readings: tuple[Reading, ...]
-    rows: float
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    condition: Condition
-
-
-Move: TypeAlias = Seed | Join | Keep | Meet | Apply
-
-
-@dataclass(slots=True)
-class State:
-    """What has been read so far. `placed` and `done` are masks over the query's readings and conditions, `bound` over
-    variables; `built` are the indexes that this order pays for."""
-
-    cost: float
-    rows: float
-    placed: int
-    bound: int
-    done: int
-    built: frozenset[Index]
-    moves: tuple[Move, ...]
-
-
-def lookup_cost(rows: float) -> float:
-    """Of one random access in a relation of so many rows, in scanned rows."""
-    return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
 
 
 def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: frozenset[Index] = frozenset()) -> State:
@@ -119,13 +52,12 @@ class _Search:
         self.query = query
         self.readings = query.readings
         self.estimator = estimator
-        self.shared = shared
+        self.costs = Costs(query, estimator, shared)
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
-        self.masks = [mask_all(r.args) for r in query.readings]
+        self.masks = self.costs.masks
         self.condition_masks = [condition_mask(c) for c in query.conditions]
         self.late = [self._is_late(c) for c in query.conditions]
-        self._values: dict[tuple[int, int], float] = {}
 
     def _is_late(self, condition: Condition) -> bool:
         """Whether a condition that can stop the run waits until all readings are placed: yes, unless one of them needs its
@@ -150,7 +82,7 @@ class _Search:
             state.rows = state.cost = self.estimator.rows(reading.relation)
             state.placed, state.bound = 1 << seed, self.masks[seed]
             state.moves = (Seed(reading),)
-            state.rows *= self._seed_selectivity(reading)
+            state.rows *= self.costs.seed_selectivity(reading)
         return self.settle(state)
 
     def exhaustive(self, starts: Sequence[State]) -> State:
@@ -190,18 +122,18 @@ class _Search:
             else:
                 apart.append(i)
         for i in apart:
-            if not connected or self._rows_at(i, state)[0] <= TINY:
+            if not connected or self.costs.rows_at(i, state)[0] <= TINY:
                 yield self._join(state, i)
 
     # -------------------------------------------------------------------------------------------------------- moves
 
     def _join(self, state: State, i: int) -> State:
         reading = self.readings[i]
-        key = _bound_columns(reading, state.bound)
-        fanout, index = self._rows_at(i, state)
+        key = bound_columns(reading, state.bound)
+        fanout, index = self.costs.rows_at(i, state)
         size = self.estimator.rows(reading.relation)
         cost = state.rows * (lookup_cost(size) + fanout if key else size)
-        build = self._build(state, index) if key else 0.0
+        build = self.costs.build(state, index) if key else 0.0
         repeated = len([a for a in reading.args if a is not None]) - len(key) - _count(self.masks[i] & ~state.bound)
         result = replace(
             state,
@@ -229,10 +161,10 @@ class _Search:
         domain = 1.0
         for i in members:
             relation = self.readings[i].relation
-            fanout, index = self._rows_at(i, state, skewed=False)
+            fanout, index = self.costs.rows_at(i, state, skewed=False)
             fanouts.append(fanout)
             cost += lookup_cost(self.estimator.rows(relation))
-            extra = 0.0 if index in built else self._build(state, index)
+            extra = 0.0 if index in built else self.costs.build(state, index)
             if extra:
                 build += extra
                 built.add(index)
@@ -277,7 +209,7 @@ class _Search:
         c = best[1]
         condition = self.query.conditions[c]
         added = newly_bound(condition, state.bound) or 0
-        state.rows *= _selectivity(condition, added)
+        state.rows *= selectivity(condition, added)
         state.bound |= added
         state.done |= 1 << c
         state.moves = (*state.moves, Apply(condition))
@@ -288,14 +220,14 @@ class _Search:
         best: tuple[float, float, int, Index] | None = None
         for i in ids(self.all & ~state.placed):
             if self._only_asks(i, state):
-                selectivity, index = self._rows_at(i, state, skewed=False)
+                selectivity, index = self.costs.rows_at(i, state, skewed=False)
                 cost = lookup_cost(self.estimator.rows(self.readings[i].relation))
                 option = (min(1.0, selectivity), cost, i, index)
                 best = option if best is None else min(best, option)
         if best is None:
             return False
         selectivity, cost, i, index = best
-        build = self._build(state, index) if index[1] else 0.0
+        build = self.costs.build(state, index) if index[1] else 0.0
         state.cost += build + state.rows * cost
         state.rows *= selectivity
         state.built = state.built | {index} if build else state.built
@@ -317,65 +249,6 @@ class _Search:
             if not state.done >> c & 1:
                 used |= variables
         return not unbound & used and not _repeats(self.readings[i], unbound)
-
-    # ---------------------------------------------------------------------------------------------------- estimates
-
-    def _rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
-        """Estimated matches of reading i per row of `state`, and the index that finds them.
-
-        Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
-        Several columns together are taken to be half way between that and independent."""
-        reading = self.readings[i]
-        key = _bound_columns(reading, state.bound)
-        rows = self.estimator.rows(reading.relation)
-        if not key:
-            return rows, (reading.relation, ())
-        there = self.estimator.distinct(reading.relation, key)
-        asked, columns = 1.0, 0
-        for column in key:
-            arg = reading.args[column]
-            if isinstance(arg, Variable):
-                asked *= self._values_of(arg.id, state) or there
-                columns += 1
-        fanout = rows / max(there, min(asked, state.rows))
-        if columns > 1:
-            fanout = sqrt(fanout * rows / max(there, asked))
-        if skewed and columns:
-            fanout *= sqrt(self.estimator.skew(reading.relation, key))
-        return fanout, (reading.relation, key)
-
-    def _values_of(self, variable: int, state: State) -> float:
-        """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""
-        placed = 0
-        for i in ids(state.placed):
-            if self.masks[i] >> variable & 1:
-                placed |= 1 << i
-        if (found := self._values.get((variable, placed))) is not None:
-            return found
-        known = [
-            self.estimator.counted(self.readings[i].relation, (column,))
-            for i in ids(placed)
-            for column, arg in enumerate(self.readings[i].args)
-            if isinstance(arg, Variable) and arg.id == variable
-        ]
-        self._values[variable, placed] = result = min((k for k in known if k), default=0.0)
-        return result
-
-    def _seed_selectivity(self, reading: Reading) -> float:
-        result, seen = 1.0, 0
-        for column, arg in enumerate(reading.args):
-            if isinstance(arg, Constant) or mask(arg) & seen:
-                result /= self.estimator.distinct(reading.relation, (column,))
-            seen |= mask(arg)
-        return result
-
-    def _build(self, state: State, index: Index) -> float:
-        if index in self.shared or index in state.built:
-            return 0.0
-        relation, key = index
-        full = len(key) == self.estimator.arity(relation)
-        return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
-
 
 def _targets(condition: Condition) -> int:
     """The variables that an assignment may bind."""
@@ -399,33 +272,9 @@ def _rank(condition: Condition, added: int) -> int:
             return 4
 
 
-def _selectivity(condition: Condition, added: int) -> float:
-    match condition:
-        case Compare(op=op):
-            if added:
-                return 1.0
-            return {"=": 0.1, "!=": 0.95}.get(op, 0.4)
-        case Unpack(value=value, fields=fields):
-            if added == 1 << value.id:
-                return 1.0
-            checked = sum(1 for f in fields if f is not None) - _count(added)
-            return 0.8 * 0.1 ** max(checked, 0)
-        case LookUp():
-            return 1.0 if added else 0.1
-        case Negation():
-            return 0.7
-
-
-def _bound_columns(reading: Reading, bound: int) -> tuple[int, ...]:
-    """The columns that a lookup can use: constants and bound variables."""
-    return tuple(
-        c for c, a in enumerate(reading.args) if isinstance(a, Constant) or (isinstance(a, Variable) and bound >> a.id & 1)
-    )
-
-
 def _only_column(reading: Reading, bound: int) -> int | None:
     """The one column that is not bound, if all others are."""
-    key = _bound_columns(reading, bound)
+    key = bound_columns(reading, bound)
     if not key or len(key) != len(reading.args) - 1:
         return None
     return next(c for c in range(len(reading.args)) if c not in key)

@@ -1,0 +1,116 @@
+"""What a move costs and how many rows remain after it, by estimates; costs are in the time to scan one row."""
+
+from __future__ import annotations
+
+from math import log2, sqrt
+
+from dlog.engine.plan.moves import Index, State
+from dlog.engine.plan.nodes import LookUp
+from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
+from dlog.engine.plan.statistics import Estimator
+from dlog.engine.program.rules import Compare, Constant, Negation, Unpack, Variable
+
+BUILD = 3.0
+"""Cost per row of making an arrangement that no other path needs."""
+
+BUILD_SET = 1.0
+"""Cost per row of making the set of all rows of a relation, which often exists."""
+
+CACHED = 15
+"""Base-two logarithm of the rows that fast memory holds: lookups in larger relations cost more."""
+
+
+def lookup_cost(rows: float) -> float:
+    """Of one random access in a relation of so many rows, in scanned rows."""
+    return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
+
+
+class Costs:
+    """Estimates for one query. Indexes in `shared` cost nothing, other paths have paid for them."""
+
+    def __init__(self, query: Query, estimator: Estimator, shared: frozenset[Index]) -> None:
+        self.readings = query.readings
+        self.estimator = estimator
+        self.shared = shared
+        self.masks = [mask_all(r.args) for r in query.readings]
+        self._values: dict[tuple[int, int], float] = {}
+
+    def rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
+        """Estimated matches of reading i per row of `state`, and the index that finds them.
+
+        Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
+        Several columns together are taken to be half way between that and independent."""
+        reading = self.readings[i]
+        key = bound_columns(reading, state.bound)
+        rows = self.estimator.rows(reading.relation)
+        if not key:
+            return rows, (reading.relation, ())
+        there = self.estimator.distinct(reading.relation, key)
+        asked, columns = 1.0, 0
+        for column in key:
+            arg = reading.args[column]
+            if isinstance(arg, Variable):
+                asked *= self._values_of(arg.id, state) or there
+                columns += 1
+        fanout = rows / max(there, min(asked, state.rows))
+        if columns > 1:
+            fanout = sqrt(fanout * rows / max(there, asked))
+        if skewed and columns:
+            fanout *= sqrt(self.estimator.skew(reading.relation, key))
+        return fanout, (reading.relation, key)
+
+    def _values_of(self, variable: int, state: State) -> float:
+        """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""
+        placed = 0
+        for i in ids(state.placed):
+            if self.masks[i] >> variable & 1:
+                placed |= 1 << i
+        if (found := self._values.get((variable, placed))) is not None:
+            return found
+        known = [
+            self.estimator.counted(self.readings[i].relation, (column,))
+            for i in ids(placed)
+            for column, arg in enumerate(self.readings[i].args)
+            if isinstance(arg, Variable) and arg.id == variable
+        ]
+        self._values[variable, placed] = result = min((k for k in known if k), default=0.0)
+        return result
+
+    def seed_selectivity(self, reading: Reading) -> float:
+        result, seen = 1.0, 0
+        for column, arg in enumerate(reading.args):
+            if isinstance(arg, Constant) or mask(arg) & seen:
+                result /= self.estimator.distinct(reading.relation, (column,))
+            seen |= mask(arg)
+        return result
+
+    def build(self, state: State, index: Index) -> float:
+        if index in self.shared or index in state.built:
+            return 0.0
+        relation, key = index
+        full = len(key) == self.estimator.arity(relation)
+        return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
+
+
+def selectivity(condition: Condition, added: int) -> float:
+    match condition:
+        case Compare(op=op):
+            if added:
+                return 1.0
+            return {"=": 0.1, "!=": 0.95}.get(op, 0.4)
+        case Unpack(value=value, fields=fields):
+            if added == 1 << value.id:
+                return 1.0
+            checked = sum(1 for f in fields if f is not None) - added.bit_count()
+            return 0.8 * 0.1 ** max(checked, 0)
+        case LookUp():
+            return 1.0 if added else 0.1
+        case Negation():
+            return 0.7
+
+
+def bound_columns(reading: Reading, bound: int) -> tuple[int, ...]:
+    """The columns that a lookup can use: constants and bound variables."""
+    return tuple(
+        c for c, a in enumerate(reading.args) if isinstance(a, Constant) or (isinstance(a, Variable) and bound >> a.id & 1)
+    )

@@ -1,0 +1,62 @@
+"""The moves from which an order of a body is made, and a `State`: what the moves made so far amount to.
+
+    Seed    the rows of one reading, to start with,
+    Join    the rows of one more reading that agree with the bound variables (a half-join),
+    Keep    a reading whose variables are all bound, or used nowhere else: only asks whether there is a row (a semijoin),
+    Meet    one more variable, from two or more readings in which it alone is unbound (a worst-case optimal extension),
+    Apply   a condition, as soon as its variables are bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dlog.engine.plan.query import Condition, Reading
+
+Index: TypeAlias = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    reading: Reading
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    variable: int
+    readings: tuple[Reading, ...]
+    rows: float
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    condition: Condition
+
+
+Move: TypeAlias = Seed | Join | Keep | Meet | Apply
+
+
+@dataclass(slots=True)
+class State:
+    """What has been read so far. `placed` and `done` are masks over the query's readings and conditions, `bound` over
+    variables; `built` are the indexes that this order pays for."""
+
+    cost: float
+    rows: float
+    placed: int
+    bound: int
+    done: int
+    built: frozenset[Index]
+    moves: tuple[Move, ...]
