@@ -39,6 +39,7 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         self.line_directive = None
         for folder in include_dirs:
             self.path.append(folder)
+        self.define("RAM_DOMAIN_SIZE 64")  # as Souffle's build with 64-bit numbers; `-M` may say otherwise
         for macro in macros:
             self.define(macro.replace("=", " ", 1) if "=" in macro else f"{macro} 1")
 

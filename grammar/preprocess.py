@@ -18,7 +18,7 @@ from dlog.grammar.source import Source, Span
 if TYPE_CHECKING:
     from dlog.grammar.macros import Expansion
 
-NEEDED = re.compile(r"^[ \t]*(#|\.include\b|\.once\b)", re.MULTILINE)
+NEEDED = re.compile(r"^[ \t]*(#|\.include\b|\.once\b)|\bRAM_DOMAIN_SIZE\b", re.MULTILINE)
 _INCLUDE = re.compile(r"^([ \t]*)\.include[ \t]+(\"[^\"\n]*\")", re.MULTILINE)
 _ONCE = re.compile(r"^([ \t]*)\.once\b", re.MULTILINE)
 TEXT_NAME = "<text>"

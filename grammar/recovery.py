@@ -8,13 +8,13 @@ message. Only run when the fast parse has failed.
 from __future__ import annotations
 
 import re
-from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import lark
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
 
 from dlog.grammar.actions import Reading
 from dlog.grammar.diagnostics import Diagnostic
@@ -57,9 +57,50 @@ def _blank_what_is_no_token(reading: Reading, tables: lark.Lark) -> tuple[str, l
     return text[: blanked[-1]], blanked
 
 
+Stacks: TypeAlias = tuple[list[Any], list[Any]]
+
+
+class _Parser:
+    """The LALR parser, one token at a time, with stacks that can be kept and put back."""
+
+    def __init__(self, tables: lark.Lark) -> None:
+        self._state = tables.parse_interactive().parser_state
+        self._table = self._state.parse_conf.parse_table.states
+
+    def feed(self, token: Token) -> None:
+        self._state.feed_token(token, token.type == "$END")
+
+    def stacks(self) -> Stacks:
+        return self._state.state_stack[:], self._state.value_stack[:]
+
+    def restore(self, stacks: Stacks) -> None:
+        self._state.state_stack[:], self._state.value_stack[:] = stacks
+
+    def accepts(self, terminal: str) -> bool:
+        """Whether the parser would take this terminal now. (An entry in the table is not enough: LALR reduces before it sees an
+        error.)"""
+        stack = self._state.state_stack
+        kept, pushed = len(stack), list[Any]()
+        while True:
+            entry = self._table[pushed[-1] if pushed else stack[kept - 1]].get(terminal)
+            if entry is None or entry[0] is Shift:
+                return entry is not None
+            rule: Any = entry[1]
+            size = len(rule.expansion)
+            kept -= max(0, size - len(pushed))
+            del pushed[max(0, len(pushed) - size) :]
+            top = pushed[-1] if pushed else stack[kept - 1]
+            pushed.append(self._table[top][rule.origin.name][1])
+            if pushed[-1] == self._state.parse_conf.end_state and terminal == "$END":
+                return True
+
+    def accepted(self) -> set[str]:
+        return {t for t in self._table[self._state.state_stack[-1]] if t.isupper() and self.accepts(t)}
+
+
 @dataclass
 class _Run:
-    """The careful parse. `checkpoint` is the parser before the current item, which starts at token `start`."""
+    """The careful parse. `checkpoint` are the parser's stacks before the current item, which starts at token `start`."""
 
     reading: Reading
     tables: lark.Lark
@@ -72,19 +113,20 @@ class _Run:
         self._without_strange_directives()
         self.end = Token("$END", "", start_pos=len(self.text), end_pos=len(self.text))
         self.patterns = {t.name: t.pattern.value for t in self.tables.terminals if t.pattern.type == "str"}
-        parser: Any = self.tables.parse_interactive()
-        self.checkpoint = parser
+        parser = _Parser(self.tables)
+        self.checkpoint = parser.stacks()
         at = 0
         while at <= len(self.tokens) and len(self.reading.problems) < MOST:
             token = self.tokens[at] if at < len(self.tokens) else self.end
-            before = parser.copy(deepcopy_values=False)
-            if self._begins_item(before, token):
+            before = parser.stacks()
+            if self._begins_item(parser, token):
                 self.checkpoint, self.start = before, at
             try:
-                parser.feed_token(token)
+                parser.feed(token)
                 at += 1
             except UnexpectedToken:
-                parser, at = self._recover(before, token, at)
+                parser.restore(before)
+                at = self._recover(parser, token, at)
 
     def _without_strange_directives(self) -> None:
         """Reports lines that begin with `.` and a word that is no directive, and takes their tokens out."""
@@ -100,32 +142,32 @@ class _Run:
                 kept.append(token)
         self.tokens = kept
 
-    def _begins_item(self, parser: Any, token: Token) -> bool:
+    def _begins_item(self, parser: _Parser, token: Token) -> bool:
         """Whether an item may begin here and the token does not go on with the last one (as `=` after `.type t`)."""
-        if "DECL" not in parser.choices() or "DECL" not in _accepted(parser, "DECL"):
+        if not parser.accepts("DECL"):
             return False
-        return token.type == "IDENT" or bool(_DIRECTIVE.fullmatch(token)) or not _accepted(parser, token.type)
+        return token.type == "IDENT" or bool(_DIRECTIVE.fullmatch(token)) or not parser.accepts(token.type)
 
-    def _recover(self, parser: Any, token: Token, at: int) -> tuple[Any, int]:
-        """Reports the error at `token`; gives a parser and the token to go on with."""
-        accepts = _accepted(parser, *parser.choices())
+    def _recover(self, parser: _Parser, token: Token, at: int) -> int:
+        """Reports the error at `token`, puts the parser where it can go on, and gives the number of the token to go on with."""
         failure = Failure(
             self.reading.source,
             self.tokens,
             self.start,
             at,
             token,
-            frozenset(self.patterns.get(name, name) for name in accepts),
+            frozenset(self.patterns.get(name, name) for name in parser.accepted()),
         )
         mended = missing_dot(failure)
         if not self._spoiled(token):
             self.reading.problems.append(mended or explain(failure))
         if token.type == "$END":
-            return parser, len(self.tokens) + 1
+            return len(self.tokens) + 1
         if mended:
-            parser.feed_token(Token("DOT", ".", start_pos=failure.previous_end, end_pos=failure.previous_end))
-            return parser, at
-        return self.checkpoint.copy(deepcopy_values=False), self._next_item(at)
+            parser.feed(Token("DOT", ".", start_pos=failure.previous_end, end_pos=failure.previous_end))
+            return at
+        parser.restore(self.checkpoint)
+        return self._next_item(at)
 
     def _spoiled(self, token: Token) -> bool:
         """Whether something was blanked since the item began: then the error is only its consequence."""
@@ -148,7 +190,7 @@ class _Run:
             if i >= at and token in ("{", "}"):
                 depth += 1 if token == "{" else -1
                 if depth < 0:
-                    return i if "RBRACE" in self.checkpoint.choices() else i + 1
+                    return i  # taken by the component, or reported as closing nothing
         return len(self.tokens)
 
     def _is_directive(self, i: int) -> bool:
@@ -164,21 +206,3 @@ class _Run:
     def _opens_line(self, token: Token) -> bool:
         line = self.text.rfind("\n", 0, token.start_pos) + 1
         return not self.text[line : token.start_pos].strip()
-
-
-def _accepted(parser: Any, *terminals: str) -> set[str]:
-    """Those of the terminals that the parser would take now. (That the table has an entry is not enough: LALR reduces before it
-    sees an error.)"""
-    quiet = copy(parser.parser_state.parse_conf)
-    quiet.callbacks = {}
-    found = set()
-    for terminal in terminals:
-        if terminal.isupper():
-            trial = parser.copy(deepcopy_values=False)
-            trial.parser_state.parse_conf = quiet
-            try:
-                trial.feed_token(Token(terminal, ""))
-                found.add(terminal)
-            except UnexpectedToken:
-                pass
-    return found

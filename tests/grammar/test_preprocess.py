@@ -138,3 +138,9 @@ def test_a_missing_program_is_an_error(folder: Path) -> None:
 def test_a_program_that_is_not_utf8_is_an_error(folder: Path) -> None:
     Path("latin.dl").write_bytes(b'a(1).\nb("\xe9").')
     assert errors(Path("latin.dl")) == "error: `latin.dl` is not UTF-8 text: byte 0xe9\n --> latin.dl:2:4"
+
+
+def test_the_width_of_numbers_is_known_to_macros() -> None:
+    text = "#if RAM_DOMAIN_SIZE == 64\na(64).\n#else\na(32).\n#endif"
+    assert clauses(preprocess(text)) == "a(64).\n"
+    assert clauses(preprocess(text, macros=["RAM_DOMAIN_SIZE=32"])) == "a(32).\n"
