@@ -29,7 +29,6 @@ from dlog.engine.program.rules import (
     Variable,
 )
 
-
 _ALLOWED: Final = "allowed are v, v + e, e + v, v - e, min and max"
 
 
@@ -117,12 +116,13 @@ def _check_alternative(relation: str, column: int, aggregate: Aggregate, body: t
             continue  # whether there is a row at all does not depend on its value
         if not isinstance(value, Variable):
             raise NotWellDefined(f"the value column of `{relation}` must be a variable inside the aggregate")
+        name = rule.variables[value.id]
         if value in aggregate.outer:
-            raise NotWellDefined(f"`{rule.variables[value.id]}` comes from outside: rows with that very value go as they improve")
+            raise NotWellDefined(f"`{name}` comes from outside: rows with that very value go as they improve")
         if value.id in values:
-            raise NotWellDefined(f"`{rule.variables[value.id]}` is the value of two rows: they would have to be equal")
+            raise NotWellDefined(f"`{name}` is the value of two rows: they would have to be equal")
         if any(isinstance(a, Variable) and a.id == value.id for i, a in enumerate(atom.args) if i != column):
-            raise NotWellDefined(f"`{rule.variables[value.id]}` is a value and a key")
+            raise NotWellDefined(f"`{name}` is a value and a key")
         values.add(value.id)
     if values:
         _check_values(values, aggregate.target, [x for x in body if x not in atoms], rule)

@@ -174,6 +174,7 @@ class _Equations:
         self.waiting: list[tuple[int, Compare | Aggregate]] = [*equations, *aggregates]
         atoms = [p.literal for p in parts if isinstance(p.literal, Atom)]
         self.bound = outer | {a.id for atom in atoms for a in atom.args if isinstance(a, Variable)}
+        self.results = {a.result.id for _, a in aggregates}
         self.made: list[Part] = []
 
     def decide(self) -> list[Part]:
@@ -197,8 +198,10 @@ class _Equations:
 
     def _equation(self, position: int, equation: Compare) -> bool:
         left, right = equation.left, equation.right
-        if not isinstance(left, Variable) or (isinstance(right, Variable) and right.id not in self.bound):
+        if isinstance(right, Variable) and (not isinstance(left, Variable) or right.id not in self.bound):
             left, right = right, left
+        if isinstance(left, Variable) and left.id in self.results - self.bound:
+            return False  # only its aggregate gives it a value
         if isinstance(left, Variable) and isinstance(right, Record) and left.id in self.bound:
             self._unpack(position, left, right, equation.span)
             return True

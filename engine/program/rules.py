@@ -64,8 +64,10 @@ class Constant:
 @dataclass(frozen=True, slots=True)
 class Functor:
     """An intrinsic function. `op` is Souffle's name (`+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor bnot lnot neg
-    min max cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utof ftou itou utoi range`); `kind` is the kind
-    of its arguments where it is overloaded (`+ - * / % ^ min max neg` and comparisons), else of its result; `result` is its result's kind."""
+    min max cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utof ftou itou utoi range`); `kind` is the
+    kind of its arguments where it is overloaded (`+ - * / % ^ min max neg to_string ord` and comparisons), else of its result;
+    `result` is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds
+    they have become `itof` and the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]
@@ -105,8 +107,9 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left op right`; op is one of `= != < <= > >= match contains not_match not_contains`; symbols are ordered by their text. An `=` with an
-    unbound variable on one side binds it. Floats compare as floats, other kinds as integers or ids."""
+    """`left op right`; op is one of `= != < <= > >= match contains not_match not_contains`; symbols are ordered by their text.
+    An `=` with an unbound variable on one side (the left one) binds it. Floats compare as floats, other kinds as integers or
+    ids."""
 
     op: str
     left: Term
@@ -130,9 +133,10 @@ class Aggregate:
     """`result = op target : { body }`.
 
     `target` is None for `count`. `outer` are the variables of the enclosing body that the aggregate's body mentions: it is
-    evaluated once per binding of them. The value is taken over all matches of the body, one per combination of rows (and of values of
-    its unnamed arguments). `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding
-    of the variables the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is the result's kind."""
+    evaluated once per binding of them. The value is taken over all matches of the body, one per combination of rows (and of
+    values of its unnamed arguments). `alternatives` are its body in disjunctive form (usually one): with several, a match is a
+    distinct binding of the variables the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is
+    the result's kind; the target of `mean` is a float too."""
 
     result: Variable
     op: OneOf["count", "sum", "min", "max", "mean"]
@@ -157,8 +161,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text` is the
-    clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant arguments."""
+    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text` is
+    the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
+    arguments."""
 
     head: Head
     body: tuple[Literal, ...]
@@ -198,8 +203,8 @@ class Io:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body mentions
-    a relation of the stratum positively (or through a monotone `min`/`max`, see `lattice`)."""
+    """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body
+    mentions a relation of the stratum positively (or through a monotone `min`/`max`, see `lattice`)."""
 
     relations: tuple[str, ...]
     rules: tuple[Rule, ...]
@@ -208,8 +213,8 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per key it holds
-    the one least (greatest) value. `column` is where the value stands."""
+    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per key
+    it holds the one least (greatest) value. `column` is where the value stands."""
 
     relation: str
     op: OneOf["min", "max"]
@@ -218,8 +223,8 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the order
-    of evaluation and hold every rule once."""
+    """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the
+    order of evaluation and hold every rule once."""
 
     source: Source
     types: dict[str, Type]

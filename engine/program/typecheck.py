@@ -250,7 +250,7 @@ class _Checker:
         if kind in NUMERIC and number_constant(text, kind) is None:
             limits = {Kind.NUMBER: "-2^63 to 2^63-1", Kind.UNSIGNED: "0 to 2^64-1", Kind.FLOAT: "the doubles"}[kind]
             notes = [f"{kind.value} literals range over {limits}"]
-            self.problems.add("literal-range", f"`{text}` does not fit a {kind.value}", Label(span), notes=notes)
+            self.problems.add("literal-range", f"`{text}` does not fit `{kind.value}`", Label(span), notes=notes)
 
 
 def _what(found: Type) -> str:

@@ -71,15 +71,18 @@ class _Unifier:
         self.from_atoms = {v for atom in atoms for a in atom.args for v in term_variables(a)}
 
     def run(self) -> tuple[list[Raw], Substitution]:
-        kept: list[Raw] = []
-        for literal in self.literals:
-            if isinstance(literal, Falsehood):
-                raise Unsatisfiable
-            if isinstance(literal, Compare) and literal.op == "=":
-                kept += self._equation(literal)
-            else:
-                kept.append(literal)
-        return ([self.substitution.literal(x) for x in kept] if self.substitution.terms else kept), self.substitution
+        literals = self.literals
+        while True:  # a later equation may decide an earlier one: [a, b] = t, t = nil
+            known = len(self.substitution.terms)
+            literals = [x for literal in literals for x in self._step(literal)]
+            if len(self.substitution.terms) == known:
+                break
+        return ([self.substitution.literal(x) for x in literals] if self.substitution.terms else literals), self.substitution
+
+    def _step(self, literal: Raw) -> list[Raw]:
+        if isinstance(literal, Falsehood):
+            raise Unsatisfiable
+        return self._equation(literal) if isinstance(literal, Compare) and literal.op == "=" else [literal]
 
     def _equation(self, equation: Compare) -> list[Raw]:
         """What is left of an equation: nothing, itself, or those of its records' fields."""
@@ -92,7 +95,8 @@ class _Unifier:
             case (Variable(id=a), Variable(id=b)) if a == b:
                 return []
             case (Variable() as one, Variable() as other):
-                if self._replace(one, other) or self._replace(other, one):
+                early, late = (one, other) if one.id < other.id else (other, one)  # the first name stays
+                if self._replace(late, early) or self._replace(early, late):
                     return []
             case (Variable() as one, Constant() as constant) | (Constant() as constant, Variable() as one):
                 if self._replaceable(one.id) and one.id not in self.aggregates:
