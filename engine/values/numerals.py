@@ -242,7 +242,7 @@ def write_signed(out, value):  # type: ignore[no-untyped-def]
     if value >= 0:
         return write_unsigned(out, np.uint64(value))
     store_u8(out, 0, 45)
-    return 1 + write_unsigned(out + 1, np.uint64(0) - np.uint64(value))
+    return 1 + write_unsigned(out + 1, np.uint64(0) - np.uint64(np.int64(value)))
 
 
 @kernel
@@ -263,7 +263,7 @@ def write_value(out, address, index, code, narrow):  # type: ignore[no-untyped-d
     value = load_i32(address, index) if narrow else load_i64(address, index)
     if code == FLOAT:
         return write_float(out, as_float(value))
-    return write_unsigned(out, np.uint64(value)) if code == UNSIGNED else write_signed(out, value)
+    return write_unsigned(out, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out, value)
 
 
 @kernel
