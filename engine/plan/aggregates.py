@@ -10,7 +10,7 @@ that joins its body. Several alternatives first collect their distinct matches i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
 from dlog.engine.plan.delta import Paths
@@ -22,6 +22,15 @@ from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, R
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 Lowered: TypeAlias = Reading | Condition
+
+RESTRICTABLE = 100_000.0
+"""A cheaper aggregate is computed for all groups, whoever asks."""
+
+RESTRICTED = 0.5
+"""An aggregate is restricted to the groups that are asked for if that is estimated to cost at most this share."""
+
+TRIAL = "@0"
+"""Stands for a temporary that may not come to be."""
 
 
 @dataclass(slots=True)
@@ -65,7 +74,10 @@ class _Lowering:
         waiting = [x for x in body if isinstance(x, Aggregate)]
         while waiting:
             results = mask_all(a.result for a in waiting)
-            ready = next((a for a in waiting if not self._depends(a, results)), None)
+            ready = next((a for a in waiting if not self._depends(a, waiting)), None)
+            if ready is None:
+                bound = self._binds((*lowered, *context))
+                ready = next((a for a in waiting if not mask_all(a.outer) & ~bound), None)
             if ready is None:
                 raise InternalError("plan", f"aggregates depend on each other: {self.rule.text}")
             waiting.remove(ready)
@@ -73,17 +85,21 @@ class _Lowering:
             lowered.append(self._reduce(ready, (*without, *context), (*lowered, *context)))
         return tuple(lowered)
 
-    def _depends(self, aggregate: Aggregate, results: int) -> bool:
-        return bool(mask_all(aggregate.outer) & results)
+    def _depends(self, aggregate: Aggregate, waiting: Sequence[Aggregate]) -> bool:
+        return bool(mask_all(aggregate.outer) & mask_all(a.result for a in waiting if a is not aggregate))
 
     def _reduce(self, aggregate: Aggregate, near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> LookUp:
         """The look-up of a new reduction for `aggregate`; the bodies around it bind its outer variables, `near` without other
         aggregates' results if it can."""
         outer = tuple(sorted(aggregate.outer, key=lambda v: v.id))
         bodies = [self.lower(a, wide) for a in aggregate.alternatives]
-        if any(mask_all(outer) & ~self._binds(b) for b in bodies):
-            bindings = self._outer_bindings(aggregate, outer, near, wide)
-            bodies = [b if not mask_all(outer) & ~self._binds(b) else (*b, bindings) for b in bodies]
+        surrounding = self._surrounding(outer, near, wide)
+        unbound = any(mask_all(outer) & ~self._binds(b) for b in bodies)
+        if unbound and surrounding is None:
+            self._refuse(aggregate)
+        if surrounding is not None and (unbound or self._restricting_pays(aggregate, outer, bodies, surrounding)):
+            bindings = self._outer_bindings(outer, surrounding)
+            bodies = [(*b, bindings) for b in bodies]
         if len(bodies) > 1:
             return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
         return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
@@ -108,21 +124,35 @@ class _Lowering:
         self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
         return LookUp(name, outer, agg.result.id, default)
 
-    def _outer_bindings(
-        self, agg: Aggregate, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]
-    ) -> Reading:
-        """A temporary with the distinct bindings that the bodies around the aggregate give its outer variables."""
+    def _surrounding(self, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> Query | None:
+        """The distinct bindings that the bodies around an aggregate give its outer variables, without recursion."""
         for literals in (near, wide):
             usable = [x for x in literals if not (isinstance(x, Reading) and x.relation in self.scope.feedback)]
             if not mask_all(outer) & ~self._binds(usable):
-                break
-        else:
-            self._refuse(agg)
+                return self._query(_possible(usable), outer, False, self.rule.kinds)
+        return None
+
+    def _restricting_pays(
+        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: Sequence[Sequence[Lowered]], surrounding: Query
+    ) -> bool:
+        """Whether the groups that are asked for are so few that it is cheaper to find them first."""
+        if not outer:
+            return False
+        paths, output = self.scope.paths, outer if agg.target is None else (*outer, agg.target)
+        queries = [self._query(b, output, True, self.rule.kinds) for b in bodies]
+        whole = sum(paths.cost(q)[0] for q in queries)
+        if whole < RESTRICTABLE:
+            return False
+        cost, rows = paths.cost(surrounding)
+        paths.estimator.declare(TRIAL, len(outer), rows)
+        restricted = cost + sum(paths.cost(_restricted(q, len(outer)))[0] for q in queries)
+        return restricted < whole * RESTRICTED
+
+    def _outer_bindings(self, outer: tuple[Variable, ...], surrounding: Query) -> Reading:
+        """A temporary with the rows of `surrounding`."""
         name = self.scope.name()
-        kinds = tuple(self.rule.kinds[v.id].value for v in outer)
-        self.scope.temporaries.append(Temporary(name, kinds))
-        query = self._query(_possible(usable), outer, False, self.rule.kinds)
-        path, rows = self.scope.paths.enter(query, Insert(name, outer), self.number, may_repeat=False)
+        self.scope.temporaries.append(Temporary(name, tuple(self.rule.kinds[v.id].value for v in outer)))
+        path, rows = self.scope.paths.enter(surrounding, Insert(name, outer), self.number, may_repeat=False)
         self.scope.stages.append((path,))
         self.scope.paths.estimator.declare(name, len(outer), rows)
         return Reading(name, outer)
@@ -176,6 +206,12 @@ def _possible(body: Sequence[Lowered]) -> list[Lowered]:
     readings, conditions = split(body)
     bound = closure(mask_all(a for r in readings for a in r.args), conditions)
     return [x for x in body if isinstance(x, Reading) or not condition_mask(x) & ~bound]
+
+
+def _restricted(query: Query, keys: int) -> Query:
+    """The query for an aggregate, restricted by a trial temporary of its keys."""
+    outer = tuple(t for t in query.output[:keys] if isinstance(t, Variable))
+    return replace(query, readings=(*query.readings, Reading(TRIAL, outer)))
 
 
 def _variables(part: Lowered) -> int:

@@ -87,6 +87,8 @@ AGGREGATES = [
     "p(c) :- c = count : { e(a, b), e(b, d), e(a, d) }.",
     "p(c) :- c = count : { q() }.",
     "p(x, c) :- n(x), c = count : { z = x }.",
+    "p(c) :- e(x, c), c = count : { e(c, _) }.",
+    "p(c, d) :- e(c, d), c = count : { e(d, _) }, d = count : { e(c, _) }.",
     "p(x, c) :- n(x), c = sum z : { z = x + 1 }.",
 ]
 

@@ -174,6 +174,14 @@ def test_a_correlated_aggregate_gets_its_outer_variables_from_a_temporary() -> N
     assert next(s for s in scope.enter[0].steps if isinstance(s, LookUp)).default == 0
 
 
+def test_an_aggregate_is_restricted_to_the_few_groups_that_are_asked_for() -> None:
+    text = "p(x, c) :- s(x), c = count : { e(x, y), e(y, z) }."
+    few = plan(text, s=(10, (10,)), e=EDGE)
+    assert [t.relation for t in few.temporaries] == ["@1"]
+    many = plan(text, s=(100_000, (100_000,)), e=EDGE)
+    assert many.temporaries == ()
+
+
 def test_rules_that_ask_for_the_same_aggregate_share_it() -> None:
     text = "p(x, c) :- n(x), c = count : { e(x, y), y < x }.\np(b, d) :- m(b), d = count : { a < b, e(b, a) }."
     same = plan(text.replace("a < b, e(b, a)", "e(b, a), a < b"), n=(10, (10,)), m=(10, (10,)), e=EDGE)
