@@ -1,0 +1,65 @@
+"""What the README says is so: its programs run, its Python prints what the comments say, its errors come out as shown."""
+
+import contextlib
+import io
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dlog import run_text
+from tests.dlog.command import ROOT, dlog
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_first_program_runs() -> None:
+    result = run_text(blocks("prolog")[0], {"parent": [("Ada", "Bea"), ("Bea", "Cem")]})
+    assert result["ancestor"] == {("Ada", "Bea"), ("Bea", "Cem"), ("Ada", "Cem")}
+
+
+def test_the_tour_runs() -> None:
+    result = run_text(blocks("prolog")[1], {})
+    assert result["terminus"] == {("Aachen",), ("Ulm",)}
+    assert result["label"] == {("Bonn 1",), ("Jena 1",), ("Ulm 2",)}
+    assert result["nearest"] == {
+        ("Bonn", "Aachen", 90),
+        ("Jena", "Aachen", 470),
+        ("Jena", "Bonn", 380),
+        ("Ulm", "Aachen", 490),
+        ("Ulm", "Bonn", 400),
+        ("Ulm", "Jena", 340),
+    }
+    assert ("Ulm", "Aachen", ("Aachen", ("Bonn", ("Jena", None))), 810) in result["trip"]
+    assert len(result["trip"]) == 8
+
+
+def test_the_python_prints_what_its_comments_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    [program] = blocks("python")
+    monkeypatch.chdir(ROOT)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(program, "README.md", "exec"), {})
+    assert printed.getvalue().splitlines() == re.findall(r"# (.*)", program)
+
+
+def test_the_errors_come_out_as_shown(tmp_path: Path) -> None:
+    (tmp_path / "wrong.dl").write_text(
+        ".decl edge(from: number, to: number)\n.input edge\n.decl path(from: number, to: number)\n.output path\n\n"
+        'path(x, y) :- edge(x, y).\npath(x, z) :- path(x, y), egde(y, w).\npath(x, "here") :- edge(x, _, _).\n'
+    )
+    finished = dlog("check", "wrong.dl", cwd=tmp_path)
+    assert finished.code == 1
+    assert textwrap.indent(finished.err, "    ").rstrip() in README
+
+
+def test_the_two_commands_are_what_ci_runs() -> None:
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "    .venv/bin/python -m pytest -n 2\n" in README
+    assert '"$venv/bin/python" -m pytest -n 2\n' in ci
+    assert "pip install -e '.[dev]'" in README
+    assert "install --quiet --editable '.[dev]'" in ci
