@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 # typer carries its own click or the installed one, depending on its version: the base class is found, not imported.
-_BASES = {base.__name__: base for base in typer.BadParameter.__mro__ if issubclass(base, Exception)}
+_BASES: dict[str, Any] = {base.__name__: base for base in typer.BadParameter.__mro__ if issubclass(base, Exception)}
 _UsageError, _ClickException = _BASES["UsageError"], _BASES["ClickException"]
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
@@ -182,15 +182,15 @@ def run_job(job: Job, display: Display) -> Report:
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
 
 
-def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], until: Stage) -> str:
-    """What a stage of the compiler makes of the program."""
+def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], until: str) -> str:
+    """What a stage of the compiler (one of its `STAGES`) makes of the program."""
     from dlog.engine.compiler import print_stage
     from dlog.grammar.preprocess import preprocess
 
     with stage("preprocessor"):
         source = preprocess(path, include, macros)
     with stage("compiler"):
-        return print_stage(source, until)
+        return print_stage(source, cast("Stage", until))
 
 
 def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
