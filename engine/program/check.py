@@ -59,7 +59,7 @@ def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> R
     before = len(problems)
     scoped = scope(flat, problems)
     if len(problems) == before:
-        check_safety(scoped, problems)
+        check_safety(scoped, resolved.inline, problems)
     typed = typecheck(scoped, resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)

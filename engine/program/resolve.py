@@ -33,7 +33,8 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages."""
+    """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
+    the relations with that hint."""
 
     source: Source
     table: TypeTable
@@ -41,6 +42,7 @@ class Resolved:
     attributes: dict[str, tuple[Attribute, ...]]
     clauses: tuple[Clause, ...]
     io: tuple[Io, ...]
+    inline: frozenset[str]
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -55,7 +57,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
-    resolved = Resolved(source, table, relations, attributes, clauses, io)
+    inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
     for clause in clauses:
         _check_clause(clause, resolved, problems)
     problems.check()

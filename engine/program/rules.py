@@ -161,8 +161,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text` is
-    the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
+    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text`
+    is the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
     arguments."""
 
     head: Head
@@ -213,8 +213,8 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per key
-    it holds the one least (greatest) value. `column` is where the value stands."""
+    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
+    key it holds the one least (greatest) value. `column` is where the value stands."""
 
     relation: str
     op: OneOf["min", "max"]

@@ -38,13 +38,14 @@ _REASONS: Final = {
 """Why an occurrence at such a place gives a variable no values."""
 
 
-def check_safety(clause: ScopedClause, problems: Problems) -> None:
-    _Safety(clause, problems).check()
+def check_safety(clause: ScopedClause, inline: frozenset[str], problems: Problems) -> None:
+    _Safety(clause, inline, problems).check()
 
 
 class _Safety:
-    def __init__(self, clause: ScopedClause, problems: Problems) -> None:
+    def __init__(self, clause: ScopedClause, inline: frozenset[str], problems: Problems) -> None:
         self.head = clause.head
+        self.inline = inline
         self.clause = clause
         self.problems = problems
         self.reported: set[str] = set()
@@ -134,6 +135,8 @@ class _Safety:
         labels = [Label(s, "used here") for _, s in places if not s.start <= variable.span.start < s.end]
         reason = "variables of an aggregate's body do not leak out of it" if inside else _REASONS.get(only, "")
         notes = [reason, "bind it with a positive atom or an `=` to a bound value"]
+        if self.head.name in self.inline:
+            notes.append(f"not supported yet: binding variables of the inline relation `{self.head.name}` where it is used")
         self.problems.add("ungrounded-variable", message, Label(variable.span), *labels, notes=notes)
 
     def _wildcards(self, node: Not | Constraint | Call, bound: set[str]) -> None:
