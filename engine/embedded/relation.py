@@ -160,6 +160,7 @@ class StoredRelation:
         if self.rows and widths != self.widths:
             held = [self.column(c).astype(np.int64) for c in range(self.arity)]
             self.clear()
+            self.drop_columns()
             self.widths = widths
             self._write_widths()
             self._fill(held)
