@@ -17,7 +17,6 @@ from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.grammar.diagnostics import DlogError
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -181,4 +180,4 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         beside.unlink(missing_ok=True)
 
 
-__all__ = ["DlogError", "TO_STDOUT", "available_threads", "load", "save", "size_limit", "size_line"]
+__all__ = ["TO_STDOUT", "available_threads", "load", "save", "size_limit", "size_line"]

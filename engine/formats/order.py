@@ -57,7 +57,7 @@ def _flipped(bits: np.ndarray) -> np.ndarray:
 def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbols: SymbolTable) -> tuple[np.ndarray, ...]:
     """The columns with their rows sorted, unless there are too many for it to be cheap."""
     rows = len(columns[0]) if columns else 0
-    if not 1 < rows <= MOST_PACKED:
+    if not 1 < rows <= MOST_PACKED or (rows > MOST_LOOSE and _least_width(kinds, columns, len(symbols)) > 64):
         return columns
     keys = [sort_key(kind, column, symbols) for kind, column in zip(kinds, columns, strict=True)]
     lows = [int(key.keys.min()) for key in keys]
@@ -70,6 +70,19 @@ def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], sym
         return columns
     order = np.lexsort([key.keys for key in reversed(keys)])
     return tuple(column[order] for column in columns)
+
+
+def _least_width(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbols: int) -> int:
+    """About how many bits the keys of a row take, told without making keys: too few only where a column of symbols uses a small
+    part of the table."""
+    width = 0
+    for kind, column in zip(kinds, columns, strict=True):
+        if kind is Kind.SYMBOL:
+            width += min(symbols, len(column)).bit_length()
+        else:
+            bits = column.view(np.int64) if kind is Kind.FLOAT else column
+            width += (int(bits.max()) - int(bits.min())).bit_length()
+    return width
 
 
 def _packed(keys: list[Key], lows: list[int], widths: list[int]) -> np.ndarray:
