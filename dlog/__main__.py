@@ -7,6 +7,7 @@ shows the traceback), 130 an interruption. Modules are imported as late as possi
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,21 +21,22 @@ INTERRUPTED = 130
 
 def run_command(arguments: list[str]) -> int:
     """Runs one command line and returns its exit code; nothing escapes but a second interruption."""
-    if arguments in (["--version"], ["-V"]):
-        from dlog import __version__
-
-        print(f"dlog {__version__}")
-        return 0
     debug = "--debug" in arguments
     try:
+        if arguments in (["--version"], ["-V"]):
+            from dlog import __version__
+
+            print(f"dlog {__version__}")
+            return 0
         from dlog.cli import invoke
 
         return invoke([argument for argument in arguments if argument != "--debug"])
     except KeyboardInterrupt:
         return _report("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        _silence_stdout()
         return 0
+    except OSError as error:
+        return _unwritable(error)
     except Exception as error:
         return _failure(error, debug)
 
@@ -61,34 +63,35 @@ def _rendered(error: DlogError) -> str:
     return "\n\n".join(render(diagnostic).rstrip("\n") for diagnostic in error.diagnostics)
 
 
+def _unwritable(error: OSError) -> int:
+    """Files are the stages' business; what is left is the place where the results are printed."""
+    return _report(f"error: cannot write to {error.filename or 'standard output'}: {error.strerror}", USER_ERROR)
+
+
 def _report(text: str, code: int) -> int:
     print(text, file=sys.stderr)
     return code
 
 
-def _silence_stdout() -> None:
-    """The reader went away, which is its right: without this the interpreter complains again when it flushes at exit."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _flushed(code: int) -> int:
+    """The exit code once standard output has arrived where it goes; a reader that went away has a right to."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except OSError as error:
+        code = code or _unwritable(error)
+    sys.stderr.flush()
+    return code
 
 
 def main() -> NoReturn:
     """The console script."""
     # Starting makes many objects and hardly any garbage: looking for it costs a tenth of the time of `dlog check`.
     gc.set_threshold(100_000, 50, 100)
-    code = run_command(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _silence_stdout()
-    if code == INTERRUPTED:
-        # A thread may still be inside a kernel or a reader; the interpreter would wait for it.
-        import os
-
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    # Everything is written and closed: leaving without the interpreter's farewell saves its time, and after an interruption
+    # nobody waits for a thread that is still inside a kernel. Profilers want `run_command` instead.
+    os._exit(_flushed(run_command(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def warmup() -> None:
 
     started = time.perf_counter()
     with stage("warmup"):
-        from dlog.engine.kernels.warmup import warm
+        from dlog.warmup import warm
 
         warm()
     print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")

@@ -121,3 +121,11 @@ def test_a_reader_that_goes_away_is_no_mistake(tmp_path: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(60) == 0
+
+
+def test_standard_output_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no device that is always full")
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(arguments("--version"), cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (process.returncode, process.stderr) == (1, "error: cannot write to standard output: No space left on device\n")
