@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.embedded.lower import RANK, ExternalCall
+from dlog.engine.embedded.lower import ExternalCall
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -14,8 +14,6 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTabl
     """The call's value for each row of the block; comparisons give 1 or 0."""
     from dlog.engine.values import functions  # pyarrow is not needed by programs without string functors
 
-    if call.op == RANK:
-        return symbols.ranks()[args[0]].astype(np.int64)
     if call.result is None:
         negated = call.op.startswith("not_")
         holds = functions.compare(call.op.removeprefix("not_"), args[0], args[1], symbols)

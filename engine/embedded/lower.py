@@ -18,8 +18,6 @@ from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.grammar.diagnostics import InternalError
 
-RANK = "@rank"
-"""External call: symbol ids to their place in the order of texts, for minima and maxima."""
 CONSTANTS = 1024
 """First register of the scope's constants; a path uses lower ones."""
 
@@ -422,16 +420,12 @@ class PathLowering:
 
 
     def _value(self, value: Term, wanted: Kind) -> int:
-        """The register of an aggregated value: numbers as floats for a mean, symbols by their rank."""
+        """The register of an aggregated value: numbers as floats for a mean."""
         register, kind = self._term(value), self._kind(value)
         if wanted is Kind.FLOAT and kind is not Kind.FLOAT:
             target = self._fresh()
             convert = L.AR_ITOF if kind is Kind.NUMBER else L.AR_UTOF
             self._emit(L.OP_ARITHMETIC, convert, register, register, target)
-            return target
-        if wanted is Kind.SYMBOL:
-            target = self._fresh()
-            self._external(RANK, (register,), (kind,), Kind.NUMBER, target)
             return target
         return register
 

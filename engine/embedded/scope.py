@@ -18,7 +18,6 @@ from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
-from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 _MERGES = {
     (Kind.NUMBER, "min"): L.MERGE_MIN,
@@ -27,10 +26,6 @@ _MERGES = {
     (Kind.UNSIGNED, "max"): L.MERGE_MAX_UNSIGNED,
     (Kind.FLOAT, "min"): L.MERGE_MIN_FLOAT,
     (Kind.FLOAT, "max"): L.MERGE_MAX_FLOAT,
-    (Kind.SYMBOL, "min"): L.MERGE_MIN,
-    (Kind.SYMBOL, "max"): L.MERGE_MAX,
-    (Kind.RECORD, "min"): L.MERGE_MIN,
-    (Kind.RECORD, "max"): L.MERGE_MAX,
     (Kind.NUMBER, "sum"): L.MERGE_SUM,
     (Kind.UNSIGNED, "sum"): L.MERGE_SUM,
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
@@ -116,9 +111,6 @@ class ScopeRun:
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
         kind = relation.kinds[lattice.column]
-        if kind is Kind.SYMBOL:
-            what = f"not supported yet: {lattice.op} over symbols inside recursion ({relation.name})"
-            raise DlogError(Diagnostic("not-supported", what))
         columns[lattice.column] = None
         given = None
         if relation.rows:
@@ -144,25 +136,10 @@ class ScopeRun:
 
     def _run_stage(self, stage: Sequence[nodes.Path]) -> None:
         """Fills the planner's own relations of one stage."""
-        symbols = self.catalog.symbols
+        self._run_paths(stage)
         made = {p.sink.relation for p in stage}
-        while True:
-            known = len(symbols)
-            self._run_paths(stage)
-            ranked = [r for r in made if r in self.reductions and _is_ranked(self.reductions[r])]
-            if len(symbols) == known or not ranked:
-                break
-            for name in made:  # new symbols moved the others' ranks: once more, now with all of them known
-                relation = self.catalog.relations[name]
-                kind = relation.set_kind
-                relation.clear()
-                if name in self.reductions:
-                    self._shape_reduction(relation, self.reductions[name], list(relation.extents))
-                elif kind != L.SET_NONE:
-                    relation.new_set()
-        for name in made:
-            if name in self.reductions:
-                self._finish_reduction(self.catalog.relations[name], self.reductions[name])
+        for name in made & set(self.reductions):
+            self._finish_reduction(self.catalog.relations[name], self.reductions[name])
         self.catalog.complete.update(made)
 
     def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
@@ -170,9 +147,6 @@ class ScopeRun:
         if reduction.op == "mean":
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
             sums[:] = sums / counts
-        elif _is_ranked(reduction) and relation.rows:
-            by_rank = np.argsort(self.catalog.symbols.ranks())
-            relation.column(value)[:] = by_rank[relation.column(value)]
 
     def _run_enter(self) -> None:
         self._run_paths(self.scope.enter)
@@ -290,10 +264,6 @@ def _reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
             return [*keys, Kind.FLOAT, Kind.NUMBER]
         case _:
             return [*keys, Kind(reduction.kind)]
-
-
-def _is_ranked(reduction: nodes.Reduction) -> bool:
-    return reduction.kind == Kind.SYMBOL.value and reduction.op in ("min", "max")
 
 
 def _sink_terms(path: nodes.Path) -> Sequence[object]:

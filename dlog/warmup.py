@@ -1,0 +1,68 @@
+"""Compiles every kernel into the cache by running one program that needs them all."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+PROGRAM = """
+.type Pair = [left: number, right: number]
+.decl edge(x: number, y: number)
+.decl named(x: number, name: symbol, weight: float, mark: unsigned)
+.decl pair(p: Pair)
+.decl quoted(name: symbol, x: number)
+.input edge, named, pair
+.input quoted(rfc4180=true, delimiter=",")
+.output quoted(rfc4180=true, delimiter=",", compress=true)
+.decl path(x: number, y: number)
+.decl twice(x: number, y: number)
+.decl big(x: number, y: number)
+.decl triangle(x: number, y: number, z: number)
+.decl distance(x: number, d: number)
+.decl degree(x: number, n: number, low: number, high: number, total: float, middle: float)
+.decl label(x: number, text: symbol)
+.decl first(name: symbol)
+.decl packed(p: Pair, q: Pair)
+.decl leaf(x: number)
+.decl odd(m: unsigned, f: float)
+.output path, triangle, distance, degree, label, first, packed, leaf, odd, big
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+twice(x, y) :- edge(x, y).
+twice(x, z) :- twice(x, y), twice(y, z).
+big(x * 4294967296, y) :- edge(x, y).
+big(x, z) :- big(x, y), edge(y, z), big(w, z), w != x.
+triangle(x, y, z) :- edge(x, y), edge(y, z), edge(x, z).
+distance(x, d) :- edge(x, _), d = min c : { x = 1, edge(x, _), c = 0 ; distance(y, b), edge(y, x), c = b + 1 }.
+degree(x, n, l, h, t, m) :- edge(x, _), n = count : { edge(x, _) }, l = min y : { edge(x, y) }, h = max y : { edge(x, y) },
+    t = sum w : { named(x, _, w, _) }, m = mean y : { edge(x, y) }.
+leaf(y) :- edge(_, y), !edge(y, _).
+packed([x, y], [y, z]) :- edge(x, y), edge(y, z).
+packed(p, p) :- pair(p), p = [l, r], l < r.
+first(n) :- named(_, n, _, _), n > "p".
+odd(m / 2, w * 2.0) :- named(_, _, w, m), w > 0.5.
+label(x, cat(n, to_string(x + strlen(n)))) :- named(x, n, w, _), substr(n, 0, 1) != "q", n < "z", match("[a-y]+", n),
+    !contains("zz", n), w < to_float("12.5"), x >= to_number("0").
+label(x, to_string(w)) :- named(x, _, w, _).
+label(x, to_string(m)) :- named(x, _, _, m).
+"""
+FACTS = {
+    "edge.facts": "1\t2\n2\t3\n1\t3\n3\t4\n4\t1\n1\t2\n5\t6\n",
+    "named.facts": "1\tone\t1.5\t7\n2\ttwo\t0.25\t8\n3\tthree\t-2\t9\n",
+    "pair.facts": "[1, 2]\n[2, 1]\nnil\n",
+    "quoted.facts": '"a, b",1\nplain,2\n',
+}
+
+
+def warm(threads: int = 2) -> None:
+    """Runs the program above on its own few facts, once alone and once with several threads."""
+    from dlog.pipeline import Job, run_job
+    from dlog.progress import Display
+
+    with tempfile.TemporaryDirectory(prefix="dlog-warmup-") as folder:
+        program = Path(folder) / "program.dl"
+        program.write_text(PROGRAM)
+        for name, text in FACTS.items():
+            (Path(folder) / name).write_text(text)
+        for workers in (1, threads):
+            run_job(Job(program, facts=folder, output=folder, threads=workers), Display())
