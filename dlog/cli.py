@@ -107,7 +107,7 @@ def run(
     from dlog.progress import Display
 
     if engine is Engine.SPARK:
-        raise DlogError(Diagnostic("not-supported", "not supported yet: --engine spark"))
+        raise DlogError(Diagnostic("unsupported", "not supported yet: --engine spark"))
     job = Job(program, tuple(include or ()), tuple(_macros(macro)), facts, output, jobs or available_cores(), memory)
     with prompt_interruption(cleanup=lambda: discard_unfinished(output)), Display() as display:
         report = run_job(job, display)

@@ -1,10 +1,12 @@
 """Arrangements as the executor builds and keeps them (kernels/arrange.py does the work).
 
-The first sorted arrangement of a relation that no hash table refers to by row number is made by reordering the relation itself: it then costs its offsets and nothing more.
+The first sorted arrangement of a relation that no hash table refers to by row number is made by reordering the relation
+itself: it then costs its offsets and nothing more.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -36,8 +38,6 @@ from dlog.engine.kernels.layout import (
     ARR_SLOTS,
     ARR_SORTED,
     ARR_STRIDES,
-    COL_DATA,
-    COL_SIZE,
     MAP_DENSE,
     MAP_HASH,
     SET_BITS,
@@ -108,24 +108,55 @@ class StoredArrangement:
         arrange.count_groups(self.address, groups.ctypes.data, rows)
         in_place = ascending == 1 and self._ordered(groups)
         if in_place:
-            self._alias(needed)
+            self._alias()
             return
+        if self.relation.set_kind in (SET_NONE, SET_BITS) and not self.relation.keyed and not self.relation.pinned:
+            self._reorder(groups)
+            self._alias()
+        else:
+            self._copy(frozenset(needed), groups)
+
+    def _reorder(self, groups: np.ndarray) -> None:
+        """Puts the relation's own rows into the groups' order, one new column at a time."""
+        relation, rows = self.relation, self.relation.rows
+        single = self.key[0] if len(self.key) == 1 and self.struct[ARR_MAP] == MAP_DENSE else -1
+        others = frozenset(range(relation.arity)) - {single}
+        columns = self._scatter(others, groups)
+        if single >= 0:
+            extent = relation.extents[single]
+            assert extent is not None
+            columns[single] = self._new_column(rows * relation.widths[single])
+            width = relation.widths[single]
+            arrange.write_keys(self.struct[ARR_OFFSETS], self.struct[ARR_GROUPS], extent.low, width, columns[single])
+        relation.replace_columns([columns[c] for c in range(relation.arity)], rows)
+        relation.sorted_by = (*self.key, *self.order)
+
+    def _scatter(self, numbers: frozenset[int], groups: np.ndarray) -> dict[int, int]:
+        """New memory per column, with its values in the groups' order."""
+        relation, rows, offsets = self.relation, self.relation.rows, self.struct[ARR_OFFSETS]
+        targets = {c: self._new_column(rows * relation.widths[c]) for c in sorted(numbers)}
+        if len(numbers) == 1 and not self.order:
+            (number,) = numbers
+            data, width = relation.column_address(number), relation.widths[number]
+            arrange.scatter_grouped(offsets, groups.ctypes.data, data, width, rows, targets[number], self.struct[ARR_GROUPS])
+            return targets
         places = np.empty(rows, np.int32)
         arrange.place_rows(self.address, groups.ctypes.data, self._order_rows(), rows, places.ctypes.data)
-        del groups
-        if self.relation.set_kind in (SET_NONE, SET_BITS) and not self.relation.keyed and not self.relation.pinned:
-            scratch = np.empty(rows, np.int64)
-            arrange.permute_relation(self.relation.address, places.ctypes.data, scratch.ctypes.data)
-            self.relation.sorted_by = (*self.key, *self.order)
-            self._alias(needed)
-        else:
-            self._copy(needed, places)
+        for number, target in targets.items():
+            data, width = relation.column_address(number), relation.widths[number]
+            arrange.scatter_column(data, width, places.ctypes.data, rows, target)
+        return targets
+
+    def _new_column(self, size: int) -> int:
+        address = int(storage.resize(self.memory.control.address, 0, 0, size))
+        self.memory.check()
+        return address
 
     def _ordered(self, groups: np.ndarray) -> bool:
         if not self.order:
             return True
         number = self.order[0]
-        data = self.relation._field(number, COL_DATA)
+        data = self.relation.column_address(number)
         return bool(arrange.ascends_within(groups.ctypes.data, data, self.relation.widths[number], self.relation.rows))
 
     def _order_rows(self) -> int:
@@ -145,30 +176,29 @@ class StoredArrangement:
         for shift in range(0, max((high - low).bit_length(), 1), 11):
             target = np.empty(relation.rows, np.int32)
             source = int(self._sorted_rows.ctypes.data) if self._sorted_rows is not None else 0
-            data = relation._field(number, COL_DATA)
+            data = relation.column_address(number)
             arrange.sort_pass(
                 data, relation.widths[number], low, shift, source, target.ctypes.data, relation.rows, counts.ctypes.data
             )
             self._sorted_rows = target
 
-    def _alias(self, needed: Iterable[int]) -> None:
+    def _alias(self) -> None:
         """The relation itself is in the groups' order: lookups read its columns."""
         entries = Struct(2 * self.relation.arity)
         for number in range(self.relation.arity):
-            entries[2 * number] = self.relation._field(number, COL_DATA)
+            entries[2 * number] = self.relation.column_address(number)
             entries[2 * number + 1] = self.relation.widths[number]
         self.struct.point(ARR_COLUMNS, entries)
         self.relation.pinned = True
         self.columns = frozenset(range(self.relation.arity))
 
-    def _copy(self, needed: Iterable[int], places: np.ndarray) -> None:
+    def _copy(self, numbers: frozenset[int], groups: np.ndarray) -> None:
+        """The columns lookups need, in the groups' order, beside the relation."""
         entries = Struct(2 * self.relation.arity)
-        self.columns = frozenset(needed)
-        for number in self.columns:
+        self.columns = numbers
+        for number, target in (self._scatter(numbers, groups) if numbers else {}).items():
             width = self.relation.widths[number]
-            target = self._take(self.relation.rows * width)
-            data = self.relation._field(number, COL_DATA)
-            arrange.scatter_column(data, width, places.ctypes.data, self.relation.rows, target)
+            self._owned.append((target, self.relation.rows * width))
             entries[2 * number] = target
             entries[2 * number + 1] = width
         self.struct.point(ARR_COLUMNS, entries)
@@ -189,6 +219,9 @@ class StoredArrangement:
             self.struct[ARR_SLABS] = self._take(self.struct[ARR_GROUPS] * SLAB_SIZE * 8)
 
     def free(self) -> None:
+        """Gives back all memory; the arrangement must not be used afterwards."""
+        if self.struct[ARR_KEY_COUNT] < 0:
+            return
         control = self.memory.control.address
         for address, size in self._owned:
             storage.release(control, address, size)
@@ -205,6 +238,8 @@ class StoredArrangement:
                 storage.release(control, self.struct[ARR_SLABS], capacity * SLAB_SIZE * 8)
         storage.release(control, self.struct[ARR_POOL], self.struct[ARR_POOL_CAPACITY] * 4)
         self.struct = Struct(ARR_SIZE)
+        self.struct[ARR_KEY_COUNT] = -1
 
-
-assert COL_SIZE == 5
+    def __del__(self) -> None:
+        if sys is not None and not sys.is_finalizing():
+            self.free()

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
-from dlog.engine.embedded.relation import Memory, copy_out
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory, raw
 from dlog.engine.embedded.scope import ScopeRun
+from dlog.engine.embedded.team import Team
 from dlog.engine.embedded.worker import RunFailed, Worker
+from dlog.engine.formats import size_limit
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
@@ -28,7 +31,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum, bytes held."""
+    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
+    bytes held."""
 
     stratum: int
     strata: int
@@ -74,19 +78,20 @@ class Executor:
         self.program = program
         self.memory = Memory(memory)
         self.catalog = Catalog(program, self.memory)
-        self.workers = [Worker(self.memory, n) for n in range(max(threads, 1))]
+        self.team = Team([Worker(self.memory, n) for n in range(max(threads, 1))])
         self.on_progress = on_progress
         self.scopes: list[nodes.Scope] = []
         self._profile: list[tuple[str, int, int, int, int]] = []
         self._cycles_per_second = 1e9
         self._loaded: set[str] = set()
+        self.limits = {io.relation: size_limit(io, program) for io in program.io if io.action == "limitsize"}
 
     @property
     def symbols(self) -> SymbolTable:
         return self.catalog.symbols
 
     @property
-    def records(self) -> object:
+    def records(self) -> RecordTables:
         return self.catalog.records
 
     # ------------------------------------------------------------------------------------------------------------- data
@@ -94,24 +99,25 @@ class Executor:
     def load(self, relation: str, table: Table) -> None:
         """Adds a table's rows to a relation (its facts from the program text, and earlier loads, stay)."""
         stored = self.catalog.relations[relation]
-        before = [copy_out(stored.typed(c)) for c in range(stored.arity)] if relation in self._loaded else self._facts(relation)
-        held = stored.rows if relation in self._loaded else len(self.program.facts.get(relation, ()))
-        columns = [
-            np.concatenate((old.astype(new.dtype, copy=False) if old.dtype.kind == new.dtype.kind else old.view(new.dtype), new))
-            if len(old)
-            else new
-            for old, new in zip(before, table.columns, strict=True)
-        ]
-        stored.load(columns, held + table.rows)
+        held = self._held(relation)
+        columns: Sequence[np.ndarray] = table.columns
+        if held.rows:
+            columns = [np.concatenate((old, raw(new))) for old, new in zip(held.columns, table.columns, strict=True)]
+        stored.load(columns, held.rows + table.rows)
         self._loaded.add(relation)
 
-    def _facts(self, relation: str) -> list[np.ndarray]:
-        return self.catalog.fact_columns(relation)
-
-    def table(self, relation: str) -> Table:
-        """The rows of a relation; the arrays are the caller's."""
+    def _held(self, relation: str) -> Table:
+        """What the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
         stored = self.catalog.relations[relation]
-        columns = tuple(copy_out(stored.typed(c)) for c in range(stored.arity))
+        if relation not in self._loaded:
+            columns = tuple(self.catalog.fact_columns(relation))
+            return Table(stored.kinds, columns, len(self.program.facts.get(relation, ())))
+        return Table(stored.kinds, tuple(stored.column(c).astype(np.int64) for c in range(stored.arity)), stored.rows)
+
+    def table(self, relation: str, copy: bool = True) -> Table:
+        """The rows of a relation. Without `copy` the arrays are views that end with the executor."""
+        stored = self.catalog.relations[relation]
+        columns = tuple(np.array(stored.typed(c), copy=copy or None) for c in range(stored.arity))
         return Table(stored.kinds, columns, stored.rows)
 
     def rows(self, relation: str) -> int:
@@ -124,18 +130,22 @@ class Executor:
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
         last_use = self._last_uses()
-        for number, stratum in enumerate(self.program.strata):
-            if stratum.rules:
-                self._run_stratum(number, stratum)
-            for name in (n for n, last in last_use.items() if last == number):
-                self.catalog.forget(name)
+        try:
+            for number, stratum in enumerate(self.program.strata):
+                if stratum.rules:
+                    self._run_stratum(number, stratum)
+                for name in (n for n, last in last_use.items() if last == number):
+                    self.catalog.forget(name)
+        finally:
+            self.team.close()
         elapsed = time.perf_counter() - started
         self._cycles_per_second = max((int(read_ticks()) - ticks) / max(elapsed, 1e-9), 1.0)
 
     def _load_facts(self) -> None:
         for name, facts in self.program.facts.items():
             if name not in self._loaded and facts:
-                self.catalog.relations[name].load(self._facts(name), len(facts))
+                held = self._held(name)
+                self.catalog.relations[name].load(held.columns, held.rows)
                 self._loaded.add(name)
 
     def _last_uses(self) -> dict[str, int]:
@@ -149,11 +159,13 @@ class Executor:
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
         scope = build_scope(stratum, self.program, self.catalog)
         self.scopes.append(scope)
-        run = ScopeRun(scope, self.catalog, self.workers, lambda: self._pause(number, stratum))
+        run = ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
         try:
             run.run()
         except RunFailed as failure:
             raise self._mistake(failure, run, stratum) from None
+        except DlogError as error:
+            raise self._at_rule(error, run, stratum) from None
         for rule, text in enumerate(scope.rules):
             if rule in run.costs:
                 costs = run.costs[rule]
@@ -162,7 +174,7 @@ class Executor:
     def _pause(self, number: int, stratum: Stratum) -> None:
         if self.on_progress is None:
             return
-        control = self.workers[0].control
+        control = self.team.workers[0].control
         rows = sum(self.rows(n) for n in stratum.relations)
         done = number + 1, len(self.program.strata), stratum.relations
         self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
@@ -172,11 +184,17 @@ class Executor:
             return self.memory.exhausted()
         if failure.code == L.ERROR_ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
-        rule = run.rule_of(failure.path)
-        if failure.code == L.ERROR_DIVISION and 0 <= rule < len(stratum.rules):
-            label = Label(stratum.rules[rule].span, "while evaluating this rule")
-            return DlogError(Diagnostic("division-by-zero", "division by zero", (label,), source=self.program.source))
+        if failure.code == L.ERROR_DIVISION:
+            return self._at_rule(DlogError(Diagnostic("division-by-zero", "division by zero")), run, stratum)
         return InternalError("evaluation", f"kernel error {failure.code}")
+
+    def _at_rule(self, error: DlogError, run: ScopeRun, stratum: Stratum) -> DlogError:
+        """The mistake, shown at the rule that was being evaluated where it has no place yet."""
+        rule = run.current_rule()
+        if not 0 <= rule < len(stratum.rules) or any(d.labels or d.place for d in error.diagnostics):
+            return error
+        label = Label(stratum.rules[rule].span, "while evaluating this rule")
+        return DlogError([replace(d, labels=(label,), source=self.program.source) for d in error.diagnostics])
 
     # ----------------------------------------------------------------------------------------------------------- reports
 

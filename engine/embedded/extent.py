@@ -1,7 +1,7 @@
 """Extents: the least and greatest value a column can hold, where that is known before it is filled.
 
-A derived column that only copies others has their extents. It tells how many bytes a value needs and whether one bit per possible row is
-the cheapest set (Soufflé's users write `brie` for that by hand).
+A derived column that only copies others has their extents. It tells how many bytes a value needs and whether one bit per
+possible row is the cheapest set (Soufflé's users write `brie` for that by hand).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lowering: a delta-query path of the plan becomes code for the machine (kernels/machine.py).
 
-Registers are per level: a generator copies what later steps still need into fresh registers, so a level that is being resumed never finds
-its rows overwritten. Constants live in registers of their own, filled once for the scope.
+Registers are per level: a generator copies what later steps still need into fresh registers, so a level that is being resumed
+never finds its rows overwritten. Constants live in registers of their own, filled once for the scope.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
-from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
@@ -400,7 +400,7 @@ class PathLowering:
                 relation = self.storage.relation(name)
                 values = [self._term(t) for t in terms]
                 if relation.keyed:
-                    self.shareable = False
+                    self.shareable = self.shareable and not relation.struct[L.REL_HEAP]
                     self._emit(L.OP_MERGE, relation.address, *values, *(values[c] for c in relation.key))
                 elif distinct:
                     self._emit(L.OP_INSERT, relation.address, *values)
@@ -410,7 +410,6 @@ class PathLowering:
                 self._accumulate(self.storage.relation(name), key, value)
 
     def _accumulate(self, relation: StoredRelation, key: Sequence[Term], value: Term | None) -> None:
-        self.shareable = False
         keys = [self._term(t) for t in key]
         one = self.tables.constant(1)
         values = [one if value is None else self._value(value, relation.kinds[len(keys)])]

@@ -11,7 +11,7 @@ import numpy as np
 class Struct:
     """`size` zeroed words whose address kernels may keep; `keep` holds what the words point to."""
 
-    __slots__ = ("words", "address", "keep")
+    __slots__ = ("address", "keep", "words")
 
     def __init__(self, size: int) -> None:
         self.words = np.zeros(max(size, 1), np.int64)

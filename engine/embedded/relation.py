@@ -1,11 +1,13 @@
 """Relations as the embedded executor stores them: columns of 4 or 8 bytes in memory that kernels own, and a set over them.
 
-A `StoredRelation` is one struct of the kernels' (layout.py) with its Python face. Its rows are distinct but for the moments while it is loaded.
+A `StoredRelation` is one struct of the kernels' (layout.py) with its Python face. Its rows are distinct but for the moments
+while it is loaded.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +54,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BITS_LIMIT = 2**29
 """Most bits of a bitmap set: 64 MiB."""
+AHEAD_ROWS = 2**22
+"""Rows for which a relation with a bitmap reserves addresses in advance: growing would move its pages again and again."""
 DENSE_LIMIT = 2**24
 """Most keys of a dense map: 64 MiB of row numbers."""
 
@@ -85,7 +89,7 @@ class Memory:
         held = f"{self.used / 2**20:,.0f} MiB are in use"
         if self.limit < 2**62:
             return DlogError(
-                Diagnostic("out-of-memory", f"out of memory: the limit of {self.limit / 2**20:,.0f} MiB is reached", notes=(held,))
+                Diagnostic("out-of-memory", f"out of memory: the limit is {self.limit / 2**20:,.0f} MiB", notes=(held,))
             )
         return DlogError(Diagnostic("out-of-memory", "out of memory", notes=(held,)))
 
@@ -104,6 +108,7 @@ class StoredRelation:
         self.struct[REL_ARITY] = len(self.kinds)
         self.struct.point(REL_COLUMNS, self._columns)
         self.sorted_by: tuple[int, ...] = ()
+        self._ahead = 0
         self.pinned = False
         """An arrangement reads the columns in their present order."""
         self.key: tuple[int, ...] = tuple(range(len(self.kinds)))
@@ -145,6 +150,19 @@ class StoredRelation:
             return values.view(np.uint64) if values.dtype == np.int64 else values.astype(np.uint64)
         return values
 
+    def column_address(self, number: int) -> int:
+        """Where a column's values are now."""
+        return self._field(number, COL_DATA)
+
+    def replace_columns(self, addresses: Sequence[int], capacity: int) -> None:
+        """Takes over columns of the same widths and rows, in another order; frees the old ones."""
+        old = self.struct[REL_CAPACITY]
+        for number, (address, width) in enumerate(zip(addresses, self.widths, strict=True)):
+            self._free(self._field(number, COL_DATA), (old - self._ahead) * width)
+            self._columns[number * COL_SIZE + COL_DATA] = address
+        self.struct[REL_CAPACITY] = capacity
+        self._ahead = 0
+
     def _field(self, number: int, field: int) -> int:
         return self._columns[number * COL_SIZE + field]
 
@@ -172,15 +190,15 @@ class StoredRelation:
 
     def load(self, columns: Sequence[np.ndarray], rows: int) -> None:
         """Replaces the contents by these int64-compatible columns, without duplicates; widths follow the values."""
-        raw = [_raw(c) for c in columns]
+        values = [raw(c) for c in columns]
         extents: Columns = []
-        for kind, values in zip(self.kinds, raw, strict=True):
-            known = kind is not Kind.FLOAT and len(values) > 0
-            extents.append(Extent(int(values.min()), int(values.max())) if known else None if len(values) else Extent(0, -1))
+        for kind, column in zip(self.kinds, values, strict=True):
+            known = kind is not Kind.FLOAT and len(column) > 0
+            extents.append(Extent(int(column.min()), int(column.max())) if known else None if len(column) else Extent(0, -1))
         self.clear()
         self.drop_columns()
         self.shape(extents)
-        self._fill(raw, rows)
+        self._fill(values, rows)
         self._dedupe()
 
     def _fill(self, columns: Sequence[np.ndarray], rows: int | None = None) -> None:
@@ -217,13 +235,13 @@ class StoredRelation:
 
     def replace_column(self, number: int, values: np.ndarray, kind: Kind) -> None:
         """Overwrites a column of 8-byte values with ones of another kind."""
-        self.column(number)[:] = _raw(values)
+        self.column(number)[:] = raw(values)
         self.kinds = (*self.kinds[:number], kind, *self.kinds[number + 1 :])
 
     def truncate_columns(self, arity: int) -> None:
         """Forgets trailing helper columns."""
         for number in range(arity, self.arity):
-            self._free(self._field(number, COL_DATA), self.struct[REL_CAPACITY] * self.widths[number])
+            self._free(self._field(number, COL_DATA), (self.struct[REL_CAPACITY] - self._ahead) * self.widths[number])
         self.kinds, self.widths, self.extents = self.kinds[:arity], self.widths[:arity], self.extents[:arity]
         self.struct[REL_ARITY] = arity
 
@@ -236,27 +254,34 @@ class StoredRelation:
     def drop_columns(self) -> None:
         capacity = self.struct[REL_CAPACITY]
         for number, width in enumerate(self.widths):
-            self._free(self._field(number, COL_DATA), capacity * width)
+            self._free(self._field(number, COL_DATA), (capacity - self._ahead) * width)
             self._columns[number * COL_SIZE + COL_DATA] = 0
-        self.struct[REL_CAPACITY] = 0
+        self.struct[REL_CAPACITY] = self._ahead = 0
 
     def trim(self) -> None:
         """Gives back the room that growing columns reserved."""
         rows, capacity = self.rows, self.struct[REL_CAPACITY]
-        if capacity - rows < 4096:
+        if capacity - rows < 4096 and not self._ahead:
             return
         for number, width in enumerate(self.widths):
             old = self._field(number, COL_DATA)
-            moved = storage.resize(self.memory.control.address, old, capacity * width, rows * width)
+            moved = storage.resize(self.memory.control.address, old, (capacity - self._ahead) * width, rows * width)
+            self.memory.check()
             self._columns[number * COL_SIZE + COL_DATA] = moved
         self.struct[REL_CAPACITY] = rows
+        self._ahead = 0
 
     def _free(self, address: int, size: int) -> None:
         storage.release(self.memory.control.address, address, size)
 
     def free(self) -> None:
+        """Gives back all memory; the relation must not be used afterwards."""
         self.drop_set()
         self.drop_columns()
+
+    def __del__(self) -> None:
+        if sys is not None and not sys.is_finalizing():
+            self.free()
 
     # -------------------------------------------------------------------------------------------------------------- sets
 
@@ -296,8 +321,23 @@ class StoredRelation:
         if space is not None and space <= BITS_LIMIT:
             self._write_strides(key)
             self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
+            self._reserve_ahead(min(space, AHEAD_ROWS))
         else:
             self.struct[REL_SET] = SET_HASH
+
+    def _reserve_ahead(self, rows: int) -> None:
+        """Room for `rows` rows in addresses only: memory that is not touched costs nothing and is not on the account until
+        `trim`."""
+        if self.rows or self.struct[REL_CAPACITY] >= rows or rows < 2**16:
+            return
+        self.drop_columns()
+        control = self.memory.control.address
+        for number, width in enumerate(self.widths):
+            address = storage.zeroed(control, rows * width)
+            self.memory.check()
+            self._columns[number * COL_SIZE + COL_DATA] = address
+            self.memory.bytes[0] -= rows * width
+        self.struct[REL_CAPACITY] = self._ahead = rows
 
     def ensure_set(self) -> None:
         """A set over all columns that holds the rows present."""
@@ -322,6 +362,33 @@ class StoredRelation:
         if heap:
             self.struct.point(REL_HEAP, Struct(HEAP_SIZE))
 
+    def collect(self, share: StoredRelation) -> None:
+        """Takes over what a worker added; for relations without a set or with a bitmap."""
+        if self.set_kind == SET_BITS:
+            if not storage.collect_bits(self.memory.control.address, self.address, share.address):
+                self.memory.check()
+            self.sorted_by = ()
+            return
+        self.append(share)
+        share.struct[REL_ROWS] = 0
+
+    def share(self, name: str) -> StoredRelation:
+        """An empty relation for one worker's additions while several run: same columns, and a set that goes with this one's."""
+        made = StoredRelation(name, self.kinds, self.memory)
+        made.widths = list(self.widths)
+        made._write_widths()
+        made.extents = list(self.extents)
+        made._set_key(self.key)
+        if self.set_kind == SET_BITS:
+            made._write_strides(self.key)
+            made._take_slots(SET_BITS, self.struct[REL_SLOT_COUNT], self._slot_bytes)
+            made._reserve_ahead(min(self.struct[REL_SLOT_COUNT], AHEAD_ROWS))
+        elif self.set_kind != SET_NONE:
+            made.struct[REL_SET] = SET_HASH
+        for field in (REL_MERGE, REL_VALUE):
+            made.struct[field] = self.struct[field]
+        return made
+
     def _take_slots(self, kind: int, count: int, size: int) -> None:
         address = storage.zeroed(self.memory.control.address, size)
         self.memory.check()
@@ -341,16 +408,11 @@ class StoredRelation:
         self.struct[REL_SLOTS] = self.struct[REL_SLOT_COUNT] = 0
 
 
-def _raw(values: np.ndarray) -> np.ndarray:
+def raw(values: np.ndarray) -> np.ndarray:
     """Values as integers: floats and unsigned by their bits."""
     if values.dtype == np.float64 or values.dtype == np.uint64:
         return np.ascontiguousarray(values).view(np.int64)
     return values
-
-
-def copy_out(values: np.ndarray) -> np.ndarray:
-    """An owned copy of a view."""
-    return np.array(values)
 
 
 assert ctypes.sizeof(ctypes.c_void_p) == 8, "dlog needs a 64-bit machine"

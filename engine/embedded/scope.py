@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,8 +14,9 @@ from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.lower import ExternalCall, LoweredPath, PathLowering, Tables
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
-from dlog.engine.embedded.worker import Worker
+from dlog.engine.embedded.team import BULK_ROWS, Team, seed_rows
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.arrange import grow_arrangement
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
 
@@ -31,6 +32,8 @@ _MERGES = {
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
 }
 _GIVEN = "@given"
+ADVANCE = 2
+"""The machine's phase that makes an iteration's additions the next one's changes."""
 
 
 @dataclass
@@ -48,12 +51,13 @@ class ScopeRun:
 
     scope: nodes.Scope
     catalog: Catalog
-    workers: Sequence[Worker]
+    team: Team
     pause: Callable[[], None]
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """`.limitsize`: rows of a relation at which its stratum's loop ends."""
     costs: dict[int, Costs] = field(default_factory=dict)
     iterations: int = 0
     growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
-    failed_rule: int = -1
 
     def run(self) -> None:
         """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
@@ -153,11 +157,16 @@ class ScopeRun:
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
-        worker = self.workers[0]
-        worker.prepare(tables)
+        self.team.prepare(tables)
         for path in lowered:
-            worker.run_path(path, self._evaluate, self.pause)
+            if self._is_bulk(path):
+                self.team.run_paths([path], self, self.pause)
+            else:
+                self.team.workers[0].run_path(path, self._evaluate, self.pause)
         self._account(lowered)
+
+    def _is_bulk(self, path: LoweredPath) -> bool:
+        return self.team.size > 1 and path.shareable and seed_rows(path.path, self) >= BULK_ROWS
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
@@ -178,9 +187,10 @@ class ScopeRun:
             costs.derived += path.struct[L.PATH_DERIVED]
             costs.added += path.struct[L.PATH_ADDED]
 
-    def rule_of(self, address: int) -> int:
-        """The rule whose path stands at this address, -1 if none."""
-        path = self._by_address.get(address)
+    def current_rule(self) -> int:
+        """The rule whose path a worker ran last, -1 if none."""
+        failed = [w.control[L.CTL_ERROR_PATH] for w in self.team.workers if w.control[L.CTL_ERROR_PATH]]
+        path = self._by_address.get(failed[0] if failed else self.team.workers[0].control[L.CTL_RUN_PATH])
         return path.rule if path is not None else -1
 
     # ------------------------------------------------------------------------------------------------------------- loop
@@ -188,28 +198,54 @@ class ScopeRun:
     def _iterate(self) -> None:
         """The fixed point: the rows present are the first changes."""
         variables = [self.catalog.relations[n] for n in self.scope.variables]
+        for relation in variables:
+            relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
         lowered, tables = self._lower(self.scope.loop)
-        early = [p.address for p in lowered if not _reads_neu(p.path)]
-        late = [p.address for p in lowered if _reads_neu(p.path)]
-        self.loop = Struct(L.LOOP_SIZE)
+        early = [p for p in lowered if not _reads_neu(p.path)]
+        late = [p for p in lowered if _reads_neu(p.path)]
+        loop = Struct(L.LOOP_SIZE)
         lists = (
-            (L.LOOP_ALT, early),
-            (L.LOOP_NEU, late),
+            (L.LOOP_ALT, [p.address for p in early]),
+            (L.LOOP_NEU, [p.address for p in late]),
             (L.LOOP_RELATIONS, [v.address for v in variables]),
             (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
         )
         for at, addresses in lists:
-            self.loop.point(at, words(addresses))
-            self.loop[at + 1] = len(addresses)
-        worker = self.workers[0]
-        worker.prepare(tables)
+            loop.point(at, words(addresses))
+            loop[at + 1] = len(addresses)
+        self.team.prepare(tables)
+        worker = self.team.workers[0]
         control = worker.control
-        control[L.CTL_PHASE] = 2
+        control[L.CTL_PHASE] = ADVANCE
         control[L.CTL_PATH] = control[L.CTL_RUNNING] = control[L.CTL_ITERATION] = 0
-        control[L.CTL_BULK] = 2**62
-        worker.run_loop(self.loop, self._evaluate, self.pause)
+        shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
+        control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
+        while worker.run_loop(loop, self._evaluate, self.pause):
+            self._run_bulk(early, late)
+            control[L.CTL_PHASE] = ADVANCE
         self.iterations = control[L.CTL_ITERATION]
         self._account(lowered)
+
+    def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
+        """One iteration on all workers: the same phases as the machine's loop."""
+        self._run_phase(early)
+        self.team.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
+        self._run_phase(late)
+
+    def _run_phase(self, paths: Sequence[LoweredPath]) -> None:
+        changed = [p for p in paths if seed_rows(p.path, self) > 0]
+        shared = [p for p in changed if p.shareable]
+        if shared:
+            self.team.run_paths(shared, self, self.pause)
+        for path in changed:
+            if not path.shareable:
+                self.team.workers[0].run_path(path, self._evaluate, self.pause)
+
+    def _include(self, arrangement: StoredArrangement) -> None:
+        """Adds this iteration's changes to a growing arrangement."""
+        control = self.catalog.memory.new_control(L.CTL_SIZE)
+        if not grow_arrangement(control.address, arrangement.address, arrangement.relation.struct[L.REL_HI]):
+            self.catalog.memory.check(control)
 
     def _clean(self) -> None:
         for arrangement in self.growing.values():

@@ -52,8 +52,8 @@ def _sample_counts(relation: StoredRelation, columns: tuple[int, ...]) -> tuple[
 def _estimate(counts: np.ndarray, scale: float) -> float:
     """Distinct values of the whole from a sample's counts.
 
-    Values seen once may be rare or unique: where the sample repeats its values evenly, capture and recapture tells the population
-    (n(n-1) / pairs that agree); the guaranteed-error estimator (Charikar et al., 2000) covers skewed columns.
+    Values seen once may be rare or unique: where the sample repeats its values evenly, capture and recapture tells the
+    population (n(n-1) / pairs that agree); the guaranteed-error estimator (Charikar et al., 2000) covers skewed columns.
     """
     once = float((counts == 1).sum())
     sampled = float(counts.sum())

@@ -39,6 +39,7 @@ class Worker:
         self.control.point(L.CTL_LEVELS, Struct(L.LEVELS_MAX * L.LEVEL_SIZE))
         self.control.point(L.CTL_CURSOR, Struct(1))
         self.control[L.CTL_BUDGET] = BUDGET
+        self.control[L.CTL_NUMBER] = number
         self.registers = np.empty((0, L.BLOCK), np.int64)
 
     def prepare(self, tables: Tables) -> None:
@@ -46,6 +47,7 @@ class Worker:
         self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.BLOCK), np.int64)
         for value, number in tables.constants.items():
             self.registers[CONSTANTS + number] = value
+        self.control[L.CTL_ERROR_PATH] = 0
         self.control[L.CTL_REGISTERS] = int(self.registers.ctypes.data)
         self.marks = np.zeros(tables.marks + 1, np.int64)
         for mark, bits in tables.marked:

@@ -84,7 +84,7 @@ def save(
 
         if not relation.attributes:
             message = f"`{relation.name}` has no attributes: {way} files need columns"
-            raise directive_error(io, program, "not-supported", message)
+            raise directive_error(io, program, "unsupported", message)
 
         path = path_of(io, Path(output_dir), _suffix(way, ".csv"))
         write_whole(io, program, path, lambda file: save_columnar(relation, program, table, symbols, records, file, way))
@@ -122,7 +122,7 @@ def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
     notes = [f"`.{io.action}` can use IO={', '.join(ways)}"]
     if close := close_name(chosen, ways):
         notes.append(f"did you mean IO={close}?")
-    raise directive_error(io, program, "not-supported", f"not supported yet: IO={io.get('IO')}", *notes)
+    raise directive_error(io, program, "unsupported", f"not supported yet: IO={io.get('IO')}", *notes)
 
 
 def _suffix(way: str, text: str) -> str:

@@ -1,10 +1,12 @@
 """Arrangements: indexes of relations by key columns.
 
-A *sorted* arrangement is for a relation that does not change in the scope: rows are permuted so that those of one key (a group) stand together,
-`offsets[g]..offsets[g+1]`; it costs four bytes per key and nothing per row where the relation itself is kept in that order. A *growing* one
-is for a feedback relation: each group has a slab of 32-bit items (the values of the one column that lookups need, or row numbers) that doubles when full.
+A *sorted* arrangement is for a relation that does not change in the scope: rows are permuted so that those of one key (a
+group) stand together, `offsets[g]..offsets[g+1]`; it costs four bytes per key and nothing per row where the relation itself
+is kept in that order. A *growing* one is for a feedback relation: each group has a slab of 32-bit items (the values of the
+one column that lookups need, or row numbers) that doubles when full.
 
-Keys map to groups by arithmetic where the columns' ranges are known and dense enough (`MAP_DENSE`), else by a hash table of group numbers.
+Keys map to groups by arithmetic where the columns' ranges are known and dense enough (`MAP_DENSE`), else by a hash table of
+group numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +40,6 @@ from dlog.engine.kernels.layout import (
     COL_SIZE,
     COL_WIDTH,
     MAP_DENSE,
-    REL_ARITY,
     REL_COLUMNS,
     REL_ROWS,
     SLAB_CAPACITY,
@@ -432,13 +433,28 @@ def relation_extent(relation, low_high, number):
 
 
 @kernel
-def permute_relation(relation, places, scratch):
-    """Applies a permutation to every column in place, through `scratch` (rows * 8 bytes)."""
-    rows = load_i64(relation, REL_ROWS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = column_of(relation, c)
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
-        scatter_column(data, width, places, rows, scratch)
+def scatter_grouped(offsets, groups, data, width, rows, target, last):
+    """Places one column by its rows' groups directly; the offsets advance and are set back, `last` is the number of groups."""
+    if width == 4:
         for row in range(rows):
-            store_cell(data, width, row, load_cell(scratch, width, row))
+            group = load_i32(groups, row)
+            at = load_i32(offsets, group)
+            store_i32(offsets, group, at + 1)
+            store_i32(target, at, load_i32(data, row))
+    else:
+        for row in range(rows):
+            group = load_i32(groups, row)
+            at = load_i32(offsets, group)
+            store_i32(offsets, group, at + 1)
+            store_i64(target, at, load_i64(data, row))
+    for group in range(last, 0, -1):
+        store_i32(offsets, group, load_i32(offsets, group - 1))
+    store_i32(offsets, 0, 0)
+
+
+@kernel
+def write_keys(offsets, groups, low, width, target):
+    """The key column of rows in group order, where group g has the key low + g."""
+    for group in range(groups):
+        for at in range(load_i32(offsets, group), load_i32(offsets, group + 1)):
+            store_cell(target, width, at, low + group)

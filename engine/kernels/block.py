@@ -1,4 +1,5 @@
-"""Instructions on one block: filters, arithmetic, records. Each works through whole registers, so that dispatch costs nothing per row."""
+"""Instructions on one block: filters, arithmetic, records. Each works through whole registers, so that dispatch costs nothing
+per row."""
 
 from __future__ import annotations
 
@@ -277,7 +278,7 @@ def float_block(operation, left, right, n, target):
 
 @kernel
 def integer_operation(operation, a, b):
-    if operation == AR_POW or operation == AR_POW_U:
+    if operation in (AR_POW, AR_POW_U):
         return power(a, b)
     if operation == AR_MIN:
         return min(a, b)

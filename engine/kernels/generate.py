@@ -1,8 +1,9 @@
-"""Generators: the instructions that make rows. Each fills the registers of its level with up to one block of rows and remembers where it
-stopped in the level's state; it returns 0 only when it is exhausted.
+"""Generators: the instructions that make rows. Each fills the registers of its level with up to one block of rows and
+remembers where it stopped in the level's state; it returns 0 only when it is exhausted.
 
-A join first writes, for each output row, which input row it comes from and at which position of the arrangement its match stands; then it fills one output
-register at a time. So a path runs depth first over blocks, and no intermediate result is ever larger than a block per level.
+A join first writes, for each output row, which input row it comes from and at which position of the arrangement its match
+stands; then it fills one output register at a time. So a path runs depth first over blocks, and no intermediate result is
+ever larger than a block per level.
 """
 
 from __future__ import annotations
@@ -206,9 +207,9 @@ def bind_columns(ctl, arrangement, pairs, count, places, n):
 
 # --------------------------------------------------------------------------------------------------------------- extend
 # [op, length, dst, marks offset, low, span, proposers, carried, (arrangement, group register, column)*, (src, dst)*]
-# Worst-case optimal extension by one variable: the proposer that makes the least work proposes, the sorted others validate; growing
-# ones are validated by the set of their relation, in an instruction after this one. When consecutive rows share a proposer's group, its values are marked in a
-# bitmap once and each candidate is one bit test (the marker of triangle counting).
+# Worst-case optimal extension by one variable: the proposer that makes the least work proposes, the sorted others validate;
+# growing ones are validated by the set of their relation, in an instruction after this one. When consecutive rows share a
+# proposer's group, its values are marked in a bitmap once and each candidate is one bit test (the marker of triangle counting).
 
 
 @kernel

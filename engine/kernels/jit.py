@@ -1,8 +1,8 @@
 """The one decorator of compiled code, and where its machine code is cached.
 
 Numba stamps a cached function with the content of its defining file only: edit a callee in another module and the caller
-keeps the old machine code (numba issue 1833). So the cache folder's name is a hash of every file that holds kernels, and is set before the first kernel
-is decorated: an edit means a fresh folder. `DLOG_CACHE` moves it.
+keeps the old machine code (numba issue 1833). So the cache folder's name is a hash of every file that holds kernels, and is
+set before the first kernel is decorated: an edit means a fresh folder. `DLOG_CACHE` moves it.
 """
 
 from __future__ import annotations

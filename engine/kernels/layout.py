@@ -1,7 +1,7 @@
 """Where things stand in the tables that kernels share: field numbers of structs of int64 words.
 
-A struct is a run of words at an address; `X_Y` is field Y of struct X, `X_SIZE` its length. Lists inside a struct are addresses of
-further words. All row numbers are 32-bit: a relation holds fewer than 2**31 rows.
+A struct is a run of words at an address; `X_Y` is field Y of struct X, `X_SIZE` its length. Lists inside a struct are
+addresses of further words. All row numbers are 32-bit: a relation holds fewer than 2**31 rows.
 """
 
 BLOCK = 512
@@ -10,7 +10,9 @@ BLOCK = 512
 # Column of a relation: where its values are, 4 or 8 bytes each, and its place in the relation's dense code.
 COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
 
-# Relation. Rows [0, REL_ROWS) exist; [REL_LO, REL_HI) are the changes of this iteration; the set or map is over the columns listed at REL_KEYS.
+# Relation. Rows [0, REL_ROWS) exist; [REL_LO, REL_HI) are the changes of this iteration; the set or map is over the columns
+# listed at REL_KEYS; REL_LIMIT is the number of rows that ends the loop (0: none); REL_SHARES lists a relation per worker that
+# takes what it adds while several run.
 (
     REL_ARITY,
     REL_ROWS,
@@ -29,14 +31,17 @@ COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
     REL_QUEUE,
     REL_QUEUE_ROWS,
     REL_QUEUE_CAPACITY,
+    REL_SHARES,
+    REL_LIMIT,
     REL_SIZE,
-) = range(18)
+) = range(20)
 
 # REL_SET: none; one bit per possible row; a table of row numbers (plus one) by dense code; the same by hash.
 SET_NONE, SET_BITS, SET_DENSE, SET_HASH = range(4)
 
 # REL_MERGE: what a keyed relation does with a second value.
-MERGE_NONE, MERGE_SUM, MERGE_SUM_FLOAT, MERGE_MIN, MERGE_MAX, MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT = range(9)
+MERGE_NONE, MERGE_SUM, MERGE_SUM_FLOAT, MERGE_MIN, MERGE_MAX = range(5)
+MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT = range(5, 9)
 
 # Radix heap of a lattice relation: `HEAP_BUCKETS` buckets of (address, entries, capacity), an entry is (key, row).
 HEAP_LAST, HEAP_COUNT, HEAP_BUCKETS = 0, 1, 2
@@ -78,8 +83,8 @@ SLAB_START, SLAB_COUNT, SLAB_CAPACITY, SLAB_SIZE = range(4)
 LEVEL_ROWS, LEVEL_ROW, LEVEL_AT, LEVEL_END, LEVEL_EXTRA, LEVEL_SIZE = range(6)
 LEVELS_MAX = 40
 
-# Marks of one OP_EXTEND of one worker: the chosen proposer, then per proposer the last row's group, the group whose values are marked
-# (or -1), the cursor of its search, and where its bits are (words from the marks' start).
+# Marks of one OP_EXTEND of one worker: the chosen proposer, then per proposer the last row's group, the group whose values are
+# marked (or -1), the cursor of its search, and where its bits are (words from the marks' start).
 MARK_CHOSEN, MARK_PROPOSERS = 0, 1
 MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_SIZE = range(5)
 
@@ -106,8 +111,10 @@ MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_SIZE = range(5)
     CTL_RUNNING,
     CTL_CHANGES,
     CTL_MARKS,
+    CTL_NUMBER,
+    CTL_RUN_PATH,
     CTL_SIZE,
-) = range(22)
+) = range(24)
 
 # Path: addresses of its levels' code, counters.
 PATH_LEVELS, PATH_CODE, PATH_SEED, PATH_CHANGES, PATH_DERIVED, PATH_ADDED, PATH_CYCLES, PATH_SIZE = range(8)

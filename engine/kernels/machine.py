@@ -1,9 +1,10 @@
-"""The machine: runs delta-query paths over blocks, and the whole fixed point of a recursive scope, without leaving compiled code.
+"""The machine: runs delta-query paths over blocks, and the whole fixed point of a recursive scope, without leaving compiled
+code.
 
-A path is a list of levels. A level is one generator, then instructions on the block it made, then either `OP_NEXT` (the block feeds the next
-level's generator) or a sink. Control goes depth first: a level hands each block on as soon as it has one. All state is in tables, so a run stops and resumes anywhere:
-it returns YIELD when its budget of work is used up (for Ctrl-C and progress), EXTERNAL when Python must evaluate an instruction on the block, FAILED
-with CTL_ERROR set, or DONE.
+A path is a list of levels. A level is one generator, then instructions on the block it made, then either `OP_NEXT` (the block
+feeds the next level's generator) or a sink. Control goes depth first: a level hands each block on as soon as it has one. All
+state is in tables, so a run stops and resumes anywhere: it returns YIELD when its budget of work is used up (for Ctrl-C and
+progress), EXTERNAL when Python must evaluate an instruction on the block, FAILED with CTL_ERROR set, or DONE.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from dlog.engine.kernels.layout import (
     CTL_ITERATION,
     CTL_LEVEL,
     CTL_LEVELS,
+    CTL_NUMBER,
     CTL_PATH,
     CTL_PC,
     CTL_PHASE,
     CTL_ROWS,
+    CTL_RUN_PATH,
     CTL_RUNNING,
     CTL_SCRATCH,
     CTL_SHARED,
@@ -84,14 +87,16 @@ from dlog.engine.kernels.layout import (
     REL_ARITY,
     REL_HEAP,
     REL_HI,
+    REL_LIMIT,
     REL_LO,
     REL_QUEUE_ROWS,
     REL_ROWS,
+    REL_SHARES,
     YIELD,
 )
 from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.merge import merge_block, next_changes
-from dlog.engine.kernels.storage import append_block, find_rows, insert_block, register
+from dlog.engine.kernels.storage import append_block, find_rows, insert_block, register, share_block
 
 _FAIL = -1
 _LEAVE = -2
@@ -147,7 +152,7 @@ def step(ctl, pc, n):
         right = register(ctl, load_i64(pc, 4))
         kept = select_compare(load_i64(pc, 2), left, right, n, scratch(ctl, 0))
         return keep(ctl, pc + 48, load_i64(pc, 5), kept, n)
-    if op == OP_CONTAINS or op == OP_HAS_GROUP:
+    if op in (OP_CONTAINS, OP_HAS_GROUP):
         return step_member(ctl, pc, n)
     if op == OP_ARITHMETIC:
         # [operation, left, right, dst]
@@ -239,13 +244,18 @@ def sink(ctl, path, pc, n):
     """Runs a path's last instruction; returns false with CTL_ERROR set on error."""
     op = load_i64(pc, 0)
     relation = load_i64(pc, 2)
-    if op == OP_INSERT:
+    target = relation
+    if load_i64(ctl, CTL_SHARED) != 0:
+        target = load_i64(load_i64(relation, REL_SHARES), load_i64(ctl, CTL_NUMBER))
+    if op == OP_INSERT and target == relation:
         added = insert_block(ctl, relation, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
+    elif op == OP_INSERT:
+        added = share_block(ctl, relation, target, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_APPEND:
-        added = append_block(ctl, relation, pc + 24, n)
+        added = append_block(ctl, target, pc + 24, n)
     else:
         keys = pc + (3 + load_i64(relation, REL_ARITY)) * 8
-        added = merge_block(ctl, relation, pc + 24, keys, n, scratch(ctl, 1))
+        added = merge_block(ctl, target, pc + 24, keys, n, scratch(ctl, 1))
     if added < 0:
         return False
     atomic_add(path, PATH_DERIVED, n)
@@ -257,6 +267,7 @@ def sink(ctl, path, pc, n):
 def start_path(path, ctl):
     """Points a worker at the beginning of a path. The shared cursor is the caller's to set, unless the worker is alone."""
     level = load_i64(ctl, CTL_LEVELS)
+    store_i64(ctl, CTL_RUN_PATH, path)
     relation = load_i64(path, PATH_SEED)
     first = 0
     end = 0
@@ -310,7 +321,7 @@ def run_path(path, ctl):
             store_i64(below, LEVEL_AT, 0)
             store_i64(below, LEVEL_END, 0)
             pc = 0
-        elif op == OP_INSERT or op == OP_APPEND or op == OP_MERGE:
+        elif op in (OP_INSERT, OP_APPEND, OP_MERGE):
             if not sink(ctl, path, pc, n):
                 status = FAILED
                 break
@@ -377,6 +388,7 @@ def advance(ctl, loop):
     """Makes the rows that this iteration added the next one's changes. Returns how many, -1 with CTL_ERROR set on error."""
     relations = load_i64(loop, LOOP_RELATIONS)
     changes = 0
+    full = False
     for r in range(load_i64(loop, LOOP_RELATION_COUNT)):
         relation = load_i64(relations, r)
         if load_i64(relation, REL_HEAP) != 0:
@@ -388,15 +400,18 @@ def advance(ctl, loop):
             store_i64(relation, REL_LO, load_i64(relation, REL_HI))
             store_i64(relation, REL_HI, load_i64(relation, REL_ROWS))
             changes += load_i64(relation, REL_HI) - load_i64(relation, REL_LO)
+        limit = load_i64(relation, REL_LIMIT)
+        full = full or 0 < limit <= load_i64(relation, REL_ROWS)
     store_i64(ctl, CTL_CHANGES, changes)
     store_i64(ctl, CTL_ITERATION, load_i64(ctl, CTL_ITERATION) + 1)
-    return changes
+    return 0 if full else changes
 
 
 @kernel
 def run_loop(loop, ctl):
     """Iterates a scope to its fixed point. Phase 0: paths that read `alt`; 1: changes enter the arrangements, then
-    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least CTL_BULK changes, for several workers to run.
+    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least CTL_BULK changes, for several workers to
+    run.
     """
     while True:
         phase = load_i64(ctl, CTL_PHASE)

@@ -1,8 +1,9 @@
-"""Keyed relations: one row per key whose value merges (sums, minima, maxima), and the radix heap that orders a lattice's changes.
+"""Keyed relations: one row per key whose value merges (sums, minima, maxima), and the radix heap that orders a lattice's
+changes.
 
-A lattice relation (`min` or `max` inside recursion) hands its changed rows to the loop least value first. Where rules do not lower a value
-(distances, labels) each row is then final when it is expanded, as in Dijkstra's algorithm; where they do, the order costs repeats but never the answer.
-The heap is the radix heap of Ahuja, Mehlhorn, Orlin and Tarjan (1990).
+A lattice relation (`min` or `max` inside recursion) hands its changed rows to the loop least value first. Where rules do not
+lower a value (distances, labels) each row is then final when it is expanded, as in Dijkstra's algorithm; where they do, the
+order costs repeats but never the answer. The heap is the radix heap of Ahuja, Mehlhorn, Orlin and Tarjan (1990).
 """
 
 from __future__ import annotations
@@ -37,7 +38,17 @@ from dlog.engine.kernels.layout import (
     SET_DENSE,
 )
 from dlog.engine.kernels.memory import as_bits, as_float, bit_length, load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.storage import dense_codes, find_hash, grow_hash, hash_block, load_cell, register, reserve, resize, store_cell
+from dlog.engine.kernels.storage import (
+    dense_codes,
+    find_hash,
+    grow_hash,
+    hash_block,
+    load_cell,
+    register,
+    reserve,
+    resize,
+    store_cell,
+)
 
 _SIGN = -9223372036854775808
 
@@ -172,7 +183,8 @@ def is_fresh(merge, data, width, key, row):
 
 @kernel
 def refill(ctl, heap, merge, data, width):
-    """Moves the lowest non-empty bucket's fresh entries down so that bucket 0 holds the least keys. False when out of memory."""
+    """Moves the lowest non-empty bucket's fresh entries down so that bucket 0 holds the least keys. False when out of
+    memory."""
     while load_i64(heap, HEAP_COUNT) > 0 and load_i64(bucket_of(heap, 0), 1) == 0:
         index = 1
         while load_i64(bucket_of(heap, index), 1) == 0:

@@ -1,8 +1,9 @@
 """Rows of relations: growing columns, and the set or map over their key columns.
 
-Four kinds of set. `SET_BITS`: one bit per possible row, where the columns' ranges are known and their product is small. `SET_DENSE`: a
-32-bit row number per possible key. `SET_HASH`: open addressing over 32-bit row numbers, compared through the columns. Row numbers are kept plus one, so that zeroed
-memory is an empty table. Blocks come as registers (addresses of int64 values); lists of registers are addresses of words.
+Four kinds of set. `SET_BITS`: one bit per possible row, where the columns' ranges are known and their product is small.
+`SET_DENSE`: a 32-bit row number per possible key. `SET_HASH`: open addressing over 32-bit row numbers, compared through the
+columns. Row numbers are kept plus one, so that zeroed memory is an empty table. Blocks come as registers (addresses of int64
+values); lists of registers are addresses of words.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from dlog.engine.kernels.layout import (
     CTL_ERROR,
     CTL_LIMIT,
     CTL_REGISTERS,
-    CTL_SHARED,
     ERROR_MEMORY,
     ERROR_ROWS,
     REL_ARITY,
@@ -36,8 +36,9 @@ from dlog.engine.kernels.layout import (
     SET_DENSE,
 )
 from dlog.engine.kernels.memory import (
+    HUGE,
+    advise_huge,
     atomic_add,
-    atomic_or,
     calloc,
     free,
     load_i32,
@@ -83,6 +84,8 @@ def resize(ctl, address, old_bytes, new_bytes):
     moved = realloc(address, max(new_bytes, 8))
     if moved == 0:
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+    elif new_bytes >= HUGE and address == 0:
+        advise_huge(moved, new_bytes)
     return moved
 
 
@@ -97,6 +100,8 @@ def zeroed(ctl, size):
     address = calloc(max(size, 8), 1)
     if address == 0:
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+    elif size >= HUGE:
+        advise_huge(address, size)
     return address
 
 
@@ -237,10 +242,11 @@ def find_hash(relation, ctl, registers, i, hashed):
 
 @kernel
 def find_rows(relation, ctl, registers, n, scratch, found):
-    """found[i] = the row with the key of block row i, or -1. For SET_BITS a present row gives 0. The relation must have a set."""
+    """found[i] = the row with the key of block row i, or -1. For SET_BITS a present row gives 0. The relation must have a
+    set."""
     kind = load_i64(relation, REL_SET)
     slots = load_i64(relation, REL_SLOTS)
-    if kind == SET_BITS or kind == SET_DENSE:
+    if kind in (SET_BITS, SET_DENSE):
         dense_codes(relation, ctl, registers, n, found)
         if kind == SET_BITS:
             for i in range(n):
@@ -286,9 +292,10 @@ def append_rows(relation, ctl, registers, chosen, count, at):
 @kernel
 def append_block(ctl, relation, registers, n):
     """Adds n rows unchecked: the plan promises that they are distinct. Returns rows added, -1 on error."""
-    if load_i64(ctl, CTL_SHARED) == 0 and not reserve(ctl, relation, n):
+    if not reserve(ctl, relation, n):
         return -1
-    at = take_rows(ctl, relation, n)
+    at = load_i64(relation, REL_ROWS)
+    store_i64(relation, REL_ROWS, at + n)
     columns = load_i64(relation, REL_COLUMNS)
     for c in range(load_i64(relation, REL_ARITY)):
         column = columns + c * COL_SIZE * 8
@@ -304,19 +311,8 @@ def append_block(ctl, relation, registers, n):
 
 
 @kernel
-def take_rows(ctl, relation, count):
-    """Claims `count` row numbers; atomically when several workers share the relation."""
-    if load_i64(ctl, CTL_SHARED) != 0:
-        return atomic_add(relation, REL_ROWS, count)
-    at = load_i64(relation, REL_ROWS)
-    store_i64(relation, REL_ROWS, at + count)
-    return at
-
-
-@kernel
-def novel_bits(relation, ctl, registers, n, codes, chosen):
-    """Sets the bits of the block's rows; chosen[0..count) are the rows whose bit was clear. Returns count."""
-    slots = load_i64(relation, REL_SLOTS)
+def bit_codes(relation, ctl, registers, n, codes):
+    """Dense codes of rows that are known to be in range."""
     if load_i64(relation, REL_KEY_COUNT) == 2:
         columns = load_i64(relation, REL_COLUMNS)
         second = columns + COL_SIZE * 8
@@ -328,22 +324,38 @@ def novel_bits(relation, ctl, registers, n, codes, chosen):
             store_i64(codes, i, load_i64(left, i) * stride + load_i64(right, i) - base)
     else:
         dense_codes(relation, ctl, registers, n, codes)
+
+
+@kernel
+def novel_bits(relation, n, codes, chosen):
+    """Sets the bits of the rows with these codes; chosen[0..count) are the rows whose bit was clear. Returns count."""
+    slots = load_i64(relation, REL_SLOTS)
     count = 0
-    if load_i64(ctl, CTL_SHARED) == 0:
-        for i in range(n):
-            code = load_i64(codes, i)
-            word = load_i64(slots, code >> 6)
-            bit = 1 << (code & 63)
-            store_i64(slots, code >> 6, word | bit)
-            store_i64(chosen, count, i)
-            count += 1 - ((word >> (code & 63)) & 1)
-        return count
     for i in range(n):
         code = load_i64(codes, i)
-        bit = 1 << (code & 63)
-        if load_i64(slots, code >> 6) & bit == 0 and atomic_or(slots, code >> 6, bit) & bit == 0:
+        word = load_i64(slots, code >> 6)
+        store_i64(slots, code >> 6, word | (1 << (code & 63)))
+        store_i64(chosen, count, i)
+        count += 1 - ((word >> (code & 63)) & 1)
+    return count
+
+
+@kernel
+def novel_shared(relation, share, n, codes, chosen):
+    """The rows (by their codes) that neither the relation, which is only read, nor this worker's share has; sets the share's
+    bits."""
+    common = load_i64(relation, REL_SLOTS)
+    own = load_i64(share, REL_SLOTS)
+    count = 0
+    for i in range(n):
+        code = load_i64(codes, i)
+        at = code >> 6
+        shift = code & 63
+        if (load_i64(common, at) >> shift) & 1 == 0:
+            word = load_i64(own, at)
+            store_i64(own, at, word | (1 << shift))
             store_i64(chosen, count, i)
-            count += 1
+            count += 1 - ((word >> shift) & 1)
     return count
 
 
@@ -354,20 +366,34 @@ def insert_block(ctl, relation, registers, n, codes, chosen):
     `registers` lists one register per column. The key must be all columns, in order.
     """
     if load_i64(relation, REL_SET) == SET_BITS:
-        count = novel_bits(relation, ctl, registers, n, codes, chosen)
-        if load_i64(ctl, CTL_SHARED) == 0 and not reserve(ctl, relation, count):
+        bit_codes(relation, ctl, registers, n, codes)
+        count = novel_bits(relation, n, codes, chosen)
+        if not reserve(ctl, relation, count):
             return -1
-        append_rows(relation, ctl, registers, chosen, count, take_rows(ctl, relation, count))
+        at = load_i64(relation, REL_ROWS)
+        append_rows(relation, ctl, registers, chosen, count, at)
+        store_i64(relation, REL_ROWS, at + count)
         return count
     rows = load_i64(relation, REL_ROWS)
     if not reserve(ctl, relation, n) or not grow_hash(ctl, relation, rows + n):
         return -1
+    for i in range(n):
+        store_i64(chosen, i, -1)
+    return insert_hash(ctl, relation, registers, n, codes, chosen)
+
+
+@kernel
+def insert_hash(ctl, relation, registers, n, codes, known):
+    """Adds the block's rows that are not in the hash set, but for those with known[i] >= 0. Room is there already."""
     hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, codes)
     table = load_i64(relation, REL_SLOTS)
     columns = load_i64(relation, REL_COLUMNS)
     arity = load_i64(relation, REL_ARITY)
+    rows = load_i64(relation, REL_ROWS)
     start = rows
     for i in range(n):
+        if load_i64(known, i) >= 0:
+            continue
         slot = find_hash(relation, ctl, registers, i, load_i64(codes, i))
         if slot < 0:
             for c in range(arity):
@@ -385,11 +411,62 @@ def insert_block(ctl, relation, registers, n, codes, chosen):
 
 
 @kernel
+def share_block(ctl, relation, share, registers, n, codes, known):
+    """insert_block while several workers run: rows that the relation, which is only read, does not have go to this worker's
+    share, once. Two shares may have the same row.
+    """
+    if load_i64(relation, REL_SET) == SET_BITS:
+        bit_codes(relation, ctl, registers, n, codes)
+        count = novel_shared(relation, share, n, codes, known)
+        if not reserve(ctl, share, count):
+            return -1
+        at = load_i64(share, REL_ROWS)
+        append_rows(share, ctl, registers, known, count, at)
+        store_i64(share, REL_ROWS, at + count)
+        return count
+    if not reserve(ctl, share, n) or not grow_hash(ctl, share, load_i64(share, REL_ROWS) + n):
+        return -1
+    find_rows(relation, ctl, registers, n, codes, known)
+    return insert_hash(ctl, share, registers, n, codes, known)
+
+
+@kernel
+def collect_bits(ctl, relation, share):
+    """Moves a share's rows to its relation (both with bitmaps), skipping those that another share brought; empties the
+    share."""
+    rows = load_i64(share, REL_ROWS)
+    if not reserve(ctl, relation, rows):
+        return False
+    common = load_i64(relation, REL_SLOTS)
+    own = load_i64(share, REL_SLOTS)
+    columns = load_i64(relation, REL_COLUMNS)
+    sources = load_i64(share, REL_COLUMNS)
+    arity = load_i64(relation, REL_ARITY)
+    end = load_i64(relation, REL_ROWS)
+    for row in range(rows):
+        code = 0
+        for c in range(arity):
+            column = columns + c * COL_SIZE * 8
+            source = sources + c * COL_SIZE * 8
+            width = load_i64(column, COL_WIDTH)
+            cell = load_cell(load_i64(source, COL_DATA), width, row)
+            store_cell(load_i64(column, COL_DATA), width, end, cell)
+            code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
+        store_i64(own, code >> 6, 0)
+        word = load_i64(common, code >> 6)
+        store_i64(common, code >> 6, word | (1 << (code & 63)))
+        end += 1 - ((word >> (code & 63)) & 1)
+    store_i64(relation, REL_ROWS, end)
+    store_i64(share, REL_ROWS, 0)
+    return True
+
+
+@kernel
 def dedupe_rows(ctl, relation):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
-    The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH). Returns false with
-    CTL_ERROR set when out of memory.
+    The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
+    Returns false with CTL_ERROR set when out of memory.
     """
     rows = load_i64(relation, REL_ROWS)
     columns = load_i64(relation, REL_COLUMNS)

@@ -1,16 +1,17 @@
 """The dataflow plan: one `Scope` per stratum, delta-query paths over shared arrangements.
 
-A scope iterates iff it has feedback `variables`. Each `Path` is one delta query: a chain of operators from a seed to a sink, so no
-intermediate result of a join is ever kept:
+A scope iterates iff it has feedback `variables`. Each `Path` is one delta query: a chain of operators from a seed to a sink,
+so no intermediate result of a join is ever kept:
 
-    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp ... -> Insert | Accumulate
+    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp ... ->
+    Insert | Accumulate
 
 Variables are those of the path's rule. A step sees the variables bound by earlier steps and says which it binds. Terms are
 `rules.Term`; nothing here knows of columns' widths, registers or kernels.
 
 `View` is the AltNeu nudge in the static model: in an iteration, `neu` is a feedback relation including the changes being
-processed, `alt` without them; `all` is a relation that does not change in this scope. The executor may read `neu` for `alt`: sets
-absorb the duplicates.
+processed, `alt` without them; `all` is a relation that does not change in this scope. The executor may read `neu` for `alt`:
+sets absorb the duplicates.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Bind: TypeAlias = tuple[int, int]  # (column of the relation, variable)
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """An index of `relation` by the columns `key` (in this order), shared by all paths that name it. An empty key is a full scan.
-    `order` are further columns by which the rows of one key are sorted, needed by `Extend`."""
+    """An index of `relation` by the columns `key` (in this order), shared by all paths that name it. An empty key is a full
+    scan. `order` are further columns by which the rows of one key are sorted, needed by `Extend`."""
 
     relation: str
     key: tuple[int, ...]
@@ -36,8 +37,9 @@ class Arrangement:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The seed: all rows of `relation`, or, with `changes`, the rows the last iteration added. Constants and repeated variables of the
-    atom are checked by `Filter`s that follow; `sorted_by` asks for rows grouped by these columns (an `Extend` that reuses a group profits)."""
+    """The seed: all rows of `relation`, or, with `changes`, the rows the last iteration added. Constants and repeated
+    variables of the atom are checked by `Filter`s that follow; `sorted_by` asks for rows grouped by these columns (an
+    `Extend` that reuses a group profits)."""
 
     relation: str
     binds: tuple[Bind, ...]
@@ -65,8 +67,8 @@ class HalfJoin:
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """One candidate of an `Extend`: the values of column `column` among the rows of `arrangement` with this key. Key and column are
-    together the whole row, so that each value occurs once."""
+    """One candidate of an `Extend`: the values of column `column` among the rows of `arrangement` with this key. Key and
+    column are together the whole row, so that each value occurs once."""
 
     arrangement: Arrangement
     key: tuple[Term, ...]
@@ -76,8 +78,8 @@ class Proposer:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Worst-case optimal extension by one variable: for each incoming row the proposer with the fewest rows proposes values, the
-    others validate. All proposers' arrangements have `order == (column,)`."""
+    """Worst-case optimal extension by one variable: for each incoming row the proposer with the fewest rows proposes values,
+    the others validate. All proposers' arrangements have `order == (column,)`."""
 
     variable: int
     proposers: tuple[Proposer, ...]
@@ -116,8 +118,8 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
-    """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound to fresh
-    variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
+    """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound
+    to fresh variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
 
     variable: int
     type: str
@@ -126,8 +128,8 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Reads a reduced relation (the planner's own, `@1`, ...) by its whole key: binds `variable` to the value. A missing group gives
-    `default`, or drops the row where `default` is None."""
+    """Reads a reduced relation (the planner's own, `@1`, ...) by its whole key: binds `variable` to the value. A missing
+    group gives `default`, or drops the row where `default` is None."""
 
     relation: str
     key: tuple[Term, ...]
@@ -140,8 +142,8 @@ Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpac
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """The sink of a rule: adds the row to the relation. `distinct` false promises that no two rows of the whole relation are equal (one rule,
-    injective head), so the executor needs no set to check against."""
+    """The sink of a rule: adds the row to the relation. `distinct` false promises that no two rows of the whole relation are
+    equal (one rule, injective head), so the executor needs no set to check against."""
 
     relation: str
     terms: tuple[Term, ...]
@@ -159,7 +161,8 @@ class Accumulate:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable ids there are."""
+    """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
+    ids there are."""
 
     rule: int
     seed: Scan | Unit
@@ -184,7 +187,8 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A plain relation made by the planner (the outer bindings of a correlated aggregate, a shared semijoin): kinds of its columns."""
+    """A plain relation made by the planner (the outer bindings of a correlated aggregate, a shared semijoin): kinds of its
+    columns."""
 
     relation: str
     kinds: tuple[str, ...]
@@ -192,8 +196,9 @@ class Temporary:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes until there
-    are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations (reductions, temporaries)."""
+    """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes
+    until there are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations
+    (reductions, temporaries)."""
 
     relations: tuple[str, ...]
     variables: tuple[str, ...]

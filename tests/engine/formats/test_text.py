@@ -219,7 +219,7 @@ def test_floats_written_read_back(values: list[float]) -> None:
             "",
             EDGE,
             {"IO": "sqlite"},
-            "not-supported \nnot supported yet: IO=sqlite\nnote: `.input` can use IO=file, stdin, parquet, arrow",
+            "unsupported \nnot supported yet: IO=sqlite\nnote: `.input` can use IO=file, stdin, parquet, arrow",
         ),
     ],
 )
