@@ -115,7 +115,6 @@ class ScopeRun:
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
         kind = relation.kinds[lattice.column]
-        columns[lattice.column] = None
         given = None
         if relation.rows:
             given = self.catalog.add(_GIVEN, relation.kinds)

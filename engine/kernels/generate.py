@@ -30,10 +30,12 @@ from dlog.engine.kernels.layout import (
     LEVEL_ROWS,
     MARK_BITS,
     MARK_CHOSEN,
+    MARK_COST,
     MARK_CURSOR,
     MARK_GROUP,
     MARK_LAST,
     MARK_PROPOSERS,
+    MARK_ROWS,
     MARK_SIZE,
     REL_QUEUE,
     SLAB_COUNT,
@@ -246,60 +248,67 @@ def flip_marks(ctl, code, mark, arrangement, number, group, on):
 
 
 @kernel
-def update_mark(ctl, code, p, row):
-    """Marks proposer p's group when this row is the second in a row to use it."""
-    proposer = proposer_at(code, p)
-    arrangement = load_i64(proposer, 0)
-    mark = mark_at(ctl, code, p)
-    group = load_i64(register(ctl, load_i64(proposer, 1)), row)
+def update_mark(ctl, code, mark, arrangement, number, group):
+    """Marks a proposer's group when a second row in a row uses it. Returns whether it is marked."""
+    marked = load_i64(mark, MARK_GROUP)
     last = load_i64(mark, MARK_LAST)
     store_i64(mark, MARK_LAST, group)
-    marked = load_i64(mark, MARK_GROUP)
-    if group != last or marked == group or load_i64(code, 5) == 0 or load_i64(arrangement, ARR_KIND) != ARR_SORTED:
-        return
-    number = load_i64(proposer, 2)
+    if marked == group:
+        return True
+    if group != last or load_i64(code, 5) == 0:
+        return False
     if marked >= 0:
         flip_marks(ctl, code, mark, arrangement, number, marked, False)
     flip_marks(ctl, code, mark, arrangement, number, group, True)
     store_i64(mark, MARK_GROUP, group)
+    return True
 
 
 @kernel
-def validation_cost(ctl, code, p, group, size):
-    """What one candidate costs to validate against proposer p: one bit, or a search."""
-    arrangement = load_i64(proposer_at(code, p), 0)
-    if load_i64(arrangement, ARR_KIND) != ARR_SORTED or load_i64(mark_at(ctl, code, p), MARK_GROUP) == group:
-        return 1
-    return 2 + bit_length(size)
+def measure_proposers(ctl, code, row):
+    """Rows and validation cost of every proposer for this row, kept in its marks. Returns the sum of costs, -1 where one has
+    no rows.
+
+    A candidate costs one bit test against a marked group or a growing arrangement (a later instruction's work), a search
+    otherwise.
+    """
+    total = 0
+    mark = mark_at(ctl, code, 0)
+    proposer = proposer_at(code, 0)
+    for _ in range(load_i64(code, 6)):
+        arrangement = load_i64(proposer, 0)
+        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
+        size = group_size(arrangement, group)
+        if size == 0:
+            return -1
+        cost = 1
+        if load_i64(arrangement, ARR_KIND) == ARR_SORTED and not update_mark(
+            ctl, code, mark, arrangement, load_i64(proposer, 2), group
+        ):
+            cost = 2 + bit_length(size)
+        store_i64(mark, MARK_ROWS, size)
+        store_i64(mark, MARK_COST, cost)
+        total += cost
+        mark += MARK_SIZE * 8
+        proposer += 24
+    return total
 
 
 @kernel
 def choose_proposer(ctl, code, row):
     """The proposer with the least work for this row, or -1 where one of them has no values."""
-    proposers = load_i64(code, 6)
-    total = 0
-    for p in range(proposers):
-        proposer = proposer_at(code, p)
-        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
-        size = group_size(load_i64(proposer, 0), group)
-        if size == 0:
-            return -1
-    for p in range(proposers):
-        update_mark(ctl, code, p, row)
-    for p in range(proposers):
-        proposer = proposer_at(code, p)
-        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
-        total += validation_cost(ctl, code, p, group, group_size(load_i64(proposer, 0), group))
+    total = measure_proposers(ctl, code, row)
+    if total < 0:
+        return -1
     best = -1
     least = 0
-    for p in range(proposers):
-        proposer = proposer_at(code, p)
-        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
-        size = group_size(load_i64(proposer, 0), group)
-        work = size * (1 + total - validation_cost(ctl, code, p, group, size))
+    mark = mark_at(ctl, code, 0)
+    for p in range(load_i64(code, 6)):
+        work = load_i64(mark, MARK_ROWS) * (1 + total - load_i64(mark, MARK_COST))
         if best < 0 or work < least:
             best = p
             least = work
+        mark += MARK_SIZE * 8
     return best
 
 
@@ -411,6 +420,39 @@ def gallop(data, width, start, end, value):
 
 
 @kernel
+def is_pair_marked(ctl, code, chosen, row):
+    """Whether there are two sorted proposers and the other one's group is marked: the case of triangles, worth one fused
+    loop."""
+    if load_i64(code, 6) != 2 or load_i64(code, 5) == 0:
+        return False
+    if load_i64(load_i64(proposer_at(code, chosen), 0), ARR_KIND) != ARR_SORTED:
+        return False
+    other = proposer_at(code, 1 - chosen)
+    if load_i64(load_i64(other, 0), ARR_KIND) != ARR_SORTED:
+        return False
+    group = load_i64(register(ctl, load_i64(other, 1)), row)
+    return load_i64(mark_at(ctl, code, 1 - chosen), MARK_GROUP) == group
+
+
+@kernel
+def propose_marked(ctl, code, chosen, row, at, count, target, source, n):
+    """Writes the candidates that the other proposer's marks have, from position n on; returns the new n."""
+    proposer = proposer_at(code, chosen)
+    entry = values_of(load_i64(proposer, 0), load_i64(proposer, 2))
+    data = load_i64(entry, 0)
+    width = load_i64(entry, 1)
+    bits = load_i64(ctl, CTL_MARKS) + load_i64(mark_at(ctl, code, 1 - chosen), MARK_BITS) * 8
+    low = load_i64(code, 4)
+    for j in range(count):
+        value = load_cell(data, width, at + j)
+        offset = value - low
+        store_i64(target, n, value)
+        store_i64(source, n, row)
+        n += (load_i64(bits, offset >> 6) >> (offset & 63)) & 1
+    return n
+
+
+@kernel
 def extend(ctl, code, level, source):
     rows = load_i64(level, LEVEL_ROWS)
     row = load_i64(level, LEVEL_ROW)
@@ -433,6 +475,9 @@ def extend(ctl, code, level, source):
         chosen = load_i64(marks, MARK_CHOSEN)
         count = min(end - at, BLOCK - n)
         store_i64(level, LEVEL_AT, at + count)
+        if is_pair_marked(ctl, code, chosen, row):
+            n = propose_marked(ctl, code, chosen, row, at, count, target, source, n)
+            continue
         ascending = propose(ctl, code, chosen, at, count, target + n * 8)
         for p in range(proposers):
             if p != chosen and load_i64(load_i64(proposer_at(code, p), 0), ARR_KIND) == ARR_SORTED and count > 0:

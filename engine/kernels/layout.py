@@ -84,9 +84,10 @@ LEVEL_ROWS, LEVEL_ROW, LEVEL_AT, LEVEL_END, LEVEL_EXTRA, LEVEL_SIZE = range(6)
 LEVELS_MAX = 40
 
 # Marks of one OP_EXTEND of one worker: the chosen proposer, then per proposer the last row's group, the group whose values are
-# marked (or -1), the cursor of its search, and where its bits are (words from the marks' start).
+# marked (or -1), the cursor of its search, where its bits are (words from the marks' start), and, for this row, how many rows it
+# has and what validating one candidate costs.
 MARK_CHOSEN, MARK_PROPOSERS = 0, 1
-MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_SIZE = range(5)
+MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_ROWS, MARK_COST, MARK_SIZE = range(7)
 
 # Control block of one worker.
 (
