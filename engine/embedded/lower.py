@@ -41,7 +41,15 @@ _SIGNED = {
 }
 _ARITHMETIC = {
     Kind.NUMBER: _SIGNED,
-    Kind.UNSIGNED: {**_SIGNED, "/": L.AR_DIV_U, "%": L.AR_MOD_U, "^": L.AR_POW_U, "min": L.AR_MIN_U, "max": L.AR_MAX_U},
+    Kind.UNSIGNED: {
+        **_SIGNED,
+        "/": L.AR_DIV_U,
+        "%": L.AR_MOD_U,
+        "^": L.AR_POW_U,
+        "min": L.AR_MIN_U,
+        "max": L.AR_MAX_U,
+        "bshr": L.AR_SHRU,
+    },
     Kind.FLOAT: {
         "+": L.AR_ADD_F,
         "-": L.AR_SUB_F,

@@ -27,6 +27,7 @@ from dlog.engine.kernels.layout import (
     CTL_ERROR,
     CTL_LIMIT,
     CTL_SIZE,
+    HEAP_LAST,
     HEAP_SIZE,
     MERGE_NONE,
     REL_ARITY,
@@ -360,7 +361,9 @@ class StoredRelation:
         else:
             self.struct[REL_SET] = SET_HASH
         if heap:
-            self.struct.point(REL_HEAP, Struct(HEAP_SIZE))
+            made = Struct(HEAP_SIZE)
+            made[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
+            self.struct.point(REL_HEAP, made)
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""

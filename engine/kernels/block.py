@@ -181,28 +181,35 @@ def unsigned_divide(a, b):
 
 @kernel
 def power(a, b):
-    """a to the power b by squaring, wrapping. A negative power truncates the reciprocal: 0 unless a is 1 or -1."""
+    """a to the power b, wrapping. A negative power truncates the reciprocal: 0 unless a is 1 or -1."""
     if b < 0:
         if a == 1:
             return 1
         if a == -1:
             return 1 if b & 1 == 0 else -1
         return 0
+    return unsigned_power(a, b)
+
+
+@kernel
+def unsigned_power(a, b):
+    """a to the power b, a word read as unsigned, by squaring, wrapping."""
     result = 1
     base = a
-    while b > 0:
+    while b != 0:
         if b & 1:
             result *= base
         base *= base
-        b >>= 1
+        b = (b >> 1) & 0x7FFFFFFFFFFFFFFF
     return result
 
 
 @kernel
 def float_from_unsigned(a):
+    """The double nearest to a word read as unsigned: halved, the lost bit still decides a tie."""
     if a >= 0:
         return float(a)
-    return float((a >> 1) & 0x7FFFFFFFFFFFFFFF) * 2.0 + float(a & 1)
+    return float((a >> 1) & 0x7FFFFFFFFFFFFFFF | a & 1) * 2.0
 
 
 @kernel
@@ -278,8 +285,10 @@ def float_block(operation, left, right, n, target):
 
 @kernel
 def integer_operation(operation, a, b):
-    if operation in (AR_POW, AR_POW_U):
+    if operation == AR_POW:
         return power(a, b)
+    if operation == AR_POW_U:
+        return unsigned_power(a, b)
     if operation == AR_MIN:
         return min(a, b)
     if operation == AR_MAX:

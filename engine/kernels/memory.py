@@ -2,7 +2,8 @@
 
 An address is a plain int64, so a kernel takes any number of arrays through one table of addresses and compiles for one
 signature. Indices count elements, not bytes. Nothing is checked: bounds are the callers' invariants. Without the JIT
-(`NUMBA_DISABLE_JIT=1`) the same functions work through ctypes, slowly, for coverage.
+(`NUMBA_DISABLE_JIT=1`) the same functions work through ctypes, slowly, for coverage: what is loaded are NumPy's scalars, which
+wrap around and divide as compiled code does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -155,6 +157,7 @@ if JIT:
         return types.int64(), generate
 
 else:
+    np.seterr(all="ignore")
     _libc = ctypes.CDLL(None)
     _libc.realloc.restype = _libc.calloc.restype = ctypes.c_void_p
     _libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
@@ -163,7 +166,7 @@ else:
 
     def _python_load(kind: Any) -> Any:
         size = ctypes.sizeof(kind)
-        return lambda address, index: kind.from_address(int(address) + int(index) * size).value
+        return lambda address, index: np.int64(kind.from_address(int(address) + int(index) * size).value)
 
     def _python_store(kind: Any) -> Any:
         size = ctypes.sizeof(kind)
@@ -200,7 +203,7 @@ else:
         return time.perf_counter_ns()
 
     def as_float(bits: int) -> float:
-        return ctypes.c_double.from_buffer(ctypes.c_int64(int(bits))).value
+        return np.float64(ctypes.c_double.from_buffer(ctypes.c_int64(int(bits))).value)
 
     def as_bits(value: float) -> int:
-        return ctypes.c_int64.from_buffer(ctypes.c_double(float(value))).value
+        return np.int64(ctypes.c_int64.from_buffer(ctypes.c_double(float(value))).value)
