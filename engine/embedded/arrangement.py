@@ -42,6 +42,7 @@ from dlog.engine.kernels.layout import (
     MAP_HASH,
     SET_BITS,
     SET_NONE,
+    SET_PAGES,
     SLAB_SIZE,
 )
 
@@ -110,7 +111,7 @@ class StoredArrangement:
         if in_place:
             self._alias()
             return
-        if self.relation.set_kind in (SET_NONE, SET_BITS) and not self.relation.keyed and not self.relation.pinned:
+        if self.relation.set_kind in (SET_NONE, SET_BITS, SET_PAGES) and not self.relation.keyed and not self.relation.pinned:
             self._reorder(groups)
             self._alias()
         else:

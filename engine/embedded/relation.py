@@ -30,6 +30,8 @@ from dlog.engine.kernels.layout import (
     HEAP_LAST,
     HEAP_SIZE,
     MERGE_NONE,
+    PAGE_CODES,
+    PAGE_WORDS,
     REL_ARITY,
     REL_CAPACITY,
     REL_COLUMNS,
@@ -39,6 +41,9 @@ from dlog.engine.kernels.layout import (
     REL_KEYS,
     REL_LO,
     REL_MERGE,
+    REL_POOL,
+    REL_POOL_CAPACITY,
+    REL_POOL_PAGES,
     REL_ROWS,
     REL_SET,
     REL_SIZE,
@@ -49,12 +54,15 @@ from dlog.engine.kernels.layout import (
     SET_DENSE,
     SET_HASH,
     SET_NONE,
+    SET_PAGES,
 )
 from dlog.engine.program.rules import Kind
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-BITS_LIMIT = 2**29
-"""Most bits of a bitmap set: 64 MiB."""
+BITS_LIMIT = 2**26
+"""Most bits of a bitmap in one piece: 8 MiB."""
+PAGES_LIMIT = 2**29
+"""Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
 AHEAD_ROWS = 2**22
 """Rows for which a relation with a bitmap reserves addresses in advance: growing would move its pages again and again."""
 DENSE_LIMIT = 2**24
@@ -323,6 +331,10 @@ class StoredRelation:
             self._write_strides(key)
             self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
             self._reserve_ahead(min(space, AHEAD_ROWS))
+        elif space is not None and space <= PAGES_LIMIT:
+            self._write_strides(key)
+            self._take_slots(SET_PAGES, space, (space // PAGE_CODES + 1) * 4)
+            self._reserve_ahead(min(space, AHEAD_ROWS))
         else:
             self.struct[REL_SET] = SET_HASH
 
@@ -367,7 +379,7 @@ class StoredRelation:
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
-        if self.set_kind == SET_BITS:
+        if self.set_kind in (SET_BITS, SET_PAGES):
             if not storage.collect_bits(self.memory.control.address, self.address, share.address):
                 self.memory.check()
             self.sorted_by = ()
@@ -382,9 +394,9 @@ class StoredRelation:
         made._write_widths()
         made.extents = list(self.extents)
         made._set_key(self.key)
-        if self.set_kind == SET_BITS:
+        if self.set_kind in (SET_BITS, SET_PAGES):
             made._write_strides(self.key)
-            made._take_slots(SET_BITS, self.struct[REL_SLOT_COUNT], self._slot_bytes)
+            made._take_slots(self.set_kind, self.struct[REL_SLOT_COUNT], self._slot_bytes)
             made._reserve_ahead(min(self.struct[REL_SLOT_COUNT], AHEAD_ROWS))
         elif self.set_kind != SET_NONE:
             made.struct[REL_SET] = SET_HASH
@@ -407,6 +419,8 @@ class StoredRelation:
             self._free(self.struct[REL_SLOTS], self.struct[REL_SLOT_COUNT] * 4)
         elif kind != SET_NONE:
             self._free(self.struct[REL_SLOTS], self._slot_bytes)
+            self._free(self.struct[REL_POOL], self.struct[REL_POOL_CAPACITY] * PAGE_WORDS * 8)
+            self.struct[REL_POOL] = self.struct[REL_POOL_PAGES] = self.struct[REL_POOL_CAPACITY] = 0
         self.struct[REL_SET] = SET_NONE
         self.struct[REL_SLOTS] = self.struct[REL_SLOT_COUNT] = 0
 

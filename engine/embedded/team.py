@@ -112,7 +112,7 @@ class Team:
 
     def _collect(self, relation: StoredRelation, storage: Storage) -> None:
         """Moves the shares' rows to the relation."""
-        simple = relation.set_kind in (L.SET_NONE, L.SET_BITS)
+        simple = relation.set_kind in (L.SET_NONE, L.SET_BITS, L.SET_PAGES)
         for share in self._shares[relation.name]:
             if simple:
                 relation.collect(share)

@@ -33,11 +33,16 @@ COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
     REL_QUEUE_CAPACITY,
     REL_SHARES,
     REL_LIMIT,
+    REL_POOL,
+    REL_POOL_PAGES,
+    REL_POOL_CAPACITY,
     REL_SIZE,
-) = range(20)
+) = range(23)
 
-# REL_SET: none; one bit per possible row; a table of row numbers (plus one) by dense code; the same by hash.
-SET_NONE, SET_BITS, SET_DENSE, SET_HASH = range(4)
+# REL_SET: none; one bit per possible row; the same in pages of PAGE_CODES bits that are made when first touched; a table of row
+# numbers (plus one) by dense code; the same by hash.
+SET_NONE, SET_BITS, SET_PAGES, SET_DENSE, SET_HASH = range(5)
+PAGE_CODES, PAGE_WORDS = 512, 8
 
 # REL_MERGE: what a keyed relation does with a second value.
 MERGE_NONE, MERGE_SUM, MERGE_SUM_FLOAT, MERGE_MIN, MERGE_MAX = range(5)
@@ -84,8 +89,8 @@ LEVEL_ROWS, LEVEL_ROW, LEVEL_AT, LEVEL_END, LEVEL_EXTRA, LEVEL_SIZE = range(6)
 LEVELS_MAX = 40
 
 # Marks of one OP_EXTEND of one worker: the chosen proposer, then per proposer the last row's group, the group whose values are
-# marked (or -1), the cursor of its search, where its bits are (words from the marks' start), and, for this row, how many rows it
-# has and what validating one candidate costs.
+# marked (or -1), the cursor of its search, where its bits are (words from the marks' start), and, for this row, how many rows
+# it has and what validating one candidate costs.
 MARK_CHOSEN, MARK_PROPOSERS = 0, 1
 MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_ROWS, MARK_COST, MARK_SIZE = range(7)
 

@@ -1,6 +1,7 @@
 """Rows of relations: growing columns, and the set or map over their key columns.
 
-Four kinds of set. `SET_BITS`: one bit per possible row, where the columns' ranges are known and their product is small.
+Kinds of set. `SET_BITS`: one bit per possible row, where the columns' ranges are known and their product is small.
+`SET_PAGES`: the same for larger products, in pages of one cache line found through a directory, made when first touched.
 `SET_DENSE`: a 32-bit row number per possible key. `SET_HASH`: open addressing over 32-bit row numbers, compared through the
 columns. Row numbers are kept plus one, so that zeroed memory is an empty table. Blocks come as registers (addresses of int64
 values); lists of registers are addresses of words.
@@ -23,17 +24,23 @@ from dlog.engine.kernels.layout import (
     CTL_REGISTERS,
     ERROR_MEMORY,
     ERROR_ROWS,
+    PAGE_WORDS,
     REL_ARITY,
     REL_CAPACITY,
     REL_COLUMNS,
     REL_KEY_COUNT,
     REL_KEYS,
+    REL_POOL,
+    REL_POOL_CAPACITY,
+    REL_POOL_PAGES,
     REL_ROWS,
     REL_SET,
     REL_SLOT_COUNT,
     REL_SLOTS,
     SET_BITS,
     SET_DENSE,
+    SET_HASH,
+    SET_PAGES,
 )
 from dlog.engine.kernels.memory import (
     HUGE,
@@ -242,13 +249,20 @@ def find_hash(relation, ctl, registers, i, hashed):
 
 @kernel
 def find_rows(relation, ctl, registers, n, scratch, found):
-    """found[i] = the row with the key of block row i, or -1. For SET_BITS a present row gives 0. The relation must have a
+    """found[i] = the row with the key of block row i, or -1. For bitmaps a present row gives 0. The relation must have a
     set."""
     kind = load_i64(relation, REL_SET)
     slots = load_i64(relation, REL_SLOTS)
-    if kind in (SET_BITS, SET_DENSE):
+    if kind in (SET_BITS, SET_PAGES, SET_DENSE):
         dense_codes(relation, ctl, registers, n, found)
-        if kind == SET_BITS:
+        if kind == SET_PAGES:
+            for i in range(n):
+                code = load_i64(found, i)
+                bit = 0
+                if code >= 0:
+                    bit = (page_word(relation, code) >> (code & 63)) & 1
+                store_i64(found, i, bit - 1)
+        elif kind == SET_BITS:
             for i in range(n):
                 code = load_i64(found, i)
                 bit = 0
@@ -359,16 +373,94 @@ def novel_shared(relation, share, n, codes, chosen):
     return count
 
 
+# ---------------------------------------------------------------------------------------------------------------- pages
+
+
+@kernel
+def page_word(relation, code):
+    """The word of a paged bitmap that holds a code's bit; 0 where its page does not exist."""
+    page = load_i32(load_i64(relation, REL_SLOTS), code >> 9)
+    if page == 0:
+        return 0
+    return load_i64(load_i64(relation, REL_POOL), ((page - 1) << 3) + ((code >> 6) & 7))
+
+
+@kernel
+def reserve_pages(ctl, relation, extra):
+    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none."""
+    capacity = load_i64(relation, REL_POOL_CAPACITY)
+    pages = load_i64(relation, REL_POOL_PAGES) + extra
+    if pages <= capacity:
+        return True
+    target = max(pages, capacity + (capacity >> 1))
+    moved = resize(ctl, load_i64(relation, REL_POOL), capacity * PAGE_WORDS * 8, target * PAGE_WORDS * 8)
+    if moved == 0:
+        return False
+    store_i64(relation, REL_POOL, moved)
+    store_i64(relation, REL_POOL_CAPACITY, target)
+    return True
+
+
+@kernel
+def take_bit(relation, code):
+    """Sets a code's bit, in a new page if need be (there is room). Returns 1 if it was clear."""
+    slots = load_i64(relation, REL_SLOTS)
+    pool = load_i64(relation, REL_POOL)
+    page = load_i32(slots, code >> 9)
+    if page == 0:
+        page = load_i64(relation, REL_POOL_PAGES) + 1
+        store_i64(relation, REL_POOL_PAGES, page)
+        store_i32(slots, code >> 9, page)
+        for word in range(PAGE_WORDS):
+            store_i64(pool, ((page - 1) << 3) + word, 0)
+    at = ((page - 1) << 3) + ((code >> 6) & 7)
+    word = load_i64(pool, at)
+    store_i64(pool, at, word | (1 << (code & 63)))
+    return 1 - ((word >> (code & 63)) & 1)
+
+
+@kernel
+def novel_pages(ctl, relation, n, codes, chosen):
+    """novel_bits for a paged bitmap; -1 with CTL_ERROR set when out of memory."""
+    if not reserve_pages(ctl, relation, n):
+        return -1
+    count = 0
+    for i in range(n):
+        store_i64(chosen, count, i)
+        count += take_bit(relation, load_i64(codes, i))
+    return count
+
+
+@kernel
+def novel_shared_pages(ctl, relation, share, n, codes, chosen):
+    """novel_shared for paged bitmaps; -1 with CTL_ERROR set when out of memory."""
+    if not reserve_pages(ctl, share, n):
+        return -1
+    count = 0
+    for i in range(n):
+        code = load_i64(codes, i)
+        if (page_word(relation, code) >> (code & 63)) & 1 == 0:
+            store_i64(chosen, count, i)
+            count += take_bit(share, code)
+    return count
+
+
+# --------------------------------------------------------------------------------------------------------------- blocks
+
+
 @kernel
 def insert_block(ctl, relation, registers, n, codes, chosen):
     """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
 
     `registers` lists one register per column. The key must be all columns, in order.
     """
-    if load_i64(relation, REL_SET) == SET_BITS:
+    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        count = novel_bits(relation, n, codes, chosen)
-        if not reserve(ctl, relation, count):
+        if load_i64(relation, REL_SET) == SET_BITS:
+            count = novel_bits(relation, n, codes, chosen)
+        else:
+            count = novel_pages(ctl, relation, n, codes, chosen)
+        if count < 0 or not reserve(ctl, relation, count):
             return -1
         at = load_i64(relation, REL_ROWS)
         append_rows(relation, ctl, registers, chosen, count, at)
@@ -415,10 +507,13 @@ def share_block(ctl, relation, share, registers, n, codes, known):
     """insert_block while several workers run: rows that the relation, which is only read, does not have go to this worker's
     share, once. Two shares may have the same row.
     """
-    if load_i64(relation, REL_SET) == SET_BITS:
+    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        count = novel_shared(relation, share, n, codes, known)
-        if not reserve(ctl, share, count):
+        if load_i64(relation, REL_SET) == SET_BITS:
+            count = novel_shared(relation, share, n, codes, known)
+        else:
+            count = novel_shared_pages(ctl, relation, share, n, codes, known)
+        if count < 0 or not reserve(ctl, share, count):
             return -1
         at = load_i64(share, REL_ROWS)
         append_rows(share, ctl, registers, known, count, at)
@@ -431,31 +526,62 @@ def share_block(ctl, relation, share, registers, n, codes, known):
 
 
 @kernel
+def row_code(relation, row):
+    """Dense code of a stored row whose key is all columns."""
+    columns = load_i64(relation, REL_COLUMNS)
+    code = 0
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+        code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
+    return code
+
+
+@kernel
+def set_bit(relation, code):
+    """Sets a code's bit in a bitmap of either kind. Returns 1 if it was clear."""
+    if load_i64(relation, REL_SET) == SET_PAGES:
+        return take_bit(relation, code)
+    slots = load_i64(relation, REL_SLOTS)
+    word = load_i64(slots, code >> 6)
+    store_i64(slots, code >> 6, word | (1 << (code & 63)))
+    return 1 - ((word >> (code & 63)) & 1)
+
+
+@kernel
+def clear_word(relation, code):
+    """Clears a code's whole word: a share is emptied of all its rows."""
+    slots = load_i64(relation, REL_SLOTS)
+    if load_i64(relation, REL_SET) == SET_BITS:
+        store_i64(slots, code >> 6, 0)
+        return
+    page = load_i32(slots, code >> 9)
+    store_i64(load_i64(relation, REL_POOL), ((page - 1) << 3) + ((code >> 6) & 7), 0)
+
+
+@kernel
 def collect_bits(ctl, relation, share):
     """Moves a share's rows to its relation (both with bitmaps), skipping those that another share brought; empties the
     share."""
     rows = load_i64(share, REL_ROWS)
     if not reserve(ctl, relation, rows):
         return False
-    common = load_i64(relation, REL_SLOTS)
-    own = load_i64(share, REL_SLOTS)
     columns = load_i64(relation, REL_COLUMNS)
     sources = load_i64(share, REL_COLUMNS)
     arity = load_i64(relation, REL_ARITY)
+    paged = load_i64(relation, REL_SET) == SET_PAGES
     end = load_i64(relation, REL_ROWS)
     for row in range(rows):
-        code = 0
+        if paged and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
+            return False
+        code = row_code(share, row)
         for c in range(arity):
             column = columns + c * COL_SIZE * 8
             source = sources + c * COL_SIZE * 8
             width = load_i64(column, COL_WIDTH)
-            cell = load_cell(load_i64(source, COL_DATA), width, row)
-            store_cell(load_i64(column, COL_DATA), width, end, cell)
-            code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
-        store_i64(own, code >> 6, 0)
-        word = load_i64(common, code >> 6)
-        store_i64(common, code >> 6, word | (1 << (code & 63)))
-        end += 1 - ((word >> (code & 63)) & 1)
+            store_cell(load_i64(column, COL_DATA), width, end, load_cell(load_i64(source, COL_DATA), width, row))
+        clear_word(share, code)
+        end += set_bit(relation, code)
     store_i64(relation, REL_ROWS, end)
     store_i64(share, REL_ROWS, 0)
     return True
@@ -482,14 +608,7 @@ def dedupe_rows(ctl, relation):
     for row in range(rows):
         novel = True
         if bits:
-            code = 0
-            for c in range(arity):
-                column = columns + c * COL_SIZE * 8
-                cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
-                code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
-            word = load_i64(table, code >> 6)
-            novel = (word >> (code & 63)) & 1 == 0
-            store_i64(table, code >> 6, word | (1 << (code & 63)))
+            novel = set_bit(relation, row_code(relation, row)) == 1
         else:
             at = (hash_row(relation, row) >> 8) & mask
             while True:
@@ -552,17 +671,11 @@ def strictly_sorted(relation):
 def fill_set(ctl, relation):
     """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
     rows = load_i64(relation, REL_ROWS)
-    if load_i64(relation, REL_SET) != SET_BITS:
+    kind = load_i64(relation, REL_SET)
+    if kind == SET_HASH:
         return grow_hash(ctl, relation, max(rows, 1))
-    columns = load_i64(relation, REL_COLUMNS)
-    slots = load_i64(relation, REL_SLOTS)
-    arity = load_i64(relation, REL_ARITY)
     for row in range(rows):
-        code = 0
-        for c in range(arity):
-            column = columns + c * COL_SIZE * 8
-            cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
-            code += (cell - load_i64(column, COL_LOW)) * load_i64(column, COL_STRIDE)
-        store_i64(slots, code >> 6, load_i64(slots, code >> 6) | (1 << (code & 63)))
+        if kind == SET_PAGES and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
+            return False
+        set_bit(relation, row_code(relation, row))
     return True
-
