@@ -225,7 +225,7 @@ class StoredRelation:
         if storage.strictly_sorted(self.address):
             self.sorted_by = tuple(range(self.arity))
             return
-        self.new_set()
+        self.new_set(paged=False)
         if not storage.dedupe_rows(self.memory.control.address, self.address):
             self.memory.check()
         self.drop_set()
@@ -321,8 +321,9 @@ class StoredRelation:
             self._columns[at + COL_STRIDE] = stride
             stride *= max(extent.span, 1)
 
-    def new_set(self) -> None:
-        """An empty set over all columns: a bitmap where the code space is known and small, else a hash table."""
+    def new_set(self, paged: bool = True) -> None:
+        """An empty set over all columns: a bitmap where the code space is known and small (or, if `paged`, not too large), else a
+        hash table."""
         self.drop_set()
         key = tuple(range(self.arity))
         self._set_key(key)
@@ -331,7 +332,7 @@ class StoredRelation:
             self._write_strides(key)
             self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
             self._reserve_ahead(min(space, AHEAD_ROWS))
-        elif space is not None and space <= PAGES_LIMIT:
+        elif paged and space is not None and space <= PAGES_LIMIT:
             self._write_strides(key)
             self._take_slots(SET_PAGES, space, (space // PAGE_CODES + 1) * 4)
             self._reserve_ahead(min(space, AHEAD_ROWS))
