@@ -44,7 +44,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run cost. `rows` is the size of every declared relation."""
+    """What a run cost. `rows` is the size of every relation that was loaded or computed: declared ones that no output needs are
+    left out, those that passes put in the place of others are there."""
 
     load_seconds: float
     evaluate_seconds: float
@@ -80,6 +81,27 @@ def compile_program(program: Path | str, include: Sequence[str] = (), macros: Se
         source = preprocess(program, include, macros)
     with stage("compiler"):
         return compile_source(source)
+
+
+def observed_relations(program: Program) -> frozenset[str]:
+    """The relations whose rows a run shows; all, if the program names none."""
+    return frozenset(io.relation for io in program.io if io.action != "input") or frozenset(program.relations)
+
+
+def optimized(program: Program) -> Program:
+    """The program that computes only what a run shows."""
+    from dlog.engine.program.passes import optimize
+
+    with stage("optimizer"):
+        return optimize(program, observed_relations(program))
+
+
+def _computed(written: Program, executed: Program) -> list[str]:
+    """The relations whose stored rows mean what their names say."""
+    from dlog.engine.program.passes import defined
+
+    lost = defined(written) - defined(executed) - observed_relations(written)
+    return [name for name in executed.relations if name not in lost]
 
 
 def load_inputs(
@@ -147,7 +169,7 @@ def write_outputs(
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
                 os.makedirs(output, exist_ok=True)
-            relation, table = program.relations[io.relation], executor.table(io.relation)
+            relation, table = program.relations[io.relation], executor.table(io.relation, copy=False)
             save(io, relation, program, table, executor.symbols, executor.records, output, threads)
         if on_written is not None:
             on_written(done, len(outputs))
@@ -161,7 +183,8 @@ def discard_unfinished(output: str) -> None:
 
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    program = compile_program(job.program, job.include, job.macros)
+    written_program = compile_program(job.program, job.include, job.macros)
+    program = optimized(written_program)
     with stage("start"):
         from dlog.engine.embedded.executor import Executor
         from dlog.memory import peak_bytes
@@ -178,7 +201,7 @@ def run_job(job: Job, display: Display) -> Report:
         display.close()
     write_outputs(executor, program, job.output, job.threads, lambda *state: display.show(Writing(*state)))
     written = time.perf_counter()
-    rows = {name: executor.rows(name) for name in program.relations}
+    rows = {name: executor.rows(name) for name in _computed(written_program, program)}
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))
 
 
@@ -195,7 +218,7 @@ def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], unt
 
 def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
-    program = compile_program(path, include, macros)
+    program = optimized(compile_program(path, include, macros))
     if facts is None:
         from dlog.engine.plan.build import build_scope
         from dlog.engine.plan.explain import explain

@@ -1,0 +1,85 @@
+"""What passes share: a program's rules by relation, a program of other rules, and maps over the atoms of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from dlog.engine.program.check import Checked
+from dlog.engine.program.lower import term_variables
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack, Variable
+from dlog.engine.program.stratify import stratify
+
+Body: TypeAlias = tuple[Literal, ...]
+Rules: TypeAlias = dict[str, list[Rule]]
+
+
+def rules_by_relation(program: Program) -> Rules:
+    return {name: [r for r in s.rules if r.head.relation == name] for s in program.strata for name in s.relations}
+
+
+def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapping[str, Relation] | None = None) -> Program:
+    """The program with these rules, and `more` relations, in strata of their own."""
+    relations = {**program.relations, **(more or {})}
+    flat = tuple(rule for found in rules.values() for rule in found)
+    return stratify(Checked(program.source, program.types, relations, program.facts, flat, program.io))
+
+
+def has_given_rows(program: Program, relation: str) -> bool:
+    """Whether a relation gets rows from elsewhere than its rules."""
+    return bool(program.facts.get(relation)) or any(i.action == "input" and i.relation == relation for i in program.io)
+
+
+def map_atoms(body: Body, change: Callable[[Atom, Body], Atom]) -> Body:
+    """The body with each atom, negated or not, replaced by what `change` makes of it and of the innermost body around it."""
+    return tuple(_map_literal(literal, body, change) for literal in body)
+
+
+def _map_literal(literal: Literal, body: Body, change: Callable[[Atom, Body], Atom]) -> Literal:
+    match literal:
+        case Atom():
+            return change(literal, body)
+        case Negation(atom=atom):
+            return replace(literal, atom=change(atom, body))
+        case Aggregate(alternatives=bodies):
+            return replace(literal, alternatives=tuple(map_atoms(inner, change) for inner in bodies))
+        case Compare() | Unpack():
+            return literal
+        case _:
+            assert_never(literal)
+
+
+def atoms(body: Body) -> Iterator[tuple[Atom, Body]]:
+    """Every atom, negated or not, with the innermost body around it."""
+    for literal in body:
+        match literal:
+            case Atom():
+                yield literal, body
+            case Negation(atom=atom):
+                yield atom, body
+            case Aggregate(alternatives=bodies):
+                for inner in bodies:
+                    yield from atoms(inner)
+            case Compare() | Unpack():
+                pass
+            case _:
+                assert_never(literal)
+
+
+def literal_variables(literal: Literal) -> Iterator[int]:
+    """The variables of a body that a literal mentions; of an aggregate those it shares with the body around it."""
+    match literal:
+        case Atom(args=args) | Negation(atom=Atom(args=args)):
+            yield from (a.id for a in args if isinstance(a, Variable))
+        case Compare(left=left, right=right):
+            yield from term_variables(left)
+            yield from term_variables(right)
+        case Unpack(value=value, fields=fields):
+            yield value.id
+            yield from (f.id for f in fields if isinstance(f, Variable))
+        case Aggregate(result=result, outer=outer):
+            yield result.id
+            yield from (v.id for v in outer)
+        case _:
+            assert_never(literal)
