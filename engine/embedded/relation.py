@@ -27,6 +27,8 @@ from dlog.engine.kernels.layout import (
     CTL_ERROR,
     CTL_LIMIT,
     CTL_SIZE,
+    ERROR_ROWS,
+    HEAP_BUCKETS,
     HEAP_LAST,
     HEAP_SIZE,
     MERGE_NONE,
@@ -44,6 +46,9 @@ from dlog.engine.kernels.layout import (
     REL_POOL,
     REL_POOL_CAPACITY,
     REL_POOL_PAGES,
+    REL_QUEUE,
+    REL_QUEUE_CAPACITY,
+    REL_QUEUE_ROWS,
     REL_ROWS,
     REL_SET,
     REL_SIZE,
@@ -91,8 +96,15 @@ class Memory:
         """Raises the user's error if a kernel could not allocate."""
         control = control or self.control
         if control[CTL_ERROR]:
-            control[CTL_ERROR] = 0
-            raise self.exhausted()
+            raise self.failure(control)
+
+    def failure(self, control: Struct | None = None) -> DlogError:
+        """The user's error after a kernel that says it failed. The mark may be gone: threads share this block."""
+        control = control or self.control
+        code, control[CTL_ERROR] = control[CTL_ERROR], 0
+        if code == ERROR_ROWS:
+            return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
+        return self.exhausted()
 
     def exhausted(self) -> DlogError:
         held = f"{self.used / 2**20:,.0f} MiB are in use"
@@ -118,6 +130,7 @@ class StoredRelation:
         self.struct.point(REL_COLUMNS, self._columns)
         self.sorted_by: tuple[int, ...] = ()
         self._ahead = 0
+        self._heap: Struct | None = None
         self.pinned = False
         """An arrangement reads the columns in their present order."""
         self.key: tuple[int, ...] = tuple(range(len(self.kinds)))
@@ -213,7 +226,7 @@ class StoredRelation:
     def _fill(self, columns: Sequence[np.ndarray], rows: int | None = None) -> None:
         count = rows if rows is not None else len(columns[0]) if columns else 0
         if not storage.reserve(self.memory.control.address, self.address, count):
-            self.memory.check()
+            raise self.memory.failure()
         self.struct[REL_ROWS] = count
         for number, values in enumerate(columns):
             self.column(number)[:] = values
@@ -227,7 +240,7 @@ class StoredRelation:
             return
         self.new_set(paged=False)
         if not storage.dedupe_rows(self.memory.control.address, self.address):
-            self.memory.check()
+            raise self.memory.failure()
         self.drop_set()
 
     def append(self, other: StoredRelation) -> None:
@@ -236,7 +249,7 @@ class StoredRelation:
         if extra == 0:
             return
         if not storage.reserve(self.memory.control.address, self.address, extra):
-            self.memory.check()
+            raise self.memory.failure()
         self.struct[REL_ROWS] = start + extra
         for number in range(self.arity):
             self.column(number)[start:] = other.column(number)
@@ -322,8 +335,8 @@ class StoredRelation:
             stride *= max(extent.span, 1)
 
     def new_set(self, paged: bool = True) -> None:
-        """An empty set over all columns: a bitmap where the code space is known and small (or, if `paged`, not too large), else a
-        hash table."""
+        """An empty set over all columns: a bitmap where the code space is known and small (or, if `paged`, not too large),
+        else a hash table."""
         self.drop_set()
         key = tuple(range(self.arity))
         self._set_key(key)
@@ -359,7 +372,7 @@ class StoredRelation:
             return
         self.new_set()
         if not storage.fill_set(self.memory.control.address, self.address):
-            self.memory.check()
+            raise self.memory.failure()
 
     def key_by(self, key: Sequence[int], value: int, merge: int, heap: bool) -> None:
         """Makes the (empty) relation keyed: one row per key, whose `value` column merges."""
@@ -374,15 +387,15 @@ class StoredRelation:
         else:
             self.struct[REL_SET] = SET_HASH
         if heap:
-            made = Struct(HEAP_SIZE)
-            made[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
-            self.struct.point(REL_HEAP, made)
+            self._heap = Struct(HEAP_SIZE)
+            self._heap[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
+            self.struct[REL_HEAP] = self._heap.address
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
         if self.set_kind in (SET_BITS, SET_PAGES):
             if not storage.collect_bits(self.memory.control.address, self.address, share.address):
-                self.memory.check()
+                raise self.memory.failure()
             self.sorted_by = ()
             return
         self.append(share)
@@ -424,6 +437,18 @@ class StoredRelation:
             self.struct[REL_POOL] = self.struct[REL_POOL_PAGES] = self.struct[REL_POOL_CAPACITY] = 0
         self.struct[REL_SET] = SET_NONE
         self.struct[REL_SLOTS] = self.struct[REL_SLOT_COUNT] = 0
+        self._drop_heap()
+
+    def _drop_heap(self) -> None:
+        """Frees a lattice's heap and the queue of its changes."""
+        self._free(self.struct[REL_QUEUE], self.struct[REL_QUEUE_CAPACITY] * 4)
+        self.struct[REL_QUEUE] = self.struct[REL_QUEUE_CAPACITY] = self.struct[REL_QUEUE_ROWS] = 0
+        if self._heap is None:
+            return
+        for bucket in range(HEAP_BUCKETS, HEAP_SIZE, 3):
+            self._free(self._heap[bucket], self._heap[bucket + 2] * 16)
+        self.struct[REL_HEAP] = 0
+        self._heap = None
 
 
 def raw(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,209 @@
+"""Arrangements against a dict from keys to rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.arrangement import StoredArrangement
+from dlog.engine.embedded.extent import Extent
+from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.kernels import arrange
+from dlog.engine.kernels import layout as L
+from tests.engine.kernels.desk import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
+
+KEYS = [(0,), (1,), (0, 1), (1, 0), (2, 0), (2,), (0, 1, 2), ()]
+
+
+def groups_of(arrangement: StoredArrangement, keys: list[Row]) -> list[int]:
+    desk = Desk(arrangement.memory)
+    result: list[int] = []
+    for registers, n in desk.blocks(keys, len(arrangement.key)):
+        arrange.find_groups(arrangement.address, desk.address, registers.address, n, desk.register(7))
+        result += desk.registers[7, :n].tolist()
+    return result
+
+
+def matches(arrangement: StoredArrangement, group: int, columns: list[int]) -> list[Row]:
+    """The rows of a group in the arrangement's order, as far as these columns go."""
+    count = arrange.group_size(arrangement.address, group)
+    if count == 0:
+        return []
+    if arrangement.growing:
+        start = load(arrangement.struct[L.ARR_SLABS], group * L.SLAB_SIZE + L.SLAB_START)
+    else:
+        start = int(np.ctypeslib.as_array(pointer(arrangement.struct[L.ARR_OFFSETS], np.int32), (group + 1,))[group])
+    return [tuple(int(arrange.cell_at(arrangement.address, c, start + i)) for c in columns) for i in range(count)]
+
+
+def pointer(address: int, dtype: type) -> object:
+    import ctypes
+
+    return ctypes.cast(address, ctypes.POINTER(np.ctypeslib.as_ctypes_type(dtype)))
+
+
+def load(address: int, index: int) -> int:
+    return int(np.ctypeslib.as_array(pointer(address, np.int64), (index + 1,))[index])
+
+
+def check(arrangement: StoredArrangement, rows: list[Row], asked: list[Row], columns: list[int]) -> None:
+    """Every key that occurs, and those asked for, give the rows that a dict gives."""
+    expected: dict[tuple[int, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        expected[tuple(row[c] for c in arrangement.key)].append(tuple(row[c] for c in columns))
+    keys = [*expected, *asked]
+    for key, group in zip(keys, groups_of(arrangement, keys), strict=True):
+        found = matches(arrangement, group, columns)
+        assert sorted(found) == sorted(expected[key]), key
+        if arrangement.order:
+            at = columns.index(arrangement.order[0])
+            assert [f[at] for f in found] == sorted(f[at] for f in found)
+
+
+def some_keys(given: Given, arity: int) -> list[Row]:
+    values = (*given.domain.values, -9, 2**50)
+    return list(product(values, repeat=arity))[:150]
+
+
+@settings(max_examples=3 * EXAMPLES)
+@given(given=row_lists(3, 3), key=st.sampled_from(KEYS), order=st.sampled_from([(), (0,), (1,), (2,)]), ascends=st.booleans())
+def test_a_sorted_arrangement_gives_the_rows_of_each_key(given: Given, key: Row, order: Row, ascends: bool) -> None:
+    rows = sorted(set(given.rows)) if ascends else given.rows
+    relation = loaded(rows, 3)
+    arrangement = StoredArrangement(relation, key, () if set(order) <= set(key) else order, growing=False)
+    arrangement.build(range(3))
+    check(arrangement, list(set(rows)), some_keys(given, len(key)), [0, 1, 2])
+    assert sorted(rows_of(relation)) == sorted(set(rows))
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(given=row_lists(3, 3), keys=st.sampled_from(list(permutations(KEYS, 2))))
+def test_arrangements_of_one_relation_do_not_disturb_each_other(given: Given, keys: tuple[tuple[int, ...], ...]) -> None:
+    """The first may reorder the relation, the second must copy."""
+    relation = loaded(given.rows, 3)
+    made = [StoredArrangement(relation, key, (), growing=False) for key in keys]
+    for arrangement in made:
+        arrangement.build([2])
+    for arrangement in made:
+        check(arrangement, list(set(given.rows)), some_keys(given, len(arrangement.key)), [2])
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("extent", [Extent(0, 9), None, Extent(0, -1)])
+def test_an_arrangement_of_nothing_finds_nothing(key: tuple[int, ...], extent: Extent | None) -> None:
+    relation = relation_of([extent] * 3)
+    arrangement = StoredArrangement(relation, key, (), growing=False)
+    arrangement.build([2])
+    check(arrangement, [], [(3,) * len(key), (0,) * len(key)], [2])
+
+
+@pytest.mark.parametrize("spread", [1, 2**33])
+@pytest.mark.parametrize(("key", "order"), [((0,), (1,)), ((1,), (0,)), ((), (1,)), ((1, 0), ())])
+def test_a_large_sorted_arrangement(spread: int, key: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """Long keys, more groups than a hash map starts with, an order of several radix passes."""
+    values = np.random.default_rng(4).integers(-300, 300, (MANY, 2)) * spread
+    rows = [(int(x), int(y) * 5) for x, y in values]
+    relation = loaded(rows, 2)
+    arrangement = StoredArrangement(relation, key, order, growing=False)
+    arrangement.build([0, 1])
+    expected_map = L.MAP_DENSE if spread == 1 or not key else L.MAP_HASH
+    assert arrangement.struct[L.ARR_MAP] == expected_map
+    check(arrangement, list(set(rows)), [], [0, 1])
+
+
+def test_rows_that_are_in_order_already_are_not_copied() -> None:
+    relation = loaded([(x, y) for x in range(50) for y in range(20)], 2)
+    before = relation.column_address(0)
+    arrangement = StoredArrangement(relation, (0,), (1,), growing=False)
+    arrangement.build([1])
+    assert relation.column_address(0) == before
+    assert relation.memory.used < 1024 * 8 + 52 * 4 + 8
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(rows=st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 1)), max_size=60))
+def test_an_order_over_the_whole_range_of_words(rows: list[tuple[int, int]]) -> None:
+    relation = loaded(rows, 2)
+    arrangement = StoredArrangement(relation, (1,), (0,), growing=False)
+    arrangement.build([0])
+    check(arrangement, list(set(rows)), [(2,)], [0])
+
+
+# -------------------------------------------------------------------------------------------------------------- growing
+
+
+def grow(relation: StoredRelation, arrangement: StoredArrangement) -> None:
+    assert arrange.grow_arrangement(relation.memory.control.address, arrangement.address, relation.rows)
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(given=row_lists(3, 3), key=st.sampled_from(KEYS), size=st.integers(1, 20), item=st.integers(-1, 2))
+def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int, ...], size: int, item: int) -> None:
+    relation = given.relation()
+    relation.new_set()
+    item = item if relation.widths[0] == 4 else -1
+    arrangement = StoredArrangement(relation, key, (), growing=True)
+    arrangement.start(item)
+    desk = Desk(relation.memory)
+    columns = [0, 1, 2] if item < 0 else [item]
+    for start in range(0, len(given.rows) + 1, size):
+        desk.insert(relation, given.rows[start : start + size])
+        check(arrangement, rows_of(relation)[: arrangement.struct[L.ARR_DONE]], some_keys(given, len(key)), columns)
+        grow(relation, arrangement)
+        check(arrangement, rows_of(relation), some_keys(given, len(key)), columns)
+
+
+@pytest.mark.parametrize("extent", [Extent(0, 2000), None])
+def test_a_growing_arrangement_with_large_and_many_groups(extent: Extent | None) -> None:
+    relation = relation_of([extent, extent])
+    relation.new_set()
+    arrangement = StoredArrangement(relation, (0,), (), growing=True)
+    arrangement.start(1 if extent else -1)
+    rows = [(i * i % 1500 if i % 2 else 3, i % 2000) for i in range(MANY)]
+    desk = Desk(relation.memory)
+    for start in range(0, len(rows), 1000):
+        desk.insert(relation, rows[start : start + 1000])
+        grow(relation, arrangement)
+    check(arrangement, list(set(rows)), [(1999,)], [1])
+
+
+def test_slabs_that_were_outgrown_are_used_again() -> None:
+    relation = relation_of([Extent(0, 9), Extent(0, 99)])
+    relation.new_set()
+    arrangement = StoredArrangement(relation, (0,), (), growing=True)
+    arrangement.start(1)
+    desk = Desk(relation.memory)
+
+    def added(rows: list[tuple[int, int]]) -> int:
+        desk.insert(relation, rows)
+        grow(relation, arrangement)
+        return arrangement.struct[L.ARR_POOL_SIZE]
+
+    assert added([(0, y) for y in range(8)]) == 2 + 4 + 8
+    assert added([(1, y) for y in range(4)]) == 2 + 4 + 8
+    assert added([(2, 0), (3, 1)]) == 2 + 4 + 8 + 2
+    check(arrangement, rows_of(relation), [(4,)], [1])
+
+
+@pytest.mark.parametrize("extent", [Extent(0, 2000), None])
+@pytest.mark.parametrize("growing", [False, True])
+def test_a_freed_arrangement_gives_its_memory_back(extent: Extent | None, growing: bool) -> None:
+    relation = relation_of([extent, extent], Memory(None))
+    relation.new_set()
+    Desk(relation.memory).insert(relation, [(i % 700, i) for i in range(2000)])
+    arrangement = StoredArrangement(relation, (0,), (), growing=growing)
+    held = relation.memory.used
+    if growing:
+        arrangement.start(-1)
+        grow(relation, arrangement)
+    else:
+        relation.pinned = True  # so that it copies
+        arrangement.build([1])
+    assert relation.memory.used > held
+    arrangement.free()
+    assert relation.memory.used == held
