@@ -1,0 +1,228 @@
+"""Comparisons and arithmetic on blocks against Python's integers, wrapped to 64 bits, and its floats."""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.kernels import block
+from dlog.engine.kernels import layout as L
+from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
+
+
+def signed(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def unsigned(word: int) -> int:
+    return word % 2**64
+
+
+def bits(value: float) -> int:
+    return struct.unpack("q", struct.pack("d", value))[0]
+
+
+def double(word: int) -> float:
+    return struct.unpack("d", struct.pack("q", word))[0]
+
+
+def truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def power(a: int, b: int) -> int:
+    """Negative powers are reciprocals, truncated."""
+    return pow(a, b, 2**64) if b >= 0 else {1: 1, -1: (-1) ** (b % 2)}.get(a, 0)
+
+
+SIGNED: dict[int, Callable[[int, int], int]] = {
+    L.AR_ADD: operator.add,
+    L.AR_SUB: operator.sub,
+    L.AR_MUL: operator.mul,
+    L.AR_DIV: truncated,
+    L.AR_MOD: lambda a, b: a - b * truncated(a, b),
+    L.AR_POW: power,
+    L.AR_MIN: min,
+    L.AR_MAX: max,
+    L.AR_BAND: operator.and_,
+    L.AR_BOR: operator.or_,
+    L.AR_BXOR: operator.xor,
+    L.AR_SHL: lambda a, b: a << b % 64,
+    L.AR_SHR: lambda a, b: a >> b % 64,
+    L.AR_LAND: lambda a, b: a != 0 and b != 0,
+    L.AR_LOR: lambda a, b: a != 0 or b != 0,
+    L.AR_LXOR: lambda a, b: (a != 0) != (b != 0),
+    L.AR_BNOT: lambda a, b: ~a,
+    L.AR_LNOT: lambda a, b: a == 0,
+    L.AR_NEG: lambda a, b: -a,
+    L.AR_ITOF: lambda a, b: bits(float(a)),
+}
+UNSIGNED: dict[int, Callable[[int, int], int]] = {
+    L.AR_DIV_U: operator.floordiv,
+    L.AR_MOD_U: operator.mod,
+    L.AR_POW_U: lambda a, b: pow(a, b, 2**64),
+    L.AR_MIN_U: min,
+    L.AR_MAX_U: max,
+    L.AR_SHRU: lambda a, b: a >> b % 64,
+    L.AR_UTOF: lambda a, b: bits(float(a)),
+}
+DIVISIONS = (L.AR_DIV, L.AR_MOD, L.AR_DIV_U, L.AR_MOD_U)
+ALL_PAIRS = [(a, b) for a in EXTREMES for b in EXTREMES]
+
+
+def evaluate(operation: int, pairs: list[tuple[int, int]]) -> list[int]:
+    """The operation on a block of these words; a division by zero raises."""
+    desk = Desk(Memory(None))
+    result: list[int] = []
+    for _, n in desk.blocks(pairs, 2):
+        if block.arithmetic_block(operation, desk.register(0), desk.register(1), n, desk.register(2)) != 0:
+            raise ZeroDivisionError
+        result += desk.registers[2, :n].tolist()
+    return result
+
+
+@pytest.mark.parametrize("operation", [*SIGNED, *UNSIGNED])
+@settings(max_examples=EXAMPLES)
+@given(pairs=st.lists(st.tuples(WORDS, WORDS), max_size=20))
+@example(pairs=ALL_PAIRS)
+def test_integer_arithmetic_is_python_s_wrapped(operation: int, pairs: list[tuple[int, int]]) -> None:
+    pairs = [(a, b) for a, b in pairs if b != 0 or operation not in DIVISIONS]
+    if operation in SIGNED:
+        expected = [signed(int(SIGNED[operation](a, b))) for a, b in pairs]
+    else:
+        expected = [signed(UNSIGNED[operation](unsigned(a), unsigned(b))) for a, b in pairs]
+    assert evaluate(operation, pairs) == expected
+
+
+@pytest.mark.parametrize("operation", DIVISIONS)
+def test_a_zero_anywhere_in_the_divisors_is_told(operation: int) -> None:
+    assert evaluate(operation, [(7, 2), (6, 3)]) in ([3, 2], [1, 0])
+    with pytest.raises(ZeroDivisionError):
+        evaluate(operation, [(7, 2), (6, 0), (1, 1)])
+
+
+def test_every_operation_is_tested() -> None:
+    tested = {*SIGNED, *UNSIGNED, *FLOAT, L.AR_FTOI, L.AR_FTOU}
+    assert tested == {value for name, value in vars(L).items() if name.startswith("AR_")}
+
+
+# --------------------------------------------------------------------------------------------------------------- floats
+
+ODD = (0.0, -0.0, 1.0, -1.0, 0.5, 1e308, -1e308, 5e-324, math.inf, -math.inf, math.nan, 2.0**53, 3.0, -3.0)
+DOUBLES = st.one_of(st.sampled_from(ODD), st.floats())
+
+
+def quotient(a: float, b: float) -> float:
+    if b != 0:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
+
+
+def float_power(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
+    except ValueError:  # of a negative number, or of zero
+        odd = b % 2 == 1
+        return math.nan if a != 0 else math.copysign(math.inf, a if odd else 1.0)
+
+
+FLOAT: dict[int, Callable[[float, float], float]] = {
+    L.AR_ADD_F: operator.add,
+    L.AR_SUB_F: operator.sub,
+    L.AR_MUL_F: operator.mul,
+    L.AR_DIV_F: quotient,
+    L.AR_POW_F: float_power,
+    L.AR_MIN_F: lambda a, b: b if b < a else a,
+    L.AR_MAX_F: lambda a, b: b if b > a else a,
+    L.AR_NEG_F: lambda a, b: -a,
+}
+
+
+@pytest.mark.parametrize("operation", list(FLOAT))
+@settings(max_examples=EXAMPLES)
+@given(pairs=st.lists(st.tuples(DOUBLES, DOUBLES), max_size=20))
+@example(pairs=[(a, b) for a in ODD for b in ODD])
+def test_float_arithmetic_is_ieee(operation: int, pairs: list[tuple[float, float]]) -> None:
+    found = [double(word) for word in evaluate(operation, [(bits(a), bits(b)) for a, b in pairs])]
+    expected = [FLOAT[operation](a, b) for a, b in pairs]
+    if operation == L.AR_POW_F:
+        assert found == pytest.approx(expected, rel=1e-14, abs=5e-324, nan_ok=True)
+    else:
+        assert list(map(repr, found)) == list(map(repr, expected))
+
+
+@settings(max_examples=EXAMPLES)
+@given(values=st.lists(st.floats(-(2.0**62), 2.0**62), max_size=20))
+@example(values=[-0.9, 0.9, -1.5, 1.5, -0.0, 2.0**62, -(2.0**63)])
+def test_floats_become_numbers_by_truncation(values: list[float]) -> None:
+    assert evaluate(L.AR_FTOI, [(bits(x), 0) for x in values]) == [int(x) for x in values]
+
+
+@settings(max_examples=EXAMPLES)
+@given(values=st.lists(st.floats(0, 2.0**63 * 1.99), max_size=20))
+@example(values=[0.0, 0.9, 2.0**63, 2.0**63 - 1024, 2.0**63 + 2048, 2.0**64 - 2048])
+def test_floats_become_unsigned_by_truncation(values: list[float]) -> None:
+    assert [unsigned(w) for w in evaluate(L.AR_FTOU, [(bits(x), 0) for x in values])] == [int(x) for x in values]
+
+
+def test_unsigned_numbers_are_rounded_once() -> None:
+    """Halving first would lose the bit that decides the tie."""
+    words = [2**63 + 1024, 2**63 + 1025, 2**64 - 1, 2**64 - 1024, 2**64 - 1025]
+    assert [double(w) for w in evaluate(L.AR_UTOF, [(signed(w), 0) for w in words])] == [float(w) for w in words]
+
+
+# ---------------------------------------------------------------------------------------------------------- comparisons
+
+COMPARISONS: dict[int, tuple[Callable[[int], float], Callable[[float, float], bool]]] = {
+    L.CMP_EQ: (int, operator.eq),
+    L.CMP_NE: (int, operator.ne),
+    L.CMP_LT: (int, operator.lt),
+    L.CMP_LE: (int, operator.le),
+    L.CMP_LT_U: (unsigned, operator.lt),
+    L.CMP_LE_U: (unsigned, operator.le),
+    L.CMP_EQ_F: (double, operator.eq),
+    L.CMP_NE_F: (double, operator.ne),
+    L.CMP_LT_F: (double, operator.lt),
+    L.CMP_LE_F: (double, operator.le),
+}
+
+
+def chosen(desk: Desk, kept: int) -> list[int]:
+    return desk.scratch[0, :kept].tolist()
+
+
+@pytest.mark.parametrize("compare", list(COMPARISONS))
+@settings(max_examples=EXAMPLES)
+@given(pairs=st.lists(st.tuples(*[st.one_of(WORDS, DOUBLES.map(bits))] * 2), max_size=20))
+@example(pairs=ALL_PAIRS)
+@example(pairs=[(bits(a), bits(b)) for a in ODD for b in ODD])
+def test_a_comparison_chooses_the_rows_where_it_holds(compare: int, pairs: list[tuple[int, int]]) -> None:
+    read, holds = COMPARISONS[compare]
+    desk = Desk(Memory(None))
+    for _, n in desk.blocks(pairs, 2):
+        kept = block.select_compare(compare, desk.register(0), desk.register(1), n, desk.scratches()[0])
+        assert chosen(desk, kept) == [i for i, (a, b) in enumerate(pairs) if holds(read(a), read(b))]
+
+
+@settings(max_examples=EXAMPLES)
+@given(values=st.lists(WORDS, max_size=30))
+@example(values=[MIN, -1, 0, 1, MAX])
+def test_flags_and_masks_choose_rows_and_compact_keeps_them(values: list[int]) -> None:
+    desk = Desk(Memory(None))
+    for listed, n in desk.blocks([(v, v + 1 if v < MAX else 0) for v in values], 2):
+        flags, target = desk.register(0), desk.scratches()[0]
+        found = [chosen(desk, block.select_flag(flags, wanted, n, target)) for wanted in (1, 0)]
+        assert found == [[i for i, v in enumerate(values) if v >= 0], [i for i, v in enumerate(values) if v < 0]]
+        kept = block.select_nonzero(flags, n, target)
+        block.compact(desk.address, listed.address, 2, target, kept)
+        assert desk.registers[0, :kept].tolist() == [v for v in values if v != 0]
+        assert desk.registers[1, :kept].tolist() == [v + 1 if v < MAX else 0 for v in values if v != 0]
