@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2, sqrt
 
 from dlog.engine.plan.moves import Index, State
@@ -33,6 +34,7 @@ class Costs:
         self.estimator = estimator
         self.shared = shared
         self.masks = [mask_all(r.args) for r in query.readings]
+        self.readers = readers_of(self.masks)
         self._values: dict[tuple[int, int], float] = {}
 
     def rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
@@ -61,10 +63,7 @@ class Costs:
 
     def _values_of(self, variable: int, state: State) -> float:
         """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""
-        placed = 0
-        for i in ids(state.placed):
-            if self.masks[i] >> variable & 1:
-                placed |= 1 << i
+        placed = state.placed & self.readers.get(variable, 0)
         if (found := self._values.get((variable, placed))) is not None:
             return found
         known = [
@@ -90,6 +89,15 @@ class Costs:
         relation, key = index
         full = len(key) == self.estimator.arity(relation)
         return self.estimator.rows(relation) * (BUILD_SET if full else BUILD)
+
+
+def readers_of(masks: Sequence[int]) -> dict[int, int]:
+    """For each variable the numbers (as bits) of those among `masks` that it is in."""
+    readers: dict[int, int] = {}
+    for i, variables in enumerate(masks):
+        for variable in ids(variables):
+            readers[variable] = readers.get(variable, 0) | 1 << i
+    return readers
 
 
 def selectivity(condition: Condition, added: int) -> float:

@@ -32,15 +32,18 @@ class _Part:
 def separate_existence(query: Query, rule: int, scope: Aggregates) -> Query:
     """The query with the parts that pay off replaced by readings of temporaries, which `scope` gets."""
     while len(query.readings) >= FEWEST_READINGS and not query.bag:
-        separated = next((s for part in _parts(query, scope.feedback) if (s := _separate(query, part, rule, scope))), None)
+        parts = tuple(_parts(query, scope.feedback))
+        cost = scope.paths.cost(query)[0] if parts else 0.0
+        separated = next((s for part in parts if (s := _separate(query, part, rule, scope, cost))), None)
         if separated is None:
             return query
         query = separated
     return query
 
 
-def _separate(query: Query, part: _Part, rule: int, scope: Aggregates) -> Query | None:
-    """The query without the part, if that is cheaper: then a stage fills the temporary that takes its place."""
+def _separate(query: Query, part: _Part, rule: int, scope: Aggregates, whole: float) -> Query | None:
+    """The query without the part, if that is cheaper than `whole`, the query's own cost: then a stage fills the temporary that
+    takes its place."""
     output = () if part.variable is None else (Variable(part.variable),)
     inner = canonical(replace(query, readings=part.readings, conditions=part.conditions, output=output))
     if mask_all(a for r in part.readings for a in r.args) & ~bindable(inner) or _unbound(inner):
@@ -56,7 +59,7 @@ def _separate(query: Query, part: _Part, rule: int, scope: Aggregates) -> Query 
             conditions=tuple(c for c in query.conditions if c not in part.conditions),
         )
     )
-    if cost + scope.paths.cost(outer)[0] >= scope.paths.cost(query)[0]:
+    if cost + scope.paths.cost(outer)[0] >= whole:
         return None
     assert scope.name() == name
     inner = separate_existence(inner, rule, scope)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from math import prod, sqrt
 
-from dlog.engine.plan.costs import Costs, bound_columns, lookup_cost, selectivity
+from dlog.engine.plan.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.moves import Apply, Index, Join, Keep, Meet, Seed, State
 from dlog.engine.plan.nodes import LookUp
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound
@@ -23,6 +23,9 @@ EXHAUSTIVE = 8
 
 GREEDY_SEEDS = 6
 """Of so many seeds a large body is ordered greedily."""
+
+LARGE_SEEDS = 24
+"""Of so many, the smallest, it is found out what the checks that are possible at once leave of them."""
 
 MEET = 2.0
 """Cost per incoming row of an extension beyond its lookups."""
@@ -40,7 +43,8 @@ def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, sh
     search = _Search(query, estimator, shared)
     starts = [search.start(seed) for seed in seeds]
     if len(query.readings) <= EXHAUSTIVE:
-        return search.exhaustive(starts)
+        return search.exhaustive([search.settle(s) for s in starts])
+    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:LARGE_SEEDS]]
     starts.sort(key=lambda s: s.rows)
     return min((search.greedy(s) for s in starts[:GREEDY_SEEDS]), key=lambda s: s.cost)
 
@@ -56,7 +60,7 @@ class _Search:
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
         self.masks = self.costs.masks
-        self.condition_masks = [condition_mask(c) for c in query.conditions]
+        self.asked_by = readers_of([condition_mask(c) for c in query.conditions])
         self.late = [self._is_late(c) for c in query.conditions]
 
     def _is_late(self, condition: Condition) -> bool:
@@ -76,6 +80,7 @@ class _Search:
     # ------------------------------------------------------------------------------------------------------- search
 
     def start(self, seed: int | None) -> State:
+        """The state with nothing but the seed, not settled."""
         state = State(0.0, 1.0, 0, 0, 0, frozenset(), ())
         if seed is not None:
             reading = self.readings[seed]
@@ -83,7 +88,7 @@ class _Search:
             state.placed, state.bound = 1 << seed, self.masks[seed]
             state.moves = (Seed(reading),)
             state.rows *= self.costs.seed_selectivity(reading)
-        return self.settle(state)
+        return state
 
     def exhaustive(self, starts: Sequence[State]) -> State:
         """Dijkstra's algorithm over the sets of placed readings."""
@@ -242,13 +247,11 @@ class _Search:
             return not unbound and None not in self.readings[i].args
         if not unbound:
             return True
-        used = self.output
-        for j in ids(self.all & ~state.placed & ~(1 << i)):
-            used |= self.masks[j]
-        for c, variables in enumerate(self.condition_masks):
-            if not state.done >> c & 1:
-                used |= variables
-        return not unbound & used and not _repeats(self.readings[i], unbound)
+        others = self.all & ~state.placed & ~(1 << i)
+        for variable in ids(unbound):
+            if self.costs.readers[variable] & others or self.asked_by.get(variable, 0) & ~state.done:
+                return False
+        return not unbound & self.output and not _repeats(self.readings[i], unbound)
 
 def _targets(condition: Condition) -> int:
     """The variables that an assignment may bind."""

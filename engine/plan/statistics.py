@@ -62,6 +62,7 @@ class Estimator:
 
     def __init__(self, statistics: Statistics, arities: Mapping[str, int], unknown: Iterable[str] = ()) -> None:
         self._statistics = statistics
+        self._skewed = statistics if isinstance(statistics, Skew) else None
         self._arities = dict(arities)
         self._unknown = frozenset(unknown)
         self._rows: dict[str, float] = {}
@@ -124,13 +125,13 @@ class Estimator:
 
     def skew(self, relation: str, columns: tuple[int, ...]) -> float:
         """How many times more rows a value picked by its weight has than a value picked evenly; 1 for no skew."""
-        if not isinstance(self._statistics, Skew) or relation in self._unknown or relation.startswith("@"):
+        if self._skewed is None or relation in self._unknown or relation.startswith("@"):
             return 1.0
         if not columns or len(columns) == self._arities[relation]:
             return 1.0
         if (found := self._skew.get((relation, columns))) is not None:
             return found
-        moment, rows = self._statistics.second_moment(relation, columns), self.rows(relation)
+        moment, rows = self._skewed.second_moment(relation, columns), self.rows(relation)
         even = rows / self.distinct(relation, columns)
         self._skew[relation, columns] = result = 1.0 if moment is None else max(1.0, moment / rows / even)
         return result

@@ -302,3 +302,14 @@ def test_what_a_body_only_asks_about_is_answered_once() -> None:
 def test_a_chain_whose_ends_are_both_used_is_one_path() -> None:
     scope = plan("p(x, w) :- e(x, y), e(y, z), e(z, w).", e=EDGE)
     assert scope.temporaries == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [", ".join(f"r{i}(x)" for i in range(90)), ", ".join(f"e(x{i}, x{i + 1})" for i in range(40)).replace("x0,", "x,")],
+    ids=["star", "chain"],
+)
+def test_long_bodies_are_planned_quickly(body: str) -> None:
+    started = time.process_time()
+    plan(f"p(x) :- {body}.")
+    assert time.process_time() - started < 1.5
