@@ -17,6 +17,7 @@ from dlog.engine.embedded.extent import Columns, Extent, width_of
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.kernels import storage
 from dlog.engine.kernels.layout import (
+    BLOCK,
     COL_DATA,
     COL_LOW,
     COL_RANGE,
@@ -239,7 +240,8 @@ class StoredRelation:
             self.sorted_by = tuple(range(self.arity))
             return
         self.new_set(paged=False)
-        if not storage.dedupe_rows(self.memory.control.address, self.address):
+        scratch = Struct(BLOCK)
+        if not storage.dedupe_rows(self.memory.control.address, self.address, scratch.address):
             raise self.memory.failure()
         self.drop_set()
 

@@ -148,6 +148,19 @@ if JIT:
         return types.int64(types.int64), generate
 
     @intrinsic
+    def prefetch(typing: Any, address: Any) -> Any:
+        """Asks for the cache line of an address; may do nothing."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(function, [builder.inttoptr(args[0], pointer), flag(0), flag(3), flag(1)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    @intrinsic
     def cycles(typing: Any) -> Any:
         """The processor's time-stamp counter."""
 
@@ -198,6 +211,9 @@ else:
 
     def bit_length(value: int) -> int:
         return (int(value) & 0xFFFFFFFFFFFFFFFF).bit_length()
+
+    def prefetch(address: int) -> None:
+        return None
 
     def cycles() -> int:
         return time.perf_counter_ns()

@@ -50,6 +50,7 @@ from dlog.engine.kernels.memory import (
     free,
     load_i32,
     load_i64,
+    prefetch,
     realloc,
     store_i32,
     store_i64,
@@ -280,6 +281,9 @@ def find_rows(relation, ctl, registers, n, scratch, found):
             store_i64(found, i, -1)
         return
     hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, scratch)
+    mask = load_i64(relation, REL_SLOT_COUNT) - 1
+    for i in range(n):
+        prefetch(slots + ((load_i64(scratch, i) >> 8) & mask) * 4)
     for i in range(n):
         store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i)), -1))
 
@@ -483,6 +487,9 @@ def insert_hash(ctl, relation, registers, n, codes, known):
     arity = load_i64(relation, REL_ARITY)
     rows = load_i64(relation, REL_ROWS)
     start = rows
+    mask = load_i64(relation, REL_SLOT_COUNT) - 1
+    for i in range(n):
+        prefetch(table + ((load_i64(codes, i) >> 8) & mask) * 4)
     for i in range(n):
         if load_i64(known, i) >= 0:
             continue
@@ -588,15 +595,13 @@ def collect_bits(ctl, relation, share):
 
 
 @kernel
-def dedupe_rows(ctl, relation):
+def dedupe_rows(ctl, relation, hashes):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
     The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
-    Returns false with CTL_ERROR set when out of memory.
+    `hashes` is a scratch block. Returns false with CTL_ERROR set when out of memory.
     """
     rows = load_i64(relation, REL_ROWS)
-    columns = load_i64(relation, REL_COLUMNS)
-    arity = load_i64(relation, REL_ARITY)
     bits = load_i64(relation, REL_SET) == SET_BITS
     kept = 0
     if not bits:
@@ -605,31 +610,49 @@ def dedupe_rows(ctl, relation):
             return False
     table = load_i64(relation, REL_SLOTS)
     mask = load_i64(relation, REL_SLOT_COUNT) - 1
-    for row in range(rows):
-        novel = True
-        if bits:
-            novel = set_bit(relation, row_code(relation, row)) == 1
-        else:
-            at = (hash_row(relation, row) >> 8) & mask
-            while True:
-                other = load_i32(table, at) - 1
-                if other < 0:
-                    store_i32(table, at, kept + 1)
-                    break
-                if rows_equal(relation, row, other):
-                    novel = False
-                    break
-                at = (at + 1) & mask
-        if novel:
-            if kept != row:
-                for c in range(arity):
-                    column = columns + c * COL_SIZE * 8
-                    data = load_i64(column, COL_DATA)
-                    width = load_i64(column, COL_WIDTH)
-                    store_cell(data, width, kept, load_cell(data, width, row))
-            kept += 1
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        if not bits:
+            for i in range(count):
+                hashed = hash_row(relation, first + i)
+                store_i64(hashes, i, hashed)
+                prefetch(table + ((hashed >> 8) & mask) * 4)
+        for i in range(count):
+            row = first + i
+            if bits:
+                novel = set_bit(relation, row_code(relation, row)) == 1
+            else:
+                novel = take_slot(relation, table, mask, load_i64(hashes, i), row, kept)
+            if novel:
+                if kept != row:
+                    move_row(relation, row, kept)
+                kept += 1
     store_i64(relation, REL_ROWS, kept)
     return True
+
+
+@kernel
+def take_slot(relation, table, mask, hashed, row, kept):
+    """Enters a row, that will be row `kept`, into the hash table unless an equal row is there. Returns whether it was new."""
+    at = (hashed >> 8) & mask
+    while True:
+        other = load_i32(table, at) - 1
+        if other < 0:
+            store_i32(table, at, kept + 1)
+            return True
+        if rows_equal(relation, row, other):
+            return False
+        at = (at + 1) & mask
+
+
+@kernel
+def move_row(relation, source, target):
+    columns = load_i64(relation, REL_COLUMNS)
+    for c in range(load_i64(relation, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        data = load_i64(column, COL_DATA)
+        width = load_i64(column, COL_WIDTH)
+        store_cell(data, width, target, load_cell(data, width, source))
 
 
 @kernel

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.values.words import copy_bytes, equal_bytes, hash_bytes, prefetch
+from dlog.engine.kernels.memory import prefetch
+from dlog.engine.values.words import copy_bytes, equal_bytes, hash_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa

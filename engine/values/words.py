@@ -2,7 +2,7 @@
 
 Addresses are int64 (an array's `.ctypes` inside a kernel costs two atomic operations: take it once, outside loops).
 `load_word` and `store_word` move eight bytes, least significant first, whatever the alignment; a `limit` is the address where
-readable or writable memory ends. `prefetch` asks for the cache line of an address and may do nothing.
+readable or writable memory ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dlog.engine.kernels.jit import JIT, kernel
@@ -36,17 +35,6 @@ if JIT:
 
         return types.void(types.int64, types.uint64), generate
 
-    @intrinsic
-    def prefetch(typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(function, [builder.inttoptr(args[0], pointer), flag(0), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), generate
-
 else:
 
     def load_word(address: int) -> np.uint64:
@@ -54,9 +42,6 @@ else:
 
     def store_word(address: int, word: int) -> None:
         ctypes.c_uint64.from_address(int(address)).value = int(word)
-
-    def prefetch(address: int) -> None:
-        return None
 
 
 @kernel
