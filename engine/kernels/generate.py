@@ -109,10 +109,7 @@ def join(ctl, code, level, source, places):
     """[op, length, arrangement, group register, carried, bound, (src, dst)*, (column, dst)*]"""
     arrangement = load_i64(code, 2)
     groups = register(ctl, load_i64(code, 3))
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-        n = match_sorted(load_i64(arrangement, ARR_OFFSETS), groups, level, source, places)
-    else:
-        n = match_growing(load_i64(arrangement, ARR_SLABS), groups, level, source, places)
+    n = match_groups(arrangement, groups, level, source, places)
     if n > 0:
         carried = load_i64(code, 4)
         copy_carried(ctl, code + 48, carried, source, n)
@@ -121,7 +118,11 @@ def join(ctl, code, level, source, places):
 
 
 @kernel
-def match_sorted(offsets, groups, level, source, places):
+def match_groups(arrangement, groups, level, source, places):
+    """Walks the rows' groups: source[k] and places[k] are the row and the position of match k. Returns how many."""
+    ordered = load_i64(arrangement, ARR_KIND) == ARR_SORTED
+    offsets = load_i64(arrangement, ARR_OFFSETS)
+    slabs = load_i64(arrangement, ARR_SLABS)
     rows = load_i64(level, LEVEL_ROWS)
     row = load_i64(level, LEVEL_ROW)
     at = load_i64(level, LEVEL_AT)
@@ -133,36 +134,12 @@ def match_sorted(offsets, groups, level, source, places):
             if row >= rows:
                 break
             group = load_i64(groups, row)
-            if group >= 0:
+            if group < 0:
+                continue
+            if ordered:
                 at = load_i32(offsets, group)
                 end = load_i32(offsets, group + 1)
-            continue
-        count = min(end - at, BLOCK - n)
-        for j in range(count):
-            store_i64(source, n + j, row)
-            store_i64(places, n + j, at + j)
-        n += count
-        at += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
-    return n
-
-
-@kernel
-def match_growing(slabs, groups, level, source, places):
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
-    n = 0
-    while n < BLOCK:
-        if at >= end:
-            row += 1
-            if row >= rows:
-                break
-            group = load_i64(groups, row)
-            if group >= 0:
+            else:
                 slab = slabs + group * (SLAB_SIZE * 8)
                 at = load_i64(slab, SLAB_START)
                 end = at + load_i64(slab, SLAB_COUNT)
