@@ -1,4 +1,4 @@
-"""Compiles every kernel into the cache by running one program that needs them all."""
+"""Compiles every kernel into the cache by running one program that needs nearly all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FACTS = {
 
 
 def warm(threads: int = 2) -> None:
-    """Runs the program above on its own few facts, once alone and once with several threads."""
+    """Runs the program above on its own few facts, once alone and once with several threads, and compiles the rest."""
     from dlog.pipeline import Job, run_job
     from dlog.progress import Display
 
@@ -66,3 +66,16 @@ def warm(threads: int = 2) -> None:
             (Path(folder) / name).write_text(text)
         for workers in (1, threads):
             run_job(Job(program, facts=folder, output=folder, threads=workers), Display())
+    _compile_rare()
+
+
+def _compile_rare() -> None:
+    """The kernels that only many rows in an inconvenient order need, or several threads."""
+    from numba import int64
+
+    from dlog.engine.kernels import arrange, storage
+    from dlog.engine.kernels.jit import JIT
+
+    sorting = (arrange.place_rows, arrange.scatter_column, arrange.sort_pass, arrange.ascends_within)
+    for rare in (*sorting, arrange.grow_arrangement, storage.collect_bits) if JIT else ():
+        rare.compile((int64,) * rare.py_func.__code__.co_argcount)  # type: ignore[attr-defined]

@@ -93,6 +93,10 @@ class Memory:
     def used(self) -> int:
         return self.bytes[0]
 
+    @property
+    def limited(self) -> bool:
+        return self.limit < 2**62
+
     def check(self, control: Struct | None = None) -> None:
         """Raises the user's error if a kernel could not allocate."""
         control = control or self.control
@@ -109,7 +113,7 @@ class Memory:
 
     def exhausted(self) -> DlogError:
         held = f"{self.used / 2**20:,.0f} MiB are in use"
-        if self.limit < 2**62:
+        if self.limited:
             return DlogError(
                 Diagnostic("out-of-memory", f"out of memory: the limit is {self.limit / 2**20:,.0f} MiB", notes=(held,))
             )
@@ -356,8 +360,8 @@ class StoredRelation:
 
     def _reserve_ahead(self, rows: int) -> None:
         """Room for `rows` rows in addresses only: memory that is not touched costs nothing and is not on the account until
-        `trim`."""
-        if self.rows or self.struct[REL_CAPACITY] >= rows or rows < 2**16:
+        `trim`. Where memory is limited the account must always be right: nothing is reserved."""
+        if self.memory.limited or self.rows or self.struct[REL_CAPACITY] >= rows or rows < 2**16:
             return
         self.drop_columns()
         control = self.memory.control.address

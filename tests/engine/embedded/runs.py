@@ -1,0 +1,67 @@
+"""Programs run through the executor, and the ways in which it can be made to take its rarer paths on small data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from dlog.engine.embedded import relation, scope, team, worker
+from dlog.engine.embedded.arrangement import StoredArrangement
+from dlog.engine.embedded.executor import Executor
+from dlog.pipeline import compile_program
+from dlog.values import Codec
+
+Row = tuple[Any, ...]
+Rows = Mapping[str, Iterable[Row]]
+
+
+def executor_of(text: str, facts: Rows | None = None, **options: Any) -> Executor:
+    """An executor of the program with its facts loaded, not run yet."""
+    executor = Executor(compile_program(text + "\n"), **options)
+    for name, rows in (facts or {}).items():
+        load(executor, name, rows)
+    return executor
+
+
+def load(executor: Executor, name: str, rows: Iterable[Row]) -> None:
+    executor.load(name, codec(executor).table(executor.program.relations[name], rows))
+
+
+def codec(executor: Executor) -> Codec:
+    return Codec(executor.program, executor.symbols, executor.records)
+
+
+def rows_of(executor: Executor, name: str) -> list[Row]:
+    """A relation's rows as Python values, as often as they are stored."""
+    table = executor.table(name)
+    types = [type for _, type in executor.program.relations[name].attributes]
+    columns = [codec(executor).to_python(type, column) for type, column in zip(types, table.columns, strict=True)]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.rows
+
+
+def ran(text: str, facts: Rows | None = None, **options: Any) -> dict[str, list[Row]]:
+    """Every relation after a run, sorted."""
+    executor = executor_of(text, facts, **options)
+    executor.run()
+    return {name: sorted(rows_of(executor, name)) for name in executor.program.relations}
+
+
+@contextmanager
+def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False) -> Iterator[None]:
+    """`hashed`: no bitmaps and no dense maps. `bulk`: any work is worth several threads. `yielding`: kernels return to Python
+    after every block."""
+    with pytest.MonkeyPatch.context() as patch:
+        if hashed:
+            for limit in ("BITS_LIMIT", "PAGES_LIMIT", "DENSE_LIMIT"):
+                patch.setattr(relation, limit, 0)
+            patch.setattr(StoredArrangement, "_dense_limit", lambda self: 0)
+        if bulk:
+            patch.setattr(team, "BULK_ROWS", 1)
+            patch.setattr(scope, "BULK_ROWS", 1)
+            patch.setattr(team, "WAKE_SECONDS", 0.001)
+        if yielding:
+            patch.setattr(worker, "BUDGET", 1)
+        yield
