@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -85,8 +86,14 @@ def _flushed(code: int) -> int:
     return code
 
 
+def _warn(message: Warning | str, *_: object) -> None:
+    """Shows a warning as what it is to the user: a remark about the program, wherever in dlog it was noticed."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def main() -> NoReturn:
     """The console script."""
+    warnings.showwarning = _warn
     # Starting makes many objects and hardly any garbage: looking for it costs a tenth of the time of `dlog check`.
     gc.set_threshold(100_000, 50, 100)
     # Everything is written and closed: leaving without the interpreter's farewell saves its time, and after an interruption

@@ -105,6 +105,14 @@ def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> N
     assert "nowhere" not in finished.err
 
 
+def test_a_warning_is_one_plain_line(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text('.decl p(x: symbol)\n.output p\np("a").\np("b") :- p(x), match("(", x).\n')
+    finished = dlog("run", "p.dl", "-D", "-", cwd=tmp_path)
+    assert finished.code == 0
+    assert finished.err.startswith('warning: wrong pattern provided for match("(")')
+    assert finished.err.count("\n") == 1
+
+
 def test_stats_show_each_rule_and_its_tuples(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out", "--stats", cwd=tmp_path)
