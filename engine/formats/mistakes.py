@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,8 +120,9 @@ def explain_line(data: np.ndarray, position: int, file: str, relation: Relation,
     except Unbalanced as mistake:
         return finding("unbalanced", mistake.start, f"line {number}: {mistake}")
     columns = form.columns if form.columns is not None else tuple(range(relation.arity))
+    wanted = max(columns, default=-1) + 1
     for column, (name, type_) in sorted(zip(columns, relation.attributes, strict=True), key=lambda pair: pair[0]):
-        if column >= len(fields):
+        if column >= len(fields) or _other_delimiters(shown, fields, wanted, form):
             break
         field = fields[column]
         if type_.kind in _CODES and (status := number_status(field.text, type_.kind)) != GOOD:
@@ -129,7 +131,6 @@ def explain_line(data: np.ndarray, position: int, file: str, relation: Relation,
                 return finding("number-out-of-range", field.start, f"{value} does not fit", _RANGES[type_.kind])
             notes = _number_notes(field.text, type_.kind, number == 1 and not form.headers)
             return finding("bad-number", field.start, f"{value} is not {_NAMES[type_.kind]}", *notes)
-    wanted = max(columns, default=-1) + 1
     message = f"line {number} has {_count(len(fields))}, `{relation.name}` has {_count(wanted)}"
     extra = fields[wanted].start if len(fields) > wanted else len(shown)
     return finding("wrong-column-count", extra, message, *_count_notes(shown, fields, wanted, form))
@@ -141,17 +142,25 @@ def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
         notes.append("fact files hold `number` in decimal; hexadecimal and binary are read for `unsigned`")
     if kind is Kind.UNSIGNED and text.startswith(b"-"):
         notes.append("an unsigned number has no sign")
-    if first:
+    if first and text.startswith(BOM_UTF8):
+        notes.append("the file starts with a byte order mark: save it as UTF-8 without one")
+    elif first:
         notes.append("if the first line holds names, say headers=true")
     return notes
+
+
+def _other_delimiters(line: bytes, fields: list[Field], wanted: int, form: TextFormat) -> list[bytes]:
+    """What would part a line that is all one field into as many as are wanted."""
+    if len(fields) != 1 or wanted < 2:
+        return []
+    return [d for d in (b"\t", b",", b";", b"|", b" ") if d != form.delimiter and line.count(d) == wanted - 1]
 
 
 def _count_notes(line: bytes, fields: list[Field], wanted: int, form: TextFormat) -> list[str]:
     notes = []
     if len(fields) == 1 and wanted > 1:
-        others = [d for d in (b"\t", b",", b";", b"|", b" ") if d != form.delimiter and line.count(d) == wanted - 1]
         notes.append(f"columns are parted by {_decoded(form.delimiter)!r}")
-        if others:
+        if others := _other_delimiters(line, fields, wanted, form):
             notes.append(f"did you mean delimiter={_decoded(others[0])!r}?")
     if len(fields) > wanted:
         notes.append(f'to read some columns of many, say which: columns="{":".join(map(str, range(wanted)))}"')
@@ -164,5 +173,3 @@ def _count(columns: int) -> str:
 
 def _decoded(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace")
-
-

@@ -136,8 +136,15 @@ def test_floats_written_read_back(values: list[float]) -> None:
             "1,2\n",
             EDGE,
             {},
-            "bad-number r.facts:1:1\nline 1, column 1 (`a`): `1,2` is not a number\n"
-            "note: if the first line holds names, say headers=true\n1,2",
+            "wrong-column-count r.facts:1:4\nline 1 has 1 column, `r` has 2 columns\n"
+            "note: columns are parted by '\\t'\nnote: did you mean delimiter=','?\n1,2",
+        ),
+        (
+            "\ufeff1\t2\n",
+            EDGE,
+            {},
+            "bad-number r.facts:1:1\nline 1, column 1 (`a`): `\ufeff1` is not a number\n"
+            "note: the file starts with a byte order mark: save it as UTF-8 without one\n\ufeff1\t2",
         ),
         (
             "a,b\n",
