@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from dlog.grammar.diagnostics import DlogError
@@ -86,7 +86,9 @@ def _flushed(code: int) -> int:
     return code
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+) -> None:
     """Shows a warning as what it is to the user: a remark about the program, wherever in dlog it was noticed."""
     print(f"warning: {message}", file=sys.stderr)
 
