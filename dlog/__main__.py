@@ -87,7 +87,12 @@ def _flushed(code: int) -> int:
 
 
 def _warn(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     """Shows a warning as what it is to the user: a remark about the program, wherever in dlog it was noticed."""
     print(f"warning: {message}", file=sys.stderr)
