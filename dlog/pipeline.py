@@ -57,8 +57,8 @@ class Report:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Gives unexpected exceptions the name of the stage they happened in. Files that cannot be read or written and too little
-    memory are not dlog's mistakes."""
+    """Gives unexpected exceptions the name of the stage they happened in. Files that cannot be read or written, too little
+    memory and expressions without end are not dlog's mistakes."""
     try:
         yield
     except (DlogError, InternalError, BrokenPipeError):
@@ -68,6 +68,9 @@ def stage(name: str) -> Iterator[None]:
         raise DlogError(Diagnostic("file-error", f"{where}{error.strerror or error}")) from error
     except MemoryError as error:
         raise DlogError(Diagnostic("out-of-memory", f"out of memory in {name}")) from error
+    except RecursionError as error:
+        notes = ("give parts of it relations or variables of their own",)
+        raise DlogError(Diagnostic("too-deep", "an expression of the program is nested too deeply", notes=notes)) from error
     except Exception as error:
         raise InternalError(name, f"{type(error).__name__}: {error}") from error
 

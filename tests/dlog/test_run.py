@@ -113,6 +113,13 @@ def test_a_warning_is_one_plain_line(tmp_path: Path) -> None:
     assert finished.err.count("\n") == 1
 
 
+def test_an_expression_nested_too_deeply_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text(f".decl p(x: number)\n.output p\np({' + '.join(['1'] * 5000)}).\n")
+    finished = dlog("run", "p.dl", "-D", "-", cwd=tmp_path)
+    assert finished.code == 1
+    assert finished.err.startswith("error: an expression of the program is nested too deeply")
+
+
 def test_stats_show_each_rule_and_its_tuples(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out", "--stats", cwd=tmp_path)
