@@ -32,7 +32,7 @@ def test_every_variant_equals_the_naive_evaluator(run_text: RunText, name: str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(VARIANTS))
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(case=programs())
 def test_every_variant_equals_the_naive_evaluator_on_many_programs(run_text: RunText, name: str, case: Case) -> None:
     flags, threads = VARIANTS[name]
