@@ -82,7 +82,7 @@ class StoredArrangement:
 
     def _dense_limit(self) -> int:
         """A dense map may have several times more keys than the relation has rows."""
-        return max(2**22, 8 * self.relation.rows) if not self.growing else 2**22
+        return min(max(2**22, 8 * self.relation.rows), 2**30) if not self.growing else 2**22
 
     def _prepare_dense(self, space: int) -> None:
         extents = [self.relation.extents[c] for c in self.key]
@@ -229,11 +229,10 @@ class StoredArrangement:
         self._owned = []
         if self.struct[ARR_MAP] == MAP_HASH:
             capacity = self.struct[ARR_GROUP_CAPACITY]
-            keys = self.struct.keep
-            for holder in keys:
-                if isinstance(holder, Struct) and holder.address == self.struct[ARR_GROUP_KEYS]:
-                    for k in range(len(self.key)):
-                        storage.release(control, holder[k], capacity * 8)
+            keys = self.struct.keep[ARR_GROUP_KEYS]
+            assert isinstance(keys, Struct)
+            for k in range(len(self.key)):
+                storage.release(control, keys[k], capacity * 8)
             storage.release(control, self.struct[ARR_SLOTS], self.struct[ARR_SLOT_COUNT] * 4)
             if self.growing:
                 storage.release(control, self.struct[ARR_SLABS], capacity * SLAB_SIZE * 8)

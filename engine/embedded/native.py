@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Struct:
-    """`size` zeroed words whose address kernels may keep; `keep` holds what the words point to."""
+    """`size` zeroed words whose address kernels may keep; `keep` holds what each field points to."""
 
     __slots__ = ("address", "keep", "words")
 
     def __init__(self, size: int) -> None:
         self.words = np.zeros(max(size, 1), np.int64)
         self.address = int(self.words.ctypes.data)
-        self.keep: list[object] = []
+        self.keep: dict[int, object] = {}
 
     def __getitem__(self, field: int) -> int:
         return int(self.words[field])
@@ -27,7 +27,7 @@ class Struct:
     def point(self, field: int, target: Struct) -> None:
         """Stores the address of another struct and keeps it alive."""
         self.words[field] = target.address
-        self.keep.append(target)
+        self.keep[field] = target
 
 
 def words(values: Iterable[int]) -> Struct:

@@ -7,7 +7,7 @@ import numpy as np
 from dlog.engine.embedded.native import words
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import storage
+from dlog.engine.kernels import sets
 from dlog.engine.program.rules import Kind
 
 
@@ -46,8 +46,8 @@ class RecordTables:
             n = min(L.BLOCK, rows - start)
             for c, values in enumerate(columns):
                 registers[c, :n] = values[start : start + n]
-            if storage.insert_block(control.address, table.address, listed.address, n, codes, chosen) < 0:
+            if sets.insert_block(control.address, table.address, listed.address, n, codes, chosen) < 0:
                 self._memory.check(control)
-            storage.find_rows(table.address, control.address, listed.address, n, codes, found)
+            sets.find_rows(table.address, control.address, listed.address, n, codes, found)
             ids[start : start + n] = scratch[2, :n] + 1
         return ids

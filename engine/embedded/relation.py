@@ -15,7 +15,7 @@ import numpy as np
 
 from dlog.engine.embedded.extent import Columns, Extent, width_of
 from dlog.engine.embedded.native import Struct, view, words
-from dlog.engine.kernels import storage
+from dlog.engine.kernels import bitmaps, sets, storage
 from dlog.engine.kernels.layout import (
     BLOCK,
     COL_DATA,
@@ -245,7 +245,7 @@ class StoredRelation:
             return
         self.new_set(paged=False)
         scratch = Struct(BLOCK)
-        if not storage.dedupe_rows(self.memory.control.address, self.address, scratch.address):
+        if not sets.dedupe_rows(self.memory.control.address, self.address, scratch.address):
             raise self.memory.failure()
         self.drop_set()
 
@@ -377,7 +377,7 @@ class StoredRelation:
         if self.set_kind != SET_NONE:
             return
         self.new_set()
-        if not storage.fill_set(self.memory.control.address, self.address):
+        if not sets.fill_set(self.memory.control.address, self.address):
             raise self.memory.failure()
 
     def key_by(self, key: Sequence[int], value: int, merge: int, heap: bool) -> None:
@@ -400,7 +400,7 @@ class StoredRelation:
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
         if self.set_kind in (SET_BITS, SET_PAGES):
-            if not storage.collect_bits(self.memory.control.address, self.address, share.address):
+            if not bitmaps.collect_bits(self.memory.control.address, self.address, share.address):
                 raise self.memory.failure()
             self.sorted_by = ()
             return

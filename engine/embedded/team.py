@@ -99,7 +99,7 @@ class Team:
         self.each([lambda r=r: self._collect(r, storage) for r in targets.values()], pause)  # type: ignore[misc]
 
     def _share(self, relation: StoredRelation) -> None:
-        """Gives every worker a share of the relation; bitmaps of shares stay for the next iteration, all clear."""
+        """Gives every worker a share of the relation; bitmaps of shares stay for the next iteration."""
         if relation.name not in self._shares:
             self._shares[relation.name] = [relation.share(f"{relation.name}#{w.number}") for w in self.workers]
         relation.struct.point(L.REL_SHARES, words(s.address for s in self._shares[relation.name]))

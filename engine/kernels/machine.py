@@ -96,7 +96,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.merge import merge_block, next_changes
-from dlog.engine.kernels.storage import append_block, find_rows, insert_block, register, share_block
+from dlog.engine.kernels.sets import find_rows, insert_block, share_block
+from dlog.engine.kernels.storage import append_block, register
 
 _FAIL = -1
 _LEAVE = -2

@@ -8,6 +8,8 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 
 from __future__ import annotations
 
+from dlog.engine.kernels.bitmaps import dense_codes
+from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
@@ -38,17 +40,7 @@ from dlog.engine.kernels.layout import (
     SET_DENSE,
 )
 from dlog.engine.kernels.memory import as_bits, as_float, bit_length, load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.storage import (
-    dense_codes,
-    find_hash,
-    grow_hash,
-    hash_block,
-    load_cell,
-    register,
-    reserve,
-    resize,
-    store_cell,
-)
+from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
 
 _SIGN = -9223372036854775808
 

@@ -24,7 +24,7 @@ RUNS = """
 import re
 import tempfile
 from pathlib import Path
-from dlog.engine.kernels import arrange, machine, storage
+from dlog.engine.kernels import arrange, bitmaps, machine, sets, storage
 from dlog.pipeline import Job, run_job
 from dlog.progress import Display
 from dlog.warmup import warm
@@ -34,8 +34,8 @@ from tests.engine.embedded.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
 warm()
 before = compiled()
 called = {name for source in Path("engine/embedded").glob("*.py")
-          for name in re.findall(r"\\b(?:storage|arrange|machine)[.]([a-z_]+)\\(", source.read_text())}
-called = {name for name in called for module in (arrange, machine, storage) if hasattr(module, name)}
+          for name in re.findall(r"\\b(?:storage|bitmaps|sets|arrange|machine)[.]([a-z_]+)\\(", source.read_text())}
+called = {name for name in called for module in (arrange, bitmaps, machine, sets, storage) if hasattr(module, name)}
 assert {"scatter_column", "insert_block", "run"} <= called
 assert called <= {name for _, name, _ in before}, sorted(called)
 for threads in (1, 2):

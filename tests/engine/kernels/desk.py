@@ -12,7 +12,7 @@ from dlog.engine.embedded.extent import Extent
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import storage
+from dlog.engine.kernels import sets
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
 
@@ -118,7 +118,7 @@ class Desk:
         """Inserts rows block by block; returns how many the kernel says were new."""
         codes, chosen, _ = self.scratches()
         return sum(
-            storage.insert_block(self.address, relation.address, registers.address, n, codes, chosen)
+            sets.insert_block(self.address, relation.address, registers.address, n, codes, chosen)
             for registers, n in self.blocks(rows, relation.arity, size)
         )
 
@@ -127,6 +127,6 @@ class Desk:
         _, scratch, found = self.scratches()
         result: list[int] = []
         for registers, n in self.blocks(rows, len(relation.key)):
-            storage.find_rows(relation.address, self.address, registers.address, n, scratch, found)
+            sets.find_rows(relation.address, self.address, registers.address, n, scratch, found)
             result += self.scratch[2, :n].tolist()
         return result

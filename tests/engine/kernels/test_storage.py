@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dlog.engine.embedded.extent import Extent
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import storage
+from dlog.engine.kernels import sets, storage
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.desk import (
     DOMAINS,
@@ -135,7 +135,7 @@ def test_shares_take_what_the_relation_lacks_once_each(given: Given, cuts: list[
 def add_to_share(desk: Desk, relation: StoredRelation, share: StoredRelation, rows: list[Row]) -> int:
     codes, chosen, _ = desk.scratches()
     return sum(
-        storage.share_block(desk.address, relation.address, share.address, registers.address, n, codes, chosen)
+        sets.share_block(desk.address, relation.address, share.address, registers.address, n, codes, chosen)
         for registers, n in desk.blocks(rows, relation.arity, 3)
     )
 
@@ -174,7 +174,7 @@ def test_an_insert_above_the_limit_says_so_and_adds_nothing() -> None:
     desk = Desk(memory)
     codes, chosen, _ = desk.scratches()
     answers = [
-        storage.insert_block(desk.address, relation.address, registers.address, n, codes, chosen)
+        sets.insert_block(desk.address, relation.address, registers.address, n, codes, chosen)
         for registers, n in desk.blocks([(i, -i) for i in range(10_000)], 2)
     ]
     assert 512 in answers and -1 in answers
