@@ -311,7 +311,7 @@ class _Evaluation:
         inner_scope = outer | variables(term.body, inside_aggregates=False) | variables(term.target, inside_aggregates=False)
         matches = list(self.solutions(term.body, given, inner_scope))
         branches = [variables(And(tuple(goals)), inside_aggregates=False) for goals in alternatives(term.body)]
-        if len(branches) > 1:
+        if len(branches) > 1 or counts_bindings(term.body):
             shared = set.intersection(*branches) | outer
             matches = [dict(m) for m in {tuple(sorted((n, m[n]) for n in shared)) for m in matches}]
         if term.op == "count" or term.target is None:
@@ -327,6 +327,16 @@ class _Evaluation:
                 return apply(term.op, values, self.kind(t)) if values else FAILED
             case _:
                 raise NotImplementedError(f"the naive evaluator does not know the aggregate {term.op}")
+
+
+def counts_bindings(body: Body) -> bool:
+    """Souffle counts the distinct bindings of the named variables of a body of several atoms, with a repeated variable or with
+    another aggregate; of one plain atom it counts the rows."""
+    goals = next(iter(alternatives(body)))
+    atoms = [g for g in goals if isinstance(g, Atom)]
+    names = [[n.name for n in walk(a) if isinstance(n, Variable)] for a in atoms]
+    repeated = any(len(set(n)) < len(n) for n in names)
+    return len(atoms) > 1 or repeated or any(isinstance(n, AggregateTerm) for n in walk(body))
 
 
 FAILED = object()

@@ -186,9 +186,11 @@ longer([9, x]) :- l(x), x != nil.
     assert found["longer"] == {((9, (1, None)),), ((9, (2, (1, None))),)}
 
 
-def test_count_counts_every_combination_of_rows() -> None:
+def test_count_counts_the_rows_of_one_atom_and_the_named_variables_of_several() -> None:
     assert result("n: number", "r(n) :- n = count : { e(_, _) }.") == {(4,)}
-    assert result("n: number", "r(n) :- n = count : { e(_, _), e(3, _) }.") == {(8,)}
+    assert result("n: number", "r(n) :- n = count : { e(_, _), e(3, _) }.") == {(1,)}
+    assert result("n: number", "r(n) :- n = count : { e(x, y), e(3, z) }.") == {(8,)}
+    assert result("n: number", "r(n) :- n = count : { e(_, y), e(y, _) }.") == {(3,)}
     assert result("n: number", "r(n) :- n = count : { e(9, _) }.") == {(0,)}
 
 

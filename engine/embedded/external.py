@@ -15,7 +15,5 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTabl
     from dlog.engine.values import functions  # pyarrow is not needed by programs without string functors
 
     if call.result is None:
-        negated = call.op.startswith("not_")
-        holds = functions.compare(call.op.removeprefix("not_"), args[0], args[1], symbols)
-        return (holds != negated).astype(np.int64)
+        return functions.compare(call.op, args[0], args[1], symbols).astype(np.int64)
     return functions.evaluate(call.op, args, call.kinds, symbols)

@@ -18,7 +18,7 @@ from dlog.engine.plan.emit import term_kind
 from dlog.engine.plan.nodes import Accumulate, Insert, LookUp, Path, Reduction, Temporary
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
 from dlog.engine.plan.unify import signature, unify
-from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Variable
+from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Unpack, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 Lowered: TypeAlias = Reading | Condition
@@ -100,7 +100,7 @@ class _Lowering:
         if surrounding is not None and (unbound or self._restricting_pays(aggregate, outer, bodies, surrounding)):
             bindings = self._outer_bindings(outer, surrounding)
             bodies = [(*b, bindings) for b in bodies]
-        if len(bodies) > 1:
+        if len(bodies) > 1 or _counts_bindings(aggregate):
             return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
         return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
 
@@ -195,6 +195,22 @@ class _Lowering:
     def _binds(self, body: Sequence[Lowered]) -> int:
         readings, conditions = split(body)
         return bindable(Query(readings, conditions, (), False, self.rule.kinds))
+
+
+def _counts_bindings(aggregate: Aggregate) -> bool:
+    """Whether the matches of a body are the distinct bindings of its named variables, not its combinations of rows.
+
+    Souffle evaluates a body of several atoms, with a repeated variable or with another aggregate, as a relation over the named
+    variables; only the rows of a plain single atom count each, whatever its anonymous arguments hold.
+    """
+    if aggregate.op in ("min", "max"):
+        return False
+    body = aggregate.alternatives[0]
+    atoms = [x for x in body if isinstance(x, Atom)]
+    anonymous = any(a is None for x in atoms for a in x.args) or any(isinstance(x, Unpack) and None in x.fields for x in body)
+    named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
+    repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
+    return anonymous and (len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body))
 
 
 def split(body: Sequence[Lowered]) -> tuple[tuple[Reading, ...], tuple[Condition, ...]]:

@@ -133,9 +133,10 @@ class Aggregate:
     """`result = op target : { body }`.
 
     `target` is None for `count`. `outer` are the variables of the enclosing body that the aggregate's body mentions: it is
-    evaluated once per binding of them. The value is taken over all matches of the body, one per combination of rows (and of
-    values of its unnamed arguments). `alternatives` are its body in disjunctive form (usually one): with several, a match is a
-    distinct binding of the variables the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is
+    evaluated once per binding of them. The value is taken over all matches of the body. Of a single atom without a repeated
+    variable each row is one; any other body is, as in Souffle, a relation over its named variables whose rows count once.
+    `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding of the variables
+    the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is
     the result's kind; the target of `mean` is a float too."""
 
     result: Variable

@@ -24,6 +24,7 @@ from dlog.engine.program.rules import (
     Unpack,
     Variable,
 )
+from tests.engine.program.interpret import counts_bindings
 
 Row = tuple[Any, ...]
 Relations = dict[str, set[Row]]
@@ -274,9 +275,9 @@ def unify(args: Sequence[Term | None], row: Row, env: Env) -> Env | None:
 def aggregate(agg: Aggregate, env: Env, data: Mapping[str, set[Row]]) -> Iterator[Env]:
     outer = {v.id: env[v.id] for v in agg.outer}
     found = [list(solve(a, outer, data)) for a in agg.alternatives]
-    if len(found) > 1:
+    if len(found) > 1 or counts_bindings(agg.alternatives[0]):
         shared = set.intersection(*(_vars(a) for a in agg.alternatives))
-        matched = [(tuple(e[i] for i in sorted(shared)), agg.target and value(agg.target, e)) for es in found for e in es]
+        matched = [(tuple(e.get(i) for i in sorted(shared)), agg.target and value(agg.target, e)) for es in found for e in es]
         values = [v for _, v in set(matched)]
     else:
         values = [None if agg.target is None else value(agg.target, e) for e in found[0]]

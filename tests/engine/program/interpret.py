@@ -141,7 +141,7 @@ def match_row(args: Sequence[Term | None], row: Row, env: Env) -> Iterator[Env]:
 def aggregate(literal: Aggregate, env: Env, rows: dict[str, set[Row]]) -> list[Any]:
     outer = {v.id: env[v.id] for v in literal.outer}
     alternatives = [list(solve(list(body), outer, rows)) for body in literal.alternatives]
-    if len(alternatives) == 1:
+    if len(alternatives) == 1 and not counts_bindings(literal.alternatives[0]):
         matches = alternatives[0]
     else:
         shared = set.intersection(*(mentioned(body) for body in literal.alternatives))
@@ -156,6 +156,15 @@ def aggregate(literal: Aggregate, env: Env, rows: dict[str, set[Row]]) -> list[A
     if not values:
         return []
     return [{"min": min, "max": max, "mean": lambda vs: sum(vs) / len(vs)}[literal.op](values)]
+
+
+def counts_bindings(body: Sequence[Literal]) -> bool:
+    """Whether matches are the distinct bindings of the named variables: of a body of several atoms, with a repeated variable
+    or with another aggregate."""
+    atoms = [x for x in body if isinstance(x, Atom)]
+    names = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
+    repeated = any(len(set(n)) < len(n) for n in names)
+    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body)
 
 
 def mentioned(body: Sequence[Literal]) -> set[int]:
