@@ -35,14 +35,29 @@ def prompt_interruption(grace: float = GRACE, cleanup: Callable[[], None] = lamb
     previous = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(reader, done, grace, cleanup), name="interruption", daemon=True)
     watcher.start()
+    hook = sys.unraisablehook
+    sys.unraisablehook = _quiet(hook)
     try:
         yield
     finally:
         done.set()
+        sys.unraisablehook = hook
         signal.set_wakeup_fd(previous)
         writer.close()
         watcher.join()
         reader.close()
+
+
+def _quiet(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
+    """A hook that raises an interruption again that hit a finalizer, where Python would print and forget it."""
+
+    def handle(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        else:
+            hook(unraisable)
+
+    return handle
 
 
 def _watch(reader: socket.socket, done: threading.Event, grace: float, cleanup: Callable[[], None]) -> None:

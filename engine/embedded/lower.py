@@ -18,7 +18,7 @@ from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.grammar.diagnostics import InternalError
 
-CONSTANTS = 1024
+CONSTANTS = 8192
 """First register of the scope's constants; a path uses lower ones."""
 
 _COMPARE = {

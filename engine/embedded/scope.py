@@ -61,6 +61,8 @@ class ScopeRun:
 
     def run(self) -> None:
         """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
+        control = self.team.workers[0].control
+        control[L.CTL_ITERATION] = control[L.CTL_CHANGES] = 0
         self._shape()
         self._needed = _needed_columns(self._all_paths())
         try:

@@ -13,7 +13,8 @@ from dlog.engine.program.rules import Program
 
 
 def prune(program: Program, observed: frozenset[str]) -> Program:
-    """Declarations and facts stay; relations that depend on each other are needed or not all together."""
+    """Declarations and facts stay; relations that depend on each other are needed or not all together. What is not needed is
+    not read from files either."""
     rules = rules_by_relation(program)
     needed = set(observed)
     queue = list(observed)
@@ -23,4 +24,5 @@ def prune(program: Program, observed: frozenset[str]) -> Program:
         needed |= reads
     strata = tuple(s for s in program.strata if needed & set(s.relations))
     lattices = {name: lattice for name, lattice in program.lattices.items() if name in needed}
-    return replace(program, strata=strata, lattices=lattices)
+    io = tuple(i for i in program.io if i.action != "input" or i.relation in needed)
+    return replace(program, strata=strata, lattices=lattices, io=io)

@@ -43,3 +43,8 @@ def test_lattices_go_with_their_relations() -> None:
     program = compiled(EDGE + LATTICE + "q(x) :- f(x).")
     assert set(prune(program, frozenset({"d"})).lattices) == {"d"}
     assert prune(program, frozenset({"q"})).lattices == {}
+
+
+def test_inputs_that_nothing_needs_are_not_read() -> None:
+    program = compiled(".decl e(x: number)\n.decl f(x: number)\n.decl p(x: number)\n.input e, f\n.output p\np(x) :- e(x).")
+    assert [(i.action, i.relation) for i in prune(program, frozenset({"p"})).io] == [("input", "e"), ("output", "p")]
