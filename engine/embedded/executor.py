@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, raw
 from dlog.engine.embedded.scope import ScopeRun
@@ -75,6 +76,7 @@ class Executor:
         memory: int | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
+        preload()
         self.program = program
         self.memory = Memory(memory)
         self.catalog = Catalog(program, self.memory)

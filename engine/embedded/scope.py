@@ -32,6 +32,8 @@ _MERGES = {
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
 }
 _GIVEN = "@given"
+NOVEL_SHARE = 0.25
+"""Share of new rows among those made above which an iteration is left to one worker."""
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
 
@@ -222,8 +224,9 @@ class ScopeRun:
         shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
-            self._run_bulk(early, late)
-            control[L.CTL_PHASE] = ADVANCE
+            if _mostly_known(lowered):
+                self._run_bulk(early, late)
+                control[L.CTL_PHASE] = ADVANCE
         self.iterations = control[L.CTL_ITERATION]
         self._account(lowered)
 
@@ -313,6 +316,13 @@ def _sink_terms(path: nodes.Path) -> Sequence[object]:
 
 def _distinct(path: nodes.Path) -> bool:
     return isinstance(path.sink, nodes.Insert) and path.sink.distinct
+
+
+def _mostly_known(paths: Iterable[LoweredPath]) -> bool:
+    """Whether so far most rows that the paths made were there already. Those are what workers can discard side by side; new
+    rows pass through a share and then, one after the other, into the relation, which costs more than it saves."""
+    derived = sum(p.struct[L.PATH_DERIVED] for p in paths)
+    return derived > 0 and sum(p.struct[L.PATH_ADDED] for p in paths) < NOVEL_SHARE * derived
 
 
 def _reads_neu(path: nodes.Path) -> bool:

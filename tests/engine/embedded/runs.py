@@ -61,6 +61,7 @@ def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False) ->
         if bulk:
             patch.setattr(team, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
+            patch.setattr(scope, "_mostly_known", lambda paths: True)
             patch.setattr(team, "WAKE_SECONDS", 0.001)
         if yielding:
             patch.setattr(worker, "BUDGET", 1)
