@@ -45,6 +45,20 @@ def hash_row(relation, row):
 
 
 @kernel
+def hash_rows(relation, first, count, hashes):
+    """hash_row of `count` rows from `first` on, a column at a time; the key is all columns."""
+    columns = load_i64(relation, REL_COLUMNS)
+    for i in range(count):
+        store_i64(hashes, i, 0)
+    for c in range(load_i64(relation, REL_KEY_COUNT)):
+        column = columns + c * COL_SIZE * 8
+        data = load_i64(column, COL_DATA)
+        width = load_i64(column, COL_WIDTH)
+        for i in range(count):
+            store_i64(hashes, i, mix(load_i64(hashes, i), load_cell(data, width, first + i)))
+
+
+@kernel
 def row_equals(relation, ctl, registers, i, row):
     columns = load_i64(relation, REL_COLUMNS)
     keys = load_i64(relation, REL_KEYS)

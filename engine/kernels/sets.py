@@ -17,7 +17,7 @@ from dlog.engine.kernels.bitmaps import (
     row_code,
     set_bit,
 )
-from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, hash_row, insert_hash, take_slot
+from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, hash_rows, insert_hash, take_slot
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -143,10 +143,9 @@ def dedupe_rows(ctl, relation, hashes):
     for first in range(0, rows, BLOCK):
         count = min(BLOCK, rows - first)
         if not bits:
+            hash_rows(relation, first, count, hashes)
             for i in range(count):
-                hashed = hash_row(relation, first + i)
-                store_i64(hashes, i, hashed)
-                prefetch(table + ((hashed >> 8) & mask) * 4)
+                prefetch(table + ((load_i64(hashes, i) >> 8) & mask) * 4)
         for i in range(count):
             row = first + i
             if bits:
