@@ -73,9 +73,9 @@ def _compile_rare() -> None:
     """The kernels that only many rows in an inconvenient order need, or several threads."""
     from numba import int64
 
-    from dlog.engine.kernels import arrange, bitmaps
+    from dlog.engine.kernels import arrange, bitmaps, sets
     from dlog.engine.kernels.jit import JIT
 
     sorting = (arrange.place_rows, arrange.scatter_column, arrange.sort_pass, arrange.ascends_within)
-    for rare in (*sorting, arrange.grow_arrangement, bitmaps.collect_bits) if JIT else ():
+    for rare in (*sorting, arrange.grow_arrangement, bitmaps.collect_bits, sets.find_repeated) if JIT else ():
         rare.compile((int64,) * rare.py_func.__code__.co_argcount)  # type: ignore[attr-defined]

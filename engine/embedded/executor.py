@@ -78,7 +78,7 @@ class Executor:
     ) -> None:
         preload()
         self.program = program
-        self.memory = Memory(memory)
+        self.memory = Memory(memory, max(threads, 1))
         self.catalog = Catalog(program, self.memory)
         self.team = Team([Worker(self.memory, n) for n in range(max(threads, 1))])
         self.on_progress = on_progress

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ BITS_LIMIT = 2**26
 """Most bits of a bitmap in one piece: 8 MiB."""
 PAGES_LIMIT = 2**29
 """Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
+SHARED_ROWS = 2**19
+"""Fewest loaded rows whose repetitions several threads look for."""
 AHEAD_ROWS = 2**22
 """Rows for which a relation with a bitmap reserves addresses in advance: growing would move its pages again and again."""
 DENSE_LIMIT = 2**24
@@ -78,8 +81,9 @@ DENSE_LIMIT = 2**24
 class Memory:
     """The account of what kernels allocated, with its limit; every worker's control block points to it."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, threads: int = 1) -> None:
         self.bytes = Struct(1)
+        self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
 
@@ -243,11 +247,36 @@ class StoredRelation:
         if storage.strictly_sorted(self.address):
             self.sorted_by = tuple(range(self.arity))
             return
+        if self.memory.threads > 1 and self.rows >= SHARED_ROWS and not self.memory.limited:
+            self._remove_repeated(self.memory.threads)
+            return
         self.new_set(paged=False)
         scratch = Struct(BLOCK)
         if not sets.dedupe_rows(self.memory.control.address, self.address, scratch.address):
             raise self.memory.failure()
         self.drop_set()
+
+    def _remove_repeated(self, parts: int) -> None:
+        """Several threads look for rows that equal an earlier one, each in its part of the hashes."""
+        rows = self.rows
+        slots = 1 << (2 * rows // parts).bit_length()
+        self._set_key(range(self.arity))
+
+        def find(part: int) -> np.ndarray:
+            table, repeated, scratch = np.zeros(slots, np.int32), np.empty(rows, np.int32), Struct(BLOCK)
+            addresses = (int(table.ctypes.data), slots, scratch.address, int(repeated.ctypes.data))
+            return repeated[: sets.find_repeated(self.address, part, parts, *addresses)]
+
+        with ThreadPoolExecutor(parts, thread_name_prefix="dlog-load") as pool:
+            repeated = np.concatenate(list(pool.map(find, range(parts))))
+        if len(repeated) == 0:
+            return
+        keep = np.ones(rows, bool)
+        keep[repeated] = False
+        for number in range(self.arity):
+            values = self.column(number)
+            values[: rows - len(repeated)] = values[keep]
+        self.struct[REL_ROWS] = rows - len(repeated)
 
     def append(self, other: StoredRelation) -> None:
         """Adds another relation's rows (same kinds and widths), unchecked."""

@@ -31,7 +31,7 @@ from dlog.engine.kernels.layout import (
     SET_HASH,
     SET_PAGES,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import append_rows, move_row, reserve
 
 
@@ -158,6 +158,29 @@ def dedupe_rows(ctl, relation, hashes):
                 kept += 1
     store_i64(relation, REL_ROWS, kept)
     return True
+
+
+@kernel
+def find_repeated(relation, part, parts, table, slots, hashes, repeated):
+    """Writes the numbers of rows that equal an earlier row to `repeated` (int32), ascending; returns how many.
+
+    Looks only at rows whose hash falls to `part` of `parts`, so that several threads share the work: `table` is this
+    thread's, zeroed, of `slots` (a power of two) int32 entries, and `hashes` a scratch block.
+    """
+    rows = load_i64(relation, REL_ROWS)
+    mask = slots - 1
+    count = 0
+    for first in range(0, rows, BLOCK):
+        size = min(BLOCK, rows - first)
+        hash_rows(relation, first, size, hashes)
+        for i in range(size):
+            prefetch(table + ((load_i64(hashes, i) >> 8) & mask) * 4)
+        for i in range(size):
+            hashed = load_i64(hashes, i)
+            if ((hashed >> 48) & 0xFFFF) % parts == part and not take_slot(relation, table, mask, hashed, first + i, first + i):
+                store_i32(repeated, count, first + i)
+                count += 1
+    return count
 
 
 @kernel
