@@ -290,18 +290,6 @@ class StoredRelation:
             self.column(number)[start:] = other.column(number)
         self.sorted_by = ()
 
-    def replace_column(self, number: int, values: np.ndarray, kind: Kind) -> None:
-        """Overwrites a column of 8-byte values with ones of another kind."""
-        self.column(number)[:] = raw(values)
-        self.kinds = (*self.kinds[:number], kind, *self.kinds[number + 1 :])
-
-    def truncate_columns(self, arity: int) -> None:
-        """Forgets trailing helper columns."""
-        for number in range(arity, self.arity):
-            self._free(self._field(number, COL_DATA), (self.struct[REL_CAPACITY] - self._ahead) * self.widths[number])
-        self.kinds, self.widths, self.extents = self.kinds[:arity], self.widths[:arity], self.extents[:arity]
-        self.struct[REL_ARITY] = arity
-
     def clear(self) -> None:
         """Forgets all rows and the set."""
         self.drop_set()

@@ -41,7 +41,6 @@ from dlog.engine.kernels.layout import (
     COL_WIDTH,
     MAP_DENSE,
     REL_COLUMNS,
-    REL_ROWS,
     SLAB_CAPACITY,
     SLAB_COUNT,
     SLAB_SIZE,
@@ -405,31 +404,6 @@ def cell_at(arrangement, number, at):
         return item
     column = column_of(load_i64(arrangement, ARR_RELATION), number)
     return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), item)
-
-
-@kernel
-def relation_extent(relation, low_high, number):
-    """Writes the least and the greatest value of a column to two words; (0, -1) for an empty relation."""
-    column = column_of(relation, number)
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    rows = load_i64(relation, REL_ROWS)
-    low = 0
-    high = -1
-    if rows > 0:
-        low = high = load_cell(data, width, 0)
-    if width == 4:
-        for row in range(rows):
-            value = load_i32(data, row)
-            low = min(low, value)
-            high = max(high, value)
-    else:
-        for row in range(rows):
-            value = load_i64(data, row)
-            low = min(low, value)
-            high = max(high, value)
-    store_i64(low_high, 0, low)
-    store_i64(low_high, 1, high)
 
 
 @kernel

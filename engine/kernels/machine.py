@@ -100,7 +100,6 @@ from dlog.engine.kernels.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.storage import append_block, register
 
 _FAIL = -1
-_LEAVE = -2
 
 
 @kernel

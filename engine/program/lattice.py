@@ -9,7 +9,6 @@ ensure that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from dlog.engine.program.dependencies import dependencies
@@ -25,9 +24,9 @@ from dlog.engine.program.rules import (
     Negation,
     Rule,
     Term,
-    Unpack,
     Variable,
 )
+from dlog.engine.program.variables import literal_variables
 
 _ALLOWED: Final = "allowed are v, v + e, e + v, v - e, min and max"
 
@@ -82,24 +81,9 @@ def _column(rule: Rule, aggregate: Aggregate) -> int:
     if aggregate.result.id not in ids:
         raise NotWellDefined("the aggregate's result must be a column of the head")
     for literal in rule.body:
-        if literal is not aggregate and aggregate.result.id in _literal_variables(literal):
+        if literal is not aggregate and aggregate.result.id in literal_variables(literal):
             raise NotWellDefined("the rule must not test or use the aggregate's result elsewhere")
     return ids.index(aggregate.result.id)
-
-
-def _literal_variables(literal: Literal) -> Iterator[int]:
-    match literal:
-        case Atom(args=args) | Negation(atom=Atom(args=args)):
-            yield from (a.id for a in args if isinstance(a, Variable))
-        case Compare(left=left, right=right):
-            yield from term_variables(left)
-            yield from term_variables(right)
-        case Unpack(value=value, fields=fields):
-            yield value.id
-            yield from (f.id for f in fields if isinstance(f, Variable))
-        case Aggregate(result=result, outer=outer):
-            yield result.id
-            yield from (v.id for v in outer)
 
 
 # ------------------------------------------------------------------------------------------------------------ alternatives
@@ -132,7 +116,7 @@ def _check_values(values: set[int], target: Term | None, others: list[Literal], 
     """Values flow only into the target: directly, or through `v = term` literals that define further such variables."""
     defining = _defining(values, others)
     for literal in (x for x in others if x not in defining):
-        used = values & set(_literal_variables(literal))
+        used = values & set(literal_variables(literal))
         if used:
             name = rule.variables[min(used)]
             if isinstance(literal, Compare) and literal.op == "=":
@@ -158,7 +142,7 @@ def _defines(literal: Compare, values: set[int], others: list[Literal]) -> bool:
     left = literal.left
     if literal.op != "=" or not isinstance(left, Variable) or not values & set(term_variables(literal.right)):
         return False
-    producers = [x for x in others if x is not literal and left.id in set(_literal_variables(x))]
+    producers = [x for x in others if x is not literal and left.id in set(literal_variables(x))]
     bound = any(not isinstance(x, Compare) or (x.op == "=" and x.left == left) for x in producers)
     return left.id not in values and not bound and _monotone(literal.right, values)
 

@@ -27,12 +27,12 @@ from dlog.engine.program.passes.rewriting import (
     Rules,
     atoms,
     has_given_rows,
-    literal_variables,
     map_atoms,
     rules_by_relation,
     with_rules,
 )
 from dlog.engine.program.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
+from dlog.engine.program.variables import literal_variables
 
 MOST_CONSTANTS: Final = 4
 """A recursive relation is computed for so many constants apart; beyond, the whole relation is likely to be cheaper."""

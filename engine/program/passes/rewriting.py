@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.program.check import Checked
-from dlog.engine.program.lower import term_variables
-from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack, Variable
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack
 from dlog.engine.program.stratify import stratify
 
 Body: TypeAlias = tuple[Literal, ...]
@@ -65,21 +64,3 @@ def atoms(body: Body) -> Iterator[tuple[Atom, Body]]:
                 pass
             case _:
                 assert_never(literal)
-
-
-def literal_variables(literal: Literal) -> Iterator[int]:
-    """The variables of a body that a literal mentions; of an aggregate those it shares with the body around it."""
-    match literal:
-        case Atom(args=args) | Negation(atom=Atom(args=args)):
-            yield from (a.id for a in args if isinstance(a, Variable))
-        case Compare(left=left, right=right):
-            yield from term_variables(left)
-            yield from term_variables(right)
-        case Unpack(value=value, fields=fields):
-            yield value.id
-            yield from (f.id for f in fields if isinstance(f, Variable))
-        case Aggregate(result=result, outer=outer):
-            yield result.id
-            yield from (v.id for v in outer)
-        case _:
-            assert_never(literal)
