@@ -12,17 +12,36 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlog.api import Relation, Result, run, run_text
     from dlog.grammar.diagnostics import DlogError, InternalError
+    from dlog.sessions import Changes, Round, Session, Subscription, session
 
 __version__ = "0.1.0"
-__all__ = ["DlogError", "InternalError", "Relation", "Result", "__version__", "run", "run_text"]
+__all__ = [
+    "Changes",
+    "DlogError",
+    "InternalError",
+    "Relation",
+    "Result",
+    "Round",
+    "Session",
+    "Subscription",
+    "__version__",
+    "run",
+    "run_text",
+    "session",
+]
 
 _HOMES = {
+    "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
     "InternalError": "dlog.grammar.diagnostics",
     "Relation": "dlog.api",
     "Result": "dlog.api",
+    "Round": "dlog.sessions",
+    "Session": "dlog.sessions",
+    "Subscription": "dlog.sessions",
     "run": "dlog.api",
     "run_text": "dlog.api",
+    "session": "dlog.sessions",
 }
 
 # The links to ../grammar and ../engine are missing in some archives and on Windows.

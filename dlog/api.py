@@ -22,6 +22,7 @@ from dlog.values import Codec, Row
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from dlog.engine.values.table import Table
@@ -65,6 +66,13 @@ class Relation:
     def __repr__(self) -> str:
         return f"<dlog.Relation {self.name}({', '.join(self.attributes)}), {self.rows} rows>"
 
+    def head(self, rows: int) -> Relation:
+        """The first so many of the rows."""
+        from dlog.engine.values.table import Table
+
+        columns = tuple(column[:rows] for column in self._table.columns)
+        return Relation(self._relation, Table(self._table.kinds, columns, min(rows, self.rows)), self._codec)
+
     def to_numpy(self) -> dict[str, np.ndarray]:
         """One array for each column: int64, uint64, float64, or objects for symbols and records."""
         return {name: self._codec.to_numpy(type, column) for name, type, column in self._columns()}
@@ -78,6 +86,12 @@ class Relation:
     def to_pandas(self) -> pd.DataFrame:
         """A pandas DataFrame (pandas must be installed)."""
         return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())
 
     def _columns(self) -> Iterator[tuple[str, rules.Type, np.ndarray]]:
         for (name, type), column in zip(self._relation.attributes, self._table.columns, strict=True):

@@ -45,6 +45,17 @@ class Stage(StrEnum):
     PLAN = "plan"
 
 
+class Format(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+
+
+class Sync(StrEnum):
+    ALWAYS = "always"
+    OFTEN = "often"
+    NEVER = "never"
+
+
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The Datalog program.", show_default=False)]
 ProgramFiles = Annotated[list[Path], typer.Argument(metavar="PROGRAM...", help="Datalog programs.", show_default=False)]
 Facts = Annotated[str, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.")]
@@ -53,6 +64,17 @@ Include = Annotated[
 ]
 Macro = Annotated[
     list[str] | None, typer.Option("--macro", "-M", metavar="NAME=VALUE", help="Defines preprocessor macros; repeatable.")
+]
+
+StateFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", metavar="DIR", help="Keep the session there, and go on where the last one with it ended.", show_default=False
+    ),
+]
+SyncPolicy = Annotated[
+    Sync,
+    typer.Option("--sync", help="When rounds are forced to the disk: before they count, ten times a second, or not at all."),
 ]
 
 
@@ -122,6 +144,87 @@ def run(
 
 
 @app.command()
+def watch(
+    program: ProgramFile,
+    stream: Annotated[
+        str, typer.Argument(metavar="CHANGES", help="The stream of changes; - is standard input.", show_default="-")
+    ] = "-",
+    facts: Annotated[
+        str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first; without it they are empty.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where the outputs' changes go; - prints them.")
+    ] = "-",
+    format: Annotated[
+        Format | None, typer.Option("--format", help="How changes are written.", show_default="as they come")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of the file.")] = False,
+    include: Include = None,
+    macro: Macro = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
+    ] = "auto",  # type: ignore[assignment]  # as in `run`
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", metavar="SIZE", parser=_size, help="Stop with an error above this much memory (512M, 2G)."),
+    ] = None,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Stop where a stratum takes more iterations.")
+    ] = None,
+    state: StateFolder = None,
+    sync: SyncPolicy = Sync.ALWAYS,
+) -> None:
+    """Keep a program's outputs up to date with a stream of changes, and write what changes in them, round by round.
+
+    A line of the stream is round,relation,+1 or -1,values... or {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}."""
+    from dlog.interruption import prompt_interruption
+    from dlog.pipeline import available_cores
+    from dlog.watch import Watch
+    from dlog.watch import watch as run_watch
+
+    written, text = None if format is None else format.value, (tuple(include or ()), tuple(_macros(macro)))
+    threads = jobs or available_cores()
+    limits = memory, max_iterations
+    job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value)
+    with prompt_interruption():
+        run_watch(job)
+
+
+@app.command()
+def repl(
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[PROGRAM]", help="A Datalog program to begin with.", show_default=False)
+    ] = None,
+    facts: Annotated[
+        str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load its inputs; without it they are empty.")
+    ] = None,
+    include: Include = None,
+    macro: Macro = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
+    ] = "auto",  # type: ignore[assignment]  # as in `run`
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", metavar="SIZE", parser=_size, help="Refuse what needs more memory than this (512M, 2G)."),
+    ] = None,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Refuse what takes more iterations.")
+    ] = None,
+    state: StateFolder = None,
+    sync: SyncPolicy = Sync.ALWAYS,
+) -> None:
+    """Type rules, facts and queries: a session that follows every change. Works in a pipe, too."""
+    from dlog.repl import Options, run_repl
+
+    files = tuple(include or ()), tuple(_macros(macro))
+    code = run_repl(Options(program, facts, *files, jobs or None, memory, max_iterations, state, sync.value))
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
 def check(programs: ProgramFiles, include: Include = None, macro: Macro = None) -> None:
     """Report every mistake in the programs without running them."""
     from dlog.pipeline import compile_program
@@ -183,13 +286,18 @@ def plan(
         str | None,
         typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first: join orders then follow their sizes."),
     ] = None,
+    rounds: Annotated[bool, typer.Option("--rounds", help="Show how relations are maintained while inputs change.")] = False,
     include: Include = None,
     macro: Macro = None,
 ) -> None:
     """Print how a program is executed: strata, rules as delta paths, arrangements."""
-    from dlog.pipeline import explain_plan, explain_stage
+    from dlog.pipeline import explain_plan, explain_rounds, explain_stage
 
-    if stage is Stage.PLAN:
+    if rounds:
+        if facts is not None or stage is not Stage.PLAN:
+            _usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")
+        text = explain_rounds(program, include or (), _macros(macro))
+    elif stage is Stage.PLAN:
         text = explain_plan(program, include or (), _macros(macro), facts)
     else:
         text = explain_stage(program, include or (), _macros(macro), stage.value)

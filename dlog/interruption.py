@@ -48,6 +48,17 @@ def prompt_interruption(grace: float = GRACE, cleanup: Callable[[], None] = lamb
         reader.close()
 
 
+@contextmanager
+def heeded_interruption() -> Iterator[None]:
+    """Within the block no interruption is lost, wherever it hits."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = _quiet(hook)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
 def _quiet(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
     """A hook that raises an interruption again that hit a finalizer, where Python would print and forget it."""
 

@@ -239,6 +239,16 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
         return executor.explain()
 
 
+def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:
+    """How every stratum is maintained while inputs change, for assumed sizes."""
+    from dlog.engine.plan.rounds import explain_maintenance
+    from dlog.engine.plan.statistics import Declared
+
+    program = compile_program(path, include, macros)
+    with stage("planner"):
+        return "\n".join(explain_maintenance(stratum, program, Declared()) for stratum in program.strata)
+
+
 def available_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -59,3 +59,27 @@ class Source:
             file, line = self._origins[min(row, len(self._origins) - 1)] if self._origins else (self.name, row + 1)
         lines = self._files.get(file, [])
         return Location(file, line, column, lines[line - 1] if 0 < line <= len(lines) else "")
+
+    def followed_by(self, other: Source) -> Source:
+        """Both texts, the other beginning on a line of its own; every line keeps its origin. A file of the other that has the
+        name, but not the lines, of one of this text gets a number."""
+        names: dict[str, str] = {}
+        files = dict(self._files)
+        for name, lines in other._files.items():
+            names[name], number = name, 2
+            while files.get(names[name], lines) != lines:
+                names[name], number = f"{name} ({number})", number + 1
+            files[names[name]] = lines
+        origins = [*self._lines(), *((names[name], line) for name, line in other._lines())]
+        return Source(f"{self.text}\n{other.text}", self.name, origins, files)
+
+    def hidden_before(self, offset: int) -> Source:
+        """The same text with blanks in the place of what stands before `offset`, so that a later part can be parsed alone."""
+        blank = "".join(c if c == "\n" else " " for c in self.text[:offset])
+        return Source(blank + self.text[offset:], self.name, self._lines(), self._files)
+
+    def _lines(self) -> list[tuple[str, int]]:
+        """The origin of each line."""
+        if self._origins is None:
+            return [(self.name, row + 1) for row in range(len(self._starts))]
+        return self._origins

@@ -11,6 +11,7 @@ from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.extent import Columns
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Program, Record
 from dlog.engine.values.symbols import SymbolTable
@@ -29,6 +30,16 @@ class Catalog:
         defined = {name for stratum in program.strata for name in stratum.relations if stratum.rules}
         self.complete = {name for name in program.relations if name not in defined}
         self._figures: dict[tuple[str, str, tuple[int, ...]], float] = {}
+
+    @property
+    def symbols(self) -> SymbolTable:
+        """The strings of the run."""
+        return self._symbols
+
+    @symbols.setter
+    def symbols(self, table: SymbolTable) -> None:
+        self._symbols = table
+        self.memory.bytes[ACCOUNT_SYMBOLS] = table.address
 
     # ------------------------------------------------------------------------------------------------------- statistics
 

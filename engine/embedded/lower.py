@@ -6,7 +6,7 @@ never finds its rows overwritten. Constants live in registers of their own, fill
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.values.patterns import Verdicts
 from dlog.grammar.diagnostics import InternalError
 
 CONSTANTS = 8192
@@ -81,15 +82,45 @@ _BITWISE = {
 _SAME_BITS = {"itou", "utoi"}
 
 
+_TEXTS = {
+    "cat": L.TEXT_CAT,
+    "substr": L.TEXT_SUBSTR,
+    "strlen": L.TEXT_LENGTH,
+    "min": L.TEXT_MIN,
+    "max": L.TEXT_MAX,
+    "<": L.TEXT_LESS,
+    "<=": L.TEXT_LESS_EQUAL,
+    "contains": L.TEXT_CONTAINS,
+    "not_contains": L.TEXT_CONTAINS_NOT,
+    "match": L.TEXT_MATCH,
+    "not_match": L.TEXT_MATCH_NOT,
+    "to_number": L.TEXT_NUMBER,
+    "to_unsigned": L.TEXT_UNSIGNED,
+    "to_float": L.TEXT_FLOAT,
+}
+"""Functors and comparisons on strings that kernels know."""
+_READ_ONLY = {"strlen", "min", "max", "<", "<=", "contains", "not_contains"}
+"""Those that never need Python."""
+_FORMS = {
+    Kind.SYMBOL: L.FORM_ID,
+    Kind.NUMBER: L.FORM_NUMBER,
+    Kind.UNSIGNED: L.FORM_UNSIGNED,
+    Kind.FLOAT: L.FORM_FLOAT,
+    Kind.RECORD: L.FORM_NUMBER,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalCall:
-    """An instruction that Python evaluates on the block: a string functor, or a comparison whose mask goes to `target`."""
+    """A string functor, or a comparison whose mask goes to `target`: what Python needs to evaluate it on a block when kernels
+    cannot. `verdicts` are those of a constant pattern."""
 
     op: str
     args: tuple[int, ...]
     kinds: tuple[Kind, ...]
     result: Kind | None
     target: int
+    verdicts: Verdicts | None = None
 
 
 @dataclass
@@ -100,7 +131,7 @@ class LoweredPath:
     struct: Struct
     code: list[Struct]
     shareable: bool
-    """Several workers may run it at once: it makes no records and calls no Python."""
+    """Several workers may run it at once: it makes no records and no strings and calls no Python."""
 
     @property
     def address(self) -> int:
@@ -128,6 +159,8 @@ class Tables:
     marked: list[tuple[int, int]] = field(default_factory=list)
     """Per proposer of an extension: where its marks are and where its bits begin (words)."""
     registers: int = 0
+    verdicts: dict[int, Verdicts] = field(default_factory=dict)
+    """Of each constant pattern, by its register."""
 
     def constant(self, value: int) -> int:
         return CONSTANTS + self.constants.setdefault(value, len(self.constants))
@@ -325,9 +358,18 @@ class PathLowering:
         self._emit(L.OP_MASK, target, len(live), *live)
 
     def _external(self, op: str, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int) -> None:
-        self.shareable = False
-        self.tables.externals.append(ExternalCall(op, args, kinds, result, target))
-        self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1)
+        self.shareable = self.shareable and op in _READ_ONLY
+        verdicts = None
+        native = _TEXTS.get(op, L.TEXT_NONE)
+        if native in (L.TEXT_MATCH, L.TEXT_MATCH_NOT):
+            if args[0] >= CONSTANTS:
+                verdicts = self.tables.verdicts.setdefault(args[0], Verdicts())
+            else:
+                native = L.TEXT_NONE
+        self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts))
+        known = 0 if verdicts is None else verdicts.address
+        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
+        self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1, native, target, known, len(args), *forms)
 
     def _unpack(self, step: nodes.Unpack, needed: frozenset[int]) -> None:
         kinds = self.storage.field_kinds(step.type)
@@ -378,27 +420,41 @@ class PathLowering:
                 return Kind.RECORD
 
     def _functor(self, term: Functor) -> int:
+        if term.result is Kind.SYMBOL and term.op in ("cat", "to_string"):
+            return self._cat(term)
         args = [self._term(a) for a in term.args]
-        op = _ARITHMETIC.get(term.kind, {}).get(term.op, _BITWISE.get(term.op))
-        if Kind.SYMBOL in (term.result, *(self._kind(a) for a in term.args)) and term.op != "ord":
-            op = None
-        if term.op in _SAME_BITS or (term.op == "ord"):
+        if keeps_bits(term):
             return args[0]
+        kinds = tuple(self._kind(a) for a in term.args)
+        op = operation(term, kinds)
         if op is None:
             target = self._fresh()
-            kinds = tuple(self._kind(a) for a in term.args)
             self._external(term.op, tuple(args), kinds, term.result, target)
             return target
-        if op == L.AR_SUB and len(args) == 1:
-            op = L.AR_NEG
-        if op == L.AR_SUB_F and len(args) == 1:
-            op = L.AR_NEG_F
         result = args[0]
         for other in args[1:] or args:
             target = self._fresh()
             self._emit(L.OP_ARITHMETIC, op, result, other, target)
             result = target
         return result
+
+    def _cat(self, term: Functor) -> int:
+        """One instruction for nested concatenations: what is inside makes no strings of its own."""
+        pieces = list(self._pieces(term))
+        args, kinds = tuple(self._term(p) for p in pieces), tuple(self._kind(p) for p in pieces)
+        if kinds == (Kind.SYMBOL,):
+            return args[0]
+        target = self._fresh()
+        self._external("cat", args, kinds, Kind.SYMBOL, target)
+        return target
+
+    def _pieces(self, term: Term) -> Iterator[Term]:
+        """The terms whose values' texts, one after the other, are the text of a term."""
+        if isinstance(term, Functor) and term.op in ("cat", "to_string") and term.result is Kind.SYMBOL:
+            for arg in term.args:
+                yield from self._pieces(arg)
+        else:
+            yield term
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
@@ -435,6 +491,22 @@ class PathLowering:
             self._emit(L.OP_ARITHMETIC, convert, register, register, target)
             return target
         return register
+
+
+def keeps_bits(term: Functor) -> bool:
+    """Whether the functor's value has the bits of its argument."""
+    return term.op in _SAME_BITS or term.op == "ord"
+
+
+def operation(term: Functor, kinds: tuple[Kind, ...]) -> int | None:
+    """The machine's operation for a functor on arguments of these kinds; of more than two it is applied from the left. None
+    where Python evaluates it (external.py)."""
+    if Kind.SYMBOL in (term.result, *kinds):
+        return None
+    op = _ARITHMETIC.get(term.kind, {}).get(term.op, _BITWISE.get(term.op))
+    if len(kinds) == 1 and op in (L.AR_SUB, L.AR_SUB_F):
+        return L.AR_NEG if op == L.AR_SUB else L.AR_NEG_F
+    return op
 
 
 def _needed_after(path: nodes.Path) -> list[frozenset[int]]:

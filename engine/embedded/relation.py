@@ -18,6 +18,8 @@ from dlog.engine.embedded.extent import Columns, Extent, width_of
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.kernels import bitmaps, sets, storage
 from dlog.engine.kernels.layout import (
+    ACCOUNT_BYTES,
+    ACCOUNT_SIZE,
     BLOCK,
     COL_DATA,
     COL_LOW,
@@ -79,10 +81,11 @@ DENSE_LIMIT = 2**24
 
 
 class Memory:
-    """The account of what kernels allocated, with its limit; every worker's control block points to it."""
+    """The account of what kernels allocated, with its limit; every worker's control block points to it, and through it to the
+    symbol table."""
 
     def __init__(self, limit: int | None, threads: int = 1) -> None:
-        self.bytes = Struct(1)
+        self.bytes = Struct(ACCOUNT_SIZE)
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
@@ -95,7 +98,7 @@ class Memory:
 
     @property
     def used(self) -> int:
-        return self.bytes[0]
+        return self.bytes[ACCOUNT_BYTES]
 
     @property
     def limited(self) -> bool:
@@ -386,7 +389,7 @@ class StoredRelation:
             address = storage.zeroed(control, rows * width)
             self.memory.check()
             self._columns[number * COL_SIZE + COL_DATA] = address
-            self.memory.bytes[0] -= rows * width
+            self.memory.bytes[ACCOUNT_BYTES] -= rows * width
         self.struct[REL_CAPACITY] = self._ahead = rows
 
     def ensure_set(self) -> None:

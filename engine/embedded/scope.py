@@ -90,7 +90,7 @@ class ScopeRun:
         for temporary in scope.temporaries:
             catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
         for reduction in scope.reductions:
-            catalog.add(reduction.relation, _reduction_kinds(reduction))
+            catalog.add(reduction.relation, reduction_kinds(reduction))
         made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
         start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.relations[n].rows}
         extents = infer_extents(self._all_paths(), made, catalog.extents, start)
@@ -295,7 +295,7 @@ class ScopeRun:
         return self.catalog.encode(constant)
 
 
-def _reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
+def reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
     keys = [Kind(k) for k in reduction.keys]
     match reduction.op:
         case "count":

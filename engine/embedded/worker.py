@@ -35,7 +35,7 @@ class Worker:
     def __init__(self, memory: Memory, number: int = 0) -> None:
         self.number = number
         self.control = memory.new_control(L.CTL_SIZE)
-        self.control.point(L.CTL_SCRATCH, Struct(3 * L.BLOCK))
+        self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
         self.control.point(L.CTL_LEVELS, Struct(L.LEVELS_MAX * L.LEVEL_SIZE))
         self.control.point(L.CTL_CURSOR, Struct(1))
         self.control[L.CTL_BUDGET] = BUDGET
@@ -85,11 +85,11 @@ class Worker:
                 control[L.CTL_ERROR] = 0
                 raise RunFailed(code, control[L.CTL_ERROR_PATH])
             if status == L.EXTERNAL:
-                self._call(evaluate)
+                self.call(evaluate)
             else:
                 pause()
 
-    def _call(self, evaluate: Evaluate) -> None:
+    def call(self, evaluate: Evaluate) -> None:
         """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""
         control = self.control
         rows, pc = control[L.CTL_ROWS], control[L.CTL_PC]
@@ -98,8 +98,6 @@ class Worker:
         args = [_typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
         self.registers[call.target, :rows] = _bits(evaluate(call, args))
         control[L.CTL_PC] = pc + 8 * int(instruction[1])
-
-
 
 
 def _typed(values: np.ndarray, kind: Kind) -> np.ndarray:

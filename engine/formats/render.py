@@ -14,8 +14,8 @@ import numpy as np
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, store_u8
-from dlog.engine.values.numerals import WIDEST, write_value
-from dlog.engine.values.words import copy_bytes
+from dlog.engine.kernels.numerals import WIDEST, write_value
+from dlog.engine.kernels.words import copy_bytes
 
 SYMBOL, MADE = 4, 5
 """Codes of columns beside those of `numerals`: text of an id in the symbols' heap, in the made heap."""

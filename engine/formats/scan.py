@@ -11,7 +11,7 @@ import numpy as np
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.memory import load_u8, store_u8
-from dlog.engine.values.numerals import FLOAT, GOOD, NUMBER, UNSIGNED, read_float, read_signed, read_unsigned
+from dlog.engine.kernels.numerals import FLOAT, GOOD, NUMBER, UNSIGNED, read_float, read_signed, read_unsigned
 
 SKIP, TEXT = 0, 4
 """Codes of columns beside those of `numerals`: not wanted; symbols and records."""

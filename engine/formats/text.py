@@ -20,8 +20,8 @@ import numpy as np
 
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
+from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED
 from dlog.engine.program.rules import Kind
-from dlog.engine.values.numerals import FLOAT, NUMBER, UNSIGNED
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 

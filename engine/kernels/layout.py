@@ -122,8 +122,40 @@ MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_ROWS, MARK_COST, MARK_SIZE =
     CTL_SIZE,
 ) = range(24)
 
+# What CTL_BYTES points to, shared by all workers: bytes allocated, and the symbol table (0: none).
+ACCOUNT_BYTES, ACCOUNT_SYMBOLS, ACCOUNT_SIZE = range(3)
+
+# CTL_SCRATCH: blocks of words for an instruction's own use, then bytes for the texts that it makes.
+SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
+
+# Symbol table (symbols.py): heap of bytes, offsets, hash slots, each followed by its size; strings there are, bytes used, lock.
+(
+    SYM_HEAP,
+    SYM_HEAP_SIZE,
+    SYM_OFFSETS,
+    SYM_OFFSET_COUNT,
+    SYM_SLOTS,
+    SYM_SLOT_COUNT,
+    SYM_COUNT,
+    SYM_USED,
+    SYM_LOCK,
+    SYM_SIZE,
+) = range(10)
+
 # Path: addresses of its levels' code, counters.
-PATH_LEVELS, PATH_CODE, PATH_SEED, PATH_CHANGES, PATH_DERIVED, PATH_ADDED, PATH_CYCLES, PATH_SIZE = range(8)
+(
+    PATH_LEVELS,
+    PATH_CODE,
+    PATH_SEED,
+    PATH_CHANGES,
+    PATH_DERIVED,
+    PATH_ADDED,
+    PATH_CYCLES,
+    PATH_LIST,
+    PATH_GATES,
+    PATH_GATE_COUNT,
+    PATH_SIZE,
+) = range(11)
 
 # Loop of a scope: lists of addresses.
 (
@@ -140,7 +172,31 @@ PATH_LEVELS, PATH_CODE, PATH_SEED, PATH_CHANGES, PATH_DERIVED, PATH_ADDED, PATH_
 
 # What a run returns.
 DONE, YIELD, EXTERNAL, FAILED, BULK = range(5)
-ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS = range(4)
+ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS = range(5)
+
+# OP_EXTERNAL's second operand: what kernels do themselves (texts.py), TEXT_NONE if Python does it. The arguments are pairs of a
+# form and a register; FORM_ID is the id of a symbol, the others are numbers to be written as text.
+(
+    TEXT_NONE,
+    TEXT_CAT,
+    TEXT_SUBSTR,
+    TEXT_LENGTH,
+    TEXT_MIN,
+    TEXT_MAX,
+    TEXT_LESS,
+    TEXT_LESS_EQUAL,
+    TEXT_CONTAINS,
+    TEXT_CONTAINS_NOT,
+    TEXT_MATCH,
+    TEXT_MATCH_NOT,
+    TEXT_NUMBER,
+    TEXT_UNSIGNED,
+    TEXT_FLOAT,
+) = range(15)
+FORM_ID, FORM_NUMBER, FORM_UNSIGNED, FORM_FLOAT = range(4)
+# Verdicts of a pattern: a byte per symbol; how many there are.
+VERDICT_BYTES, VERDICT_COUNT, VERDICT_SIZE = range(3)
+VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
 
 # Instructions: [operation, length in words, operands ...].
 (
@@ -165,7 +221,19 @@ ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS = range(4)
     OP_INSERT,
     OP_APPEND,
     OP_MERGE,
-) = range(21)
+    OP_CHANGES,
+    OP_ROWS_OF,
+    OP_ENTRIES,
+    OP_PROPOSE,
+    OP_ONCE,
+    OP_INDEX,
+    OP_ROW,
+    OP_PRESENT,
+    OP_VALUE,
+    OP_ANY,
+    OP_DERIVE,
+    OP_REDUCE,
+) = range(33)
 
 # OP_COMPARE's and OP_ARITHMETIC's second word.
 CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)
@@ -208,3 +276,145 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     AR_UTOF,
     AR_FTOU,
 ) = range(37)
+
+# ----------------------------------------------------------------------------------------------------------------- rounds
+# Collections: relations maintained over rounds. A collection's struct is a relation's (rows are reused, so REL_ROWS is the
+# number of rows ever made) followed by these.
+(
+    CO_ALIVE,
+    CO_FREE,
+    CO_FREE_COUNT,
+    CO_FREE_CAPACITY,
+    CO_SLOTS,
+    CO_SLOT_COUNT,
+    CO_LIVE,
+    CO_OLD,
+    CO_INDEXES,
+    CO_INDEX_COUNT,
+    CO_OUTER,
+    CO_INNER,
+    CO_LOG,
+    CO_INNER_LOG,
+    CO_DERIVED,
+    CO_COUNTS,
+    CO_SUPPORT,
+    CO_STAMPS,
+    CO_ENTRIES,
+    CO_BUCKETS,
+    CO_BUCKET_COUNT,
+    CO_TOUCHED,
+    CO_HEADS,
+    CO_NEXTS,
+    CO_CURRENT,
+    CO_SUMS,
+    CO_SCOPE,
+    CO_FRESH,
+    CO_BORN,
+    CO_INDEXED,
+    CO_DOOMED,
+    CO_TAKEN,
+    CO_QUIET,
+    CO_REDUCTION,
+    CO_PREVIOUS,
+    CO_SIZE,
+) = range(REL_SIZE, REL_SIZE + 36)
+# CO_ALIVE: a bit per row. CO_SLOTS: row + 1 by hash, any number of slots. CO_LIVE: rows alive; CO_OLD: before this batch.
+# CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its changes by
+# round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per row (int64),
+# CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows. CO_TOUCHED: rows
+# touched in this round. CO_HEADS and CO_CURRENT (int32, of a reduction's groups): first candidate, row of the result;
+# CO_NEXTS, CO_PREVIOUS (int32, of its candidates): the group's next and previous; CO_SUMS (of groups): SUM_WORDS words each.
+# CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in this batch, of which the first CO_INDEXED are in
+# the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, removed rows (-1) included.
+# CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is noted. CO_REDUCTION:
+# the lattice whose candidates these are.
+
+# List: items of so many words that grow; [LIST_LO, LIST_HI) is the part in use by a seed.
+LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = range(7)
+CHANGE_ROW, CHANGE_TIME, CHANGE_DIFF, CHANGE_VALUE, CHANGE_SIZE = range(5)
+
+# History: who knows when a row is present. A row without its bit is present from HI_BASE + HI_ITERS[row] on, and ever
+# after; a row with it has an item in HI_ITEMS (found by hash in HI_TABLE) with the first of its entries in HI_ENTRIES.
+HI_BITS, HI_ITERS, HI_BASE, HI_ITEMS, HI_TABLE, HI_TABLE_COUNT, HI_ENTRIES, HI_SIZE = range(8)
+ITEM_ROW, ITEM_HEAD, ITEM_SLOT, ITEM_SIZE = range(4)
+# Pool: a list whose items are freed and reused; POOL_FREE is the last freed one plus one, linked through its first word.
+POOL_FREE, POOL_SIZE = LIST_SIZE, LIST_SIZE + 1
+ENTRY_TIME, ENTRY_DIFF, ENTRY_NEXT, ENTRY_SIZE = range(4)
+SUPPORT_AT, SUPPORT_OLD, SUPPORT_NEW, SUPPORT_SIZE = range(4)
+# SUPPORT_AT: iteration in the low half, the next entry plus one in the high half.
+NEVER = 2**31 - 1
+"""HI_ITERS of a row that is not there yet."""
+ROUND = 2**32
+"""A time is (round of the batch + 1) * ROUND + iteration; settled times are below ROUND."""
+
+# Index: an arrangement of a collection by key columns: slabs of row numbers per group. Of INDEX_DENSE, group = key - low.
+(
+    IX_COLLECTION,
+    IX_KEY_COUNT,
+    IX_KEYS,
+    IX_DENSE,
+    IX_LOW,
+    IX_GROUPS,
+    IX_GROUP_CAPACITY,
+    IX_SLABS,
+    IX_SLOTS,
+    IX_SLOT_COUNT,
+    IX_USED,
+    IX_FREE_GROUP,
+    IX_POOL,
+    IX_POOL_SIZE,
+    IX_POOL_CAPACITY,
+    IX_FREE,
+    IX_SIZE,
+) = range(17)
+# Slab of an index: start, rows, capacity (int32 each).
+IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
+
+# Reduction: groups, candidates (min and max only), result; what kind.
+RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE, RD_SIZE = range(10)
+RED_COUNT, RED_SUM, RED_SUM_FLOAT, RED_MEAN, RED_MIN, RED_MAX = range(6)
+RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
+# Words of a group: sum, what rounding lost of it, members, and members that are not finite (NaN, inf, -inf: 21 bits each).
+SUM_VALUE, SUM_LOST, SUM_COUNT, SUM_ODD, SUM_WORDS = range(5)
+
+# Work of a batch: a list of tasks, run in order. PATH: a path; DISTINCT: a collection's derived rows become changes; REDUCE: a
+# reduction's; LOOP: a recursive scope, round by round.
+TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
+(
+    WORK_TASKS,
+    WORK_COUNT,
+    WORK_AT,
+    WORK_BEGUN,
+    WORK_FIRST,
+    WORK_ROUNDS,
+    WORK_TICK,
+    WORK_LIMIT,
+    WORK_COLLECTIONS,
+    WORK_COLLECTION_COUNT,
+    WORK_SPARE,
+    WORK_COUNTS,
+    WORK_SIZE,
+) = range(13)
+# Recursive scope over rounds.
+(
+    SC_ENTER,
+    SC_ENTER_COUNT,
+    SC_LOOP,
+    SC_LOOP_COUNT,
+    SC_COLLECTIONS,
+    SC_COLLECTION_COUNT,
+    SC_LATTICES,
+    SC_LATTICE_COUNT,
+    SC_IMPORTS,
+    SC_IMPORT_COUNT,
+    SC_PHASE,
+    SC_ROUND,
+    SC_ITERATION,
+    SC_PATH,
+    SC_BITS,
+    SC_BIT_WORDS,
+    SC_LAST,
+    SC_TICK,
+    SC_ROUND_TICK,
+    SC_SIZE,
+) = range(20)

@@ -18,6 +18,7 @@ from dlog.engine.kernels.block import (
     select_flag,
     select_nonzero,
 )
+from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -61,21 +62,28 @@ from dlog.engine.kernels.layout import (
     LOOP_RELATIONS,
     OP_APPEND,
     OP_ARITHMETIC,
+    OP_CHANGES,
     OP_COMPARE,
     OP_CONTAINS,
+    OP_DERIVE,
+    OP_ENTRIES,
     OP_EXTEND,
     OP_EXTERNAL,
     OP_FETCH,
     OP_FIND,
     OP_GROUP,
     OP_HAS_GROUP,
+    OP_INDEX,
     OP_INSERT,
     OP_JOIN,
     OP_MASK,
     OP_MERGE,
     OP_MOVE,
     OP_NEXT,
+    OP_ONCE,
+    OP_PROPOSE,
     OP_QUEUE,
+    OP_ROWS_OF,
     OP_SCAN,
     OP_UNPACK,
     PATH_ADDED,
@@ -94,10 +102,12 @@ from dlog.engine.kernels.layout import (
     REL_SHARES,
     YIELD,
 )
+from dlog.engine.kernels.lookups import entries_of, once, propose_values, rows_of, scan_changes, step_lookup
 from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.merge import merge_block, next_changes
 from dlog.engine.kernels.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.storage import append_block, register
+from dlog.engine.kernels.texts import text_block
 
 _FAIL = -1
 
@@ -126,6 +136,16 @@ def generate(ctl, code, level):
         return extend(ctl, code, level, scratch(ctl, 0))
     if op == OP_QUEUE:
         return scan_queue(ctl, code, level)
+    if op == OP_ROWS_OF:
+        return rows_of(ctl, code, level)
+    if op == OP_CHANGES:
+        return scan_changes(ctl, code, level)
+    if op == OP_ENTRIES:
+        return entries_of(ctl, code, level)
+    if op == OP_PROPOSE:
+        return propose_values(ctl, code, level)
+    if op == OP_ONCE:
+        return once(ctl, code, level)
     # OP_UNIT: one empty row, made by whichever worker comes first.
     return 1 if atomic_add(load_i64(ctl, CTL_CURSOR), 0, 1) == 0 else 0
 
@@ -173,6 +193,8 @@ def step(ctl, pc, n):
         # [register, live count, live ...]
         kept = select_nonzero(register(ctl, load_i64(pc, 2)), n, scratch(ctl, 0))
         return keep(ctl, pc + 32, load_i64(pc, 3), kept, n)
+    if op >= OP_INDEX:
+        return step_lookup(ctl, pc, n)
     return step_rows(ctl, pc, n)
 
 
@@ -243,6 +265,9 @@ def step_rows(ctl, pc, n):
 def sink(ctl, path, pc, n):
     """Runs a path's last instruction; returns false with CTL_ERROR set on error."""
     op = load_i64(pc, 0)
+    if op >= OP_DERIVE:
+        atomic_add(path, PATH_DERIVED, n)
+        return derive(ctl, pc, n)
     relation = load_i64(pc, 2)
     target = relation
     if load_i64(ctl, CTL_SHARED) != 0:
@@ -321,14 +346,16 @@ def run_path(path, ctl):
             store_i64(below, LEVEL_AT, 0)
             store_i64(below, LEVEL_END, 0)
             pc = 0
-        elif op in (OP_INSERT, OP_APPEND, OP_MERGE):
+        elif op >= OP_DERIVE or op in (OP_INSERT, OP_APPEND, OP_MERGE):
             if not sink(ctl, path, pc, n):
                 status = FAILED
                 break
             pc = 0
         elif op == OP_EXTERNAL:
-            status = EXTERNAL
-            break
+            if not text_block(ctl, pc, n):
+                status = EXTERNAL
+                break
+            pc += load_i64(pc, 1) * 8
         else:
             n = step(ctl, pc, n)
             if n < 0:

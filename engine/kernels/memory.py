@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+import threading
 import time
 from typing import Any
 
@@ -113,10 +114,10 @@ if JIT:
 
     @intrinsic
     def atomic_add(typing: Any, address: Any, index: Any, value: Any) -> Any:
-        """Adds to the 64-bit word at (address, index) and returns the word as it was."""
+        """Adds to the 64-bit word at (address, index) and returns the word as it was. No load or store moves across it."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.atomic_rmw("add", _at(builder, args[0], args[1], _I64), args[2], "monotonic")
+            return builder.atomic_rmw("add", _at(builder, args[0], args[1], _I64), args[2], "acq_rel")
 
         return types.int64(types.int64, types.int64, types.int64), generate
 
@@ -204,9 +205,12 @@ else:
     def free(address: int) -> None:
         _libc.free(int(address) or None)
 
+    _atomic = threading.Lock()
+
     def atomic_add(address: int, index: int, value: int) -> int:
-        old = load_i64(address, index)
-        store_i64(address, index, old + int(value))
+        with _atomic:
+            old = load_i64(address, index)
+            store_i64(address, index, old + int(value))
         return old
 
     def bit_length(value: int) -> int:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, assert_never
 
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.emit import term_kind
-from dlog.engine.plan.nodes import Accumulate, Insert, LookUp, Path, Reduction, Temporary
+from dlog.engine.plan.nodes import Accumulate, AntiJoin, Insert, LookUp, Path, Reduction
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
+from dlog.engine.plan.stages import Stages
 from dlog.engine.plan.unify import signature, unify
-from dlog.engine.program.rules import Aggregate, Atom, Kind, Literal, Program, Rule, Term, Unpack, Variable
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Program, Rule, Term, Unpack, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 Lowered: TypeAlias = Reading | Condition
@@ -39,21 +40,14 @@ class Aggregates:
 
     program: Program
     paths: Paths
+    stages: Stages
     feedback: frozenset[str]
-    temporaries: list[Temporary] = field(default_factory=list)
-    reductions: list[Reduction] = field(default_factory=list)
-    stages: list[tuple[Path, ...]] = field(default_factory=list)
     known: dict[tuple[str, int, Query], str] = field(default_factory=dict)
     """Reductions by what they reduce: rules that ask the same share one."""
-    made: int = 0
 
     def lower(self, rule: Rule, number: int) -> tuple[Lowered, ...]:
         """The body of `rule`, its aggregates replaced by look-ups of reductions that `stages` fill."""
         return _Lowering(self, rule, number).lower(rule.body, ())
-
-    def name(self) -> str:
-        self.made += 1
-        return f"@{self.made}"
 
 
 @dataclass(slots=True)
@@ -66,11 +60,7 @@ class _Lowering:
 
     def lower(self, body: Sequence[Literal], context: tuple[Lowered, ...]) -> tuple[Lowered, ...]:
         """`context` is what surrounds the body: where its outer variables may be bound."""
-        lowered: list[Lowered] = [
-            Reading(x.relation, x.args, place=i) if isinstance(x, Atom) else x
-            for i, x in enumerate(body)
-            if not isinstance(x, Aggregate)
-        ]
+        lowered: list[Lowered] = [_lowered(x, i) for i, x in enumerate(body) if not isinstance(x, Aggregate)]
         waiting = [x for x in body if isinstance(x, Aggregate)]
         while waiting:
             results = mask_all(a.result for a in waiting)
@@ -116,11 +106,10 @@ class _Lowering:
         key = (agg.op, len(outer), signature(query))
         if (made := self.scope.known.get(key)) is not None:
             return LookUp(made, outer, agg.result.id, default)
-        self.scope.known[key] = name = self.scope.name()
+        self.scope.known[key] = name = self.scope.stages.name()
         keys = tuple(self.rule.kinds[v.id].value for v in outer)
-        self.scope.reductions.append(Reduction(name, keys, agg.op, kind.value))
-        path, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
-        self.scope.stages.append((path,))
+        filling, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
+        self.scope.stages.reduction(Reduction(name, keys, agg.op, kind.value), *filling)
         self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
         return LookUp(name, outer, agg.result.id, default)
 
@@ -150,10 +139,9 @@ class _Lowering:
 
     def _outer_bindings(self, outer: tuple[Variable, ...], surrounding: Query) -> Reading:
         """A temporary with the rows of `surrounding`."""
-        name = self.scope.name()
-        self.scope.temporaries.append(Temporary(name, tuple(self.rule.kinds[v.id].value for v in outer)))
-        path, rows = self.scope.paths.enter(surrounding, Insert(name, outer), self.number, may_repeat=False)
-        self.scope.stages.append((path,))
+        name = self.scope.stages.name()
+        filling, rows = self.scope.paths.enter(surrounding, Insert(name, outer), self.number, may_repeat=False)
+        self.scope.stages.temporary(name, (self.rule.kinds[v.id] for v in outer), *filling)
         self.scope.paths.estimator.declare(name, len(outer), rows)
         return Reading(name, outer)
 
@@ -172,15 +160,15 @@ class _Lowering:
         columns: tuple[Term, ...] = (*outer, *(Variable(i) for i in ids(shared & ~mask_all(outer))))
         if agg.target is not None:
             columns = (*columns, agg.target)
-        name = self.scope.name()
-        self.scope.temporaries.append(Temporary(name, tuple(term_kind(t, self.rule.kinds).value for t in columns)))
-        paths, total = [], 0.0
+        name = self.scope.stages.name()
+        filling: list[Path] = []
+        total = 0.0
         for body in bodies:
             query = self._query(body, columns, False, self.rule.kinds)
-            path, rows = self.scope.paths.enter(query, Insert(name, columns), self.number)
-            paths.append(path)
+            paths, rows = self.scope.paths.enter(query, Insert(name, columns), self.number)
+            filling += paths
             total += rows
-        self.scope.stages.append(tuple(paths))
+        self.scope.stages.temporary(name, (term_kind(t, self.rule.kinds) for t in columns), *filling)
         self.scope.paths.estimator.declare(name, len(columns), total)
         if agg.target is None:
             return (Reading(name, tuple(c for c in columns if isinstance(c, Variable))),), None, self.rule.kinds
@@ -211,6 +199,18 @@ def _counts_bindings(aggregate: Aggregate) -> bool:
     named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
     repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
     return anonymous and (len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body))
+
+
+def _lowered(literal: Atom | Negation | Compare | Unpack, place: int) -> Lowered:
+    match literal:
+        case Atom(relation=relation, args=args):
+            return Reading(relation, args, place=place)
+        case Negation(atom=atom):
+            return AntiJoin(atom.relation, atom.args)
+        case Compare() | Unpack():
+            return literal
+        case _:
+            assert_never(literal)
 
 
 def split(body: Sequence[Lowered]) -> tuple[tuple[Reading, ...], tuple[Condition, ...]]:

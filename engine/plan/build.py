@@ -14,38 +14,38 @@ from dlog.engine.plan.check import check
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
+from dlog.engine.plan.lattices import monotone
 from dlog.engine.plan.nodes import Insert, Scope
 from dlog.engine.plan.query import Query, canonical
 from dlog.engine.plan.share import share_arrangements
+from dlog.engine.plan.stages import Stages
 from dlog.engine.plan.statistics import Estimator, Statistics
 from dlog.engine.plan.unify import unify
-from dlog.engine.program.rules import Aggregate, Atom, Head, Lattice, Literal, Program, Rule, Stratum, Variable
-from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
 
 
 def build_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """The plan of one stratum; `statistics` are asked for relations of earlier strata only."""
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
-    arities = {name: r.arity for name, r in program.relations.items()}
-    estimator = Estimator(statistics, arities, stratum.relations)
-    estimator.assume(sorted({a.relation for rule in stratum.rules for a in _atoms(rule.body)}))
+    estimator = estimates(stratum, program, statistics)
     paths = Paths(estimator, feedback)
-    aggregates = Aggregates(program, paths, feedback)
-    bodies = [_body(program, aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in _monotone(program, r)]
+    stages = Stages(program)
+    aggregates = Aggregates(program, paths, stages, feedback)
+    bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]
     single = _single(stratum, program)
     entering = [b for b in bodies if not _reads(b.query, feedback)]
-    enter = [paths.enter(b.query, b.sink, b.rule, b.sink.relation not in single)[0] for b in entering]
+    enter = [path for b in entering for path in paths.enter(b.query, b.sink, b.rule, b.sink.relation not in single)[0]]
     scope = Scope(
         relations=stratum.relations,
         variables=stratum.relations if stratum.recursive else (),
         rules=tuple(r.text for r in stratum.rules),
-        temporaries=tuple(aggregates.temporaries),
-        reductions=tuple(aggregates.reductions),
-        stages=tuple(aggregates.stages),
+        temporaries=tuple(stages.temporaries),
+        reductions=tuple(stages.reductions),
+        stages=tuple(stages.stages),
         enter=tuple(enter),
         loop=tuple(loop),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
@@ -55,17 +55,26 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics) -> S
     return scope
 
 
+def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
+    """What is known and assumed of the relations that the stratum reads."""
+    arities = {name: r.arity for name, r in program.relations.items()}
+    estimator = Estimator(statistics, arities, stratum.relations)
+    estimator.assume(sorted({a.relation for rule in stratum.rules for a in _positive_atoms(rule.body)}))
+    return estimator
+
+
 @dataclass(frozen=True, slots=True)
-class _Body:
+class Body:
     query: Query
     sink: Insert
     rule: int
 
 
-def _body(program: Program, aggregates: Aggregates, rule: Rule, number: int) -> _Body:
+def lower_rule(aggregates: Aggregates, rule: Rule, number: int) -> Body:
+    """The query and the sink of a rule; `aggregates` gets what its aggregates need."""
     readings, conditions = split(aggregates.lower(rule, number))
     query = canonical(unify(Query(readings, conditions, rule.head.args, False, rule.kinds)))
-    return _Body(query, Insert(rule.head.relation, rule.head.args), number)
+    return Body(query, Insert(rule.head.relation, rule.head.args), number)
 
 
 def _reads(query: Query, relations: frozenset[str]) -> bool:
@@ -81,7 +90,7 @@ def _single(stratum: Stratum, program: Program) -> frozenset[str]:
     return frozenset(r for r in stratum.relations if heads.count(r) == 1 and not program.facts.get(r) and r not in others)
 
 
-def _atoms(body: tuple[Literal, ...]) -> list[Atom]:
+def _positive_atoms(body: tuple[Literal, ...]) -> list[Atom]:
     """The positive atoms of a body and of its aggregates."""
     found: list[Atom] = []
     for literal in body:
@@ -89,45 +98,7 @@ def _atoms(body: tuple[Literal, ...]) -> list[Atom]:
             case Atom():
                 found.append(literal)
             case Aggregate(alternatives=alternatives):
-                found.extend(a for alternative in alternatives for a in _atoms(alternative))
+                found.extend(a for alternative in alternatives for a in _positive_atoms(alternative))
             case _:
                 pass
     return found
-
-
-# ---------------------------------------------------------------------------------------------------------- lattices
-
-
-def _monotone(program: Program, rule: Rule) -> tuple[Rule, ...]:
-    """The rules that a rule of a lattice stands for, one per alternative of its aggregate; other rules stand for themselves.
-
-        d(x, v) :- node(x), v = min c : { source(x), c = 0 ; d(y, b), edge(y, x, w), c = b + w }.
-
-    becomes `d(x, 0) :- node(x), source(x).` and `d(x, b + w) :- node(x), d(y, b), edge(y, x, w).`: the relation keeps the
-    least value."""
-    lattice = program.lattices.get(rule.head.relation)
-    aggregate = lattice and _own_aggregate(rule, lattice)
-    if not lattice or not aggregate:
-        return (rule,)
-    others = tuple(x for x in rule.body if x is not aggregate)
-    args, target = rule.head.args, aggregate.target
-    if target is None or _mentions(aggregate.result, (*others, *(a for i, a in enumerate(args) if i != lattice.column))):
-        message = f"not supported yet: the value of recursive `{lattice.op}` used in its own rule besides the head"
-        raise DlogError(Diagnostic("unsupported", message, (Label(aggregate.span),), source=program.source))
-    head = Head(rule.head.relation, (*args[: lattice.column], target, *args[lattice.column + 1 :]), rule.head.span)
-    return tuple(replace(rule, head=head, body=(*others, *alternative)) for alternative in aggregate.alternatives)
-
-
-def _own_aggregate(rule: Rule, lattice: Lattice) -> Aggregate | None:
-    value = rule.head.args[lattice.column]
-    return next((x for x in rule.body if isinstance(x, Aggregate) and x.result == value), None)
-
-
-def _mentions(variable: Variable, parts: object) -> bool:
-    """Whether the variable occurs anywhere within terms and literals."""
-    if isinstance(parts, tuple):
-        return any(_mentions(variable, p) for p in parts)
-    if parts == variable:
-        return True
-    names = getattr(parts, "__slots__", ())
-    return any(_mentions(variable, getattr(parts, n)) for n in names)

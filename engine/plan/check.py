@@ -26,6 +26,7 @@ from dlog.engine.plan.nodes import (
     SemiJoin,
     Step,
     Unpack,
+    View,
 )
 from dlog.engine.plan.query import ids, mask_all
 from dlog.engine.program.rules import Program, Term
@@ -34,27 +35,29 @@ from dlog.grammar.diagnostics import InternalError
 
 def check(scope: Scope, program: Program) -> None:
     """Raises `InternalError` if the scope breaks a promise."""
-    arities = {name: r.arity for name, r in program.relations.items()}
-    arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
-    arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
-    checker = _Checker(scope, arities)
-    filled: set[str] = set()
-    for stage in scope.stages:
-        checker.readable = frozenset(filled)
-        for path in stage:
-            checker.path(path)
-        filled |= {p.sink.relation for p in stage}
-    checker.readable = frozenset(filled)
-    for path in (*scope.enter, *scope.loop):
-        checker.path(path)
+    Checker(scope, program).scope_paths()
 
 
-class _Checker:
-    def __init__(self, scope: Scope, arities: dict[str, int]) -> None:
+class Checker:
+    def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
-        self.arities = arities
+        self.arities = {name: r.arity for name, r in program.relations.items()}
+        self.arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
+        self.arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
         self.readable: frozenset[str] = frozenset()
         self.text = ""
+
+    def scope_paths(self) -> None:
+        """All paths, in the order in which they fill what others read."""
+        filled: set[str] = set()
+        for stage in self.scope.stages:
+            self.readable = frozenset(filled)
+            for path in stage:
+                self.path(path)
+            filled |= {p.sink.relation for p in stage}
+        self.readable = frozenset(filled)
+        for path in (*self.scope.enter, *self.scope.loop):
+            self.path(path)
 
     def require(self, promise: bool, what: str) -> None:
         if not promise:
@@ -89,7 +92,7 @@ class _Checker:
         self.require(all(0 <= c < self.arities[relation] for c in columns), f"`{relation}` has no such column")
         self.require(len(set(columns)) == len(columns), f"a column of `{relation}` occurs twice")
 
-    def view(self, relation: str, view: str) -> None:
+    def view(self, relation: str, view: View) -> None:
         self.require((view != "all") == (relation in self.scope.variables), f"`{relation}` is read at `{view}`")
 
     def lookup(self, arrangement: Arrangement, key: Sequence[Term], columns: Sequence[int]) -> None:
@@ -98,22 +101,18 @@ class _Checker:
         self.require(len(key) == len(arrangement.key), f"the key does not fit the arrangement of `{arrangement.relation}`")
 
     def step(self, step: Step) -> None:
+        for relation, view in views_of(step):
+            self.view(relation, view)
         match step:
-            case HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view):
+            case HalfJoin(arrangement=arrangement, key=key, binds=binds):
                 self.lookup(arrangement, key, [c for c, _ in binds])
-                self.view(arrangement.relation, view)
             case Extend(proposers=proposers):
                 self.require(len(proposers) > 1, "an extension has one proposer")
                 for p in proposers:
                     self.lookup(p.arrangement, p.key, [p.column])
-                    self.view(p.arrangement.relation, p.view)
                     whole = len(p.key) + 1 == self.arities[p.arrangement.relation]
                     self.require(whole and p.arrangement.order == (p.column,), "a proposer is not the whole row")
-            case SemiJoin(relation=relation, args=args, view=view):
-                self.relation(relation)
-                self.view(relation, view)
-                self.require(len(args) == self.arities[relation], f"`{relation}` has another arity")
-            case AntiJoin(relation=relation, args=args):
+            case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 self.relation(relation)
                 self.require(len(args) == self.arities[relation], f"`{relation}` has another arity")
             case LookUp(relation=relation, key=key):
@@ -129,3 +128,20 @@ class _Checker:
         self.require(sink.relation in self.arities, f"`{sink.relation}` is no relation")
         wide = len(sink.terms) if isinstance(sink, Insert) else len(sink.key) + 1
         self.require(wide == self.arities[sink.relation], f"`{sink.relation}` has another arity")
+
+
+def views_of(step: Step) -> tuple[tuple[str, View], ...]:
+    """The relations that a step reads, each with the view at which it does."""
+    match step:
+        case HalfJoin(arrangement=arrangement, view=view):
+            return ((arrangement.relation, view),)
+        case Extend(proposers=proposers):
+            return tuple((p.arrangement.relation, p.view) for p in proposers)
+        case SemiJoin(relation=relation, view=view) | AntiJoin(relation=relation, view=view):
+            return ((relation, view),)
+        case LookUp(relation=relation, view=view):
+            return ((relation, view),)
+        case Filter() | Map() | Unpack():
+            return ()
+        case _:
+            assert_never(step)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import log2, sqrt
 
 from dlog.engine.plan.moves import Index, State
-from dlog.engine.plan.nodes import LookUp
+from dlog.engine.plan.nodes import AntiJoin, LookUp
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
 from dlog.engine.plan.statistics import Estimator
-from dlog.engine.program.rules import Compare, Constant, Negation, Unpack, Variable
+from dlog.engine.program.rules import Compare, Constant, Unpack, Variable
 
 BUILD = 3.0
 """Cost per row of making an arrangement that no other path needs."""
@@ -113,7 +113,7 @@ def selectivity(condition: Condition, added: int) -> float:
             return 0.8 * 0.1 ** max(checked, 0)
         case LookUp():
             return 1.0 if added else 0.1
-        case Negation():
+        case AntiJoin():
             return 0.7
 
 

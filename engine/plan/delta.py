@@ -29,13 +29,15 @@ class Paths:
     feedback: frozenset[str]
     indexes: set[Index] = field(default_factory=set)
 
-    def enter(self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True) -> tuple[Path, float]:
-        """The one path of a query without feedback, seeded wherever it is cheapest, and an estimate of its rows. Without
+    def enter(
+        self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True
+    ) -> tuple[tuple[Path, ...], float]:
+        """The paths of a query without feedback (one, seeded wherever it is cheapest) and an estimate of its rows. Without
         `may_repeat`, an `Insert` of rows that cannot repeat says so."""
         state = cheapest(query, seeds(query), self.estimator, frozenset(self.indexes))
         if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves):
             sink = replace(sink, distinct=False)
-        return self._finish(query, state, sink, rule, changes=False), state.rows
+        return (self._finish(query, state, sink, rule, changes=False),), state.rows
 
     def loop(self, query: Query, sink: Insert, rule: int) -> tuple[Path, ...]:
         """One path per feedback reading of `query`, in the order of the text."""

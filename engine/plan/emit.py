@@ -30,8 +30,8 @@ from dlog.engine.plan.nodes import (
     Unit,
 )
 from dlog.engine.plan.nodes import Unpack as UnpackStep
-from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
-from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Negation, Record, Term, Unpack, Variable
+from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
+from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
 
 
 def emit(query: Query, moves: Sequence[Move], sink: Insert | Accumulate, rule: int, changes: bool = False) -> Path:
@@ -90,7 +90,9 @@ class _Emitter:
         return tuple(binds), checks
 
     def _kind(self, term: Variable | Constant) -> Kind:
-        return term.kind if isinstance(term, Constant) else self.query.kinds[term.id]
+        """How a row's value is compared with the term's: floats by their bits, as joins do."""
+        kind = term.kind if isinstance(term, Constant) else self.query.kinds[term.id]
+        return Kind.NUMBER if kind is Kind.FLOAT else kind
 
     def _seed(self, reading: Reading) -> None:
         binds, checks = self._bind(list(enumerate(reading.args)))
@@ -118,14 +120,13 @@ class _Emitter:
     def _apply(self, condition: Condition) -> None:
         match condition:
             case Compare(left=left, right=right):
-                unbound = (mask(left) | mask(right)) & ~self.bound
-                if not unbound:
+                solved = solve(left, right, (mask(left) | mask(right)) & ~self.bound)
+                if solved is None:
                     self.steps.append(Filter(condition))
                 else:
-                    variable, term = (left, right) if mask(left) == unbound else (right, left)
-                    assert isinstance(variable, Variable)
+                    variable, term = solved
                     self.steps.append(Map(variable.id, term))
-                    self.bound |= unbound
+                    self.bound |= 1 << variable.id
             case Unpack(value=value, type=type, fields=fields):
                 if not self.bound >> value.id & 1:
                     self.steps.append(Map(value.id, Record(type, tuple(f for f in fields if f is not None))))
@@ -136,8 +137,8 @@ class _Emitter:
                 self.steps.extend(checks)
             case LookUp(variable=variable):
                 self._look_up(condition, variable)
-            case Negation(atom=atom):
-                self.steps.append(AntiJoin(atom.relation, atom.args))
+            case AntiJoin():
+                self.steps.append(condition)
             case _:
                 assert_never(condition)
 
@@ -148,7 +149,7 @@ class _Emitter:
             return
         fresh = self._fresh()
         self.steps.append(replace(step, variable=fresh))
-        self.steps.append(Filter(Compare("=", Variable(variable), Variable(fresh), self.query.kinds[variable])))
+        self.steps.append(Filter(Compare("=", Variable(variable), Variable(fresh), self._kind(Variable(variable)))))
 
 
 # ------------------------------------------------------------------------------------------------------------- pruning

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dlog.engine.plan.aggregates import Aggregates
-from dlog.engine.plan.nodes import Insert, Temporary
+from dlog.engine.plan.nodes import Insert
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, condition_mask, ids, is_partial, mask_all
 from dlog.engine.program.rules import Variable
 
@@ -48,7 +48,7 @@ def _separate(query: Query, part: _Part, rule: int, scope: Aggregates, whole: fl
     inner = canonical(replace(query, readings=part.readings, conditions=part.conditions, output=output))
     if mask_all(a for r in part.readings for a in r.args) & ~bindable(inner) or _unbound(inner):
         return None
-    estimator, name = scope.paths.estimator, f"@{scope.made + 1}"
+    estimator, name = scope.paths.estimator, f"@{scope.stages.made + 1}"
     cost, rows = scope.paths.cost(inner)
     estimator.declare(name, len(output), min([rows, *_values(part, scope)]))
     place = min(r.place for r in part.readings)
@@ -61,10 +61,9 @@ def _separate(query: Query, part: _Part, rule: int, scope: Aggregates, whole: fl
     )
     if cost + scope.paths.cost(outer)[0] >= whole:
         return None
-    assert scope.name() == name
+    assert scope.stages.name() == name
     inner = separate_existence(inner, rule, scope)
-    scope.temporaries.append(Temporary(name, tuple(query.kinds[v.id].value for v in output)))
-    scope.stages.append((scope.paths.enter(inner, Insert(name, output), rule)[0],))
+    scope.stages.temporary(name, (query.kinds[v.id] for v in output), *scope.paths.enter(inner, Insert(name, output), rule)[0])
     return outer
 
 

@@ -28,6 +28,7 @@ from dlog.engine.plan.nodes import (
     Insert,
     LookUp,
     Map,
+    Model,
     Path,
     Scan,
     Scope,
@@ -47,8 +48,9 @@ def explain(scope: Scope, program: Program) -> str:
     """The scope, drawn; the same scope always gives the same text."""
     arities = {name: r.arity for name, r in program.relations.items()}
     arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
+    arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
     names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
-    lines = [f"stratum {', '.join(scope.relations)}" + (", recursive" if scope.variables else "")]
+    lines = [f"stratum {', '.join(scope.relations)}{', recursive' if scope.variables else ''}{_over(scope.model)}"]
     lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
     if shared := _arrangements(scope):
         lines += ["  arrangements", *(_noted(f"    {a}", n) for a, n in shared)]
@@ -58,6 +60,10 @@ def explain(scope: Scope, program: Program) -> str:
             lines.append(f"  {title}: {' '.join(scope.rules[path.rule].split())}")
             lines += [f"    {line}" for line in drawer.path(path)]
     return "\n".join(lines) + "\n"
+
+
+def _over(model: Model) -> str:
+    return {"static": "", "total": ", over rounds", "partial": ", over rounds and iterations"}[model]
 
 
 def _best(op: str) -> str:
@@ -107,6 +113,12 @@ def _each(rows: float) -> str:
     return f"~{rows:.2g} rows each" if rows < 1000 else f"~{rows:,.0f} rows each"
 
 
+def _scanning(seed: Scan) -> str:
+    if not seed.changes:
+        return "scan"
+    return "changes not" if seed.negated else "changes missing" if seed.missing else "changes"
+
+
 class _Drawer:
     """Draws the paths of one rule with the names of its variables."""
 
@@ -119,12 +131,12 @@ class _Drawer:
         match path.seed:
             case Unit():
                 yield "once"
-            case Scan(relation=relation, binds=binds, changes=changes, sorted_by=order):
+            case Scan(relation=relation, binds=binds, sorted_by=order):
                 by = f" sorted by {', '.join(map(str, order))}" if order else ""
-                yield f"{'changes' if changes else 'scan'} {self.atom(relation, binds)}{by}"
+                yield f"{_scanning(path.seed)} {self.atom(relation, binds)}{by}"
         for step in path.steps:
             yield self.step(step)
-        yield self.sink(path.sink)
+        yield _noted(self.sink(path.sink), "an iteration later" if path.advance else "")
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:
@@ -145,17 +157,17 @@ class _Drawer:
                 return _noted(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
             case SemiJoin(relation=relation, args=args, view=view):
                 return f"if {relation}({self.terms(args)}){_at(view)}"
-            case AntiJoin(relation=relation, args=args):
-                return f"if not {relation}({self.terms(args)})"
+            case AntiJoin(relation=relation, args=args, view=view):
+                return f"if not {relation}({self.terms(args)}){_at(view)}"
             case Filter(compare=compare):
                 return f"if {self.term(compare.left)} {compare.op} {self.term(compare.right)}"
             case Map(variable=variable, term=term):
                 return f"let {self.name(variable)} = {self.term(term)}"
             case Unpack(variable=variable, type=type, binds=binds):
                 return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
-            case LookUp(relation=relation, key=key, variable=variable, default=default):
+            case LookUp(relation=relation, key=key, variable=variable, default=default, view=view):
                 otherwise = "" if default is None else f" or {default}"
-                return f"let {self.name(variable)} = {relation}[{self.terms(key)}]{otherwise}"
+                return f"let {self.name(variable)} = {relation}[{self.terms(key)}]{otherwise}{_at(view)}"
             case _:
                 assert_never(step)
 

@@ -12,6 +12,22 @@ Variables are those of the path's rule. A step sees the variables bound by earli
 `View` is the AltNeu nudge in the static model: in an iteration, `neu` is a feedback relation including the changes being
 processed, `alt` without them; `all` is a relation that does not change in this scope. The executor may read `neu` for `alt`:
 sets absorb the duplicates.
+
+Over rounds
+-----------
+A scope whose `model` is `total` or `partial` maintains its relations while its inputs change. Everything in it is a collection
+of updates (row, time, diff). Every path is seeded by changes: `Scan(changes=True)`, or `Unit` (which changes once, from nothing
+to one row, at the first time). There is one path per part of a body that can change: each positive reading, each negation, each
+look-up of a reduction. A change of part k at time t meets part j < k at `neu` (updates with time <= t) and part j > k at `alt`
+(time < t), where times compare in their total, lexicographic order; the diffs multiply.
+
+`total`: times are rounds; paths are in `stages` and `enter`; what a path reads is complete up to the present round before.
+`partial`: times are (round, iteration). Parts that read imports (relations of earlier scopes: iteration 0) count before parts
+that read `variables`. `enter` paths are seeded by imports, `loop` paths by variables. The result of a path stands at
+the latest iteration of what it met, plus `Path.advance`. Source: half-joins of differential dataflow's dogsdogsdogs; the total
+order makes them right on partially ordered times, and prior rounds precede at every iteration.
+
+No step of these paths may merge matches: a result's diff counts its derivations.
 """
 
 from __future__ import annotations
@@ -22,6 +38,7 @@ from typing import Literal, TypeAlias
 from dlog.engine.program.rules import Compare, Lattice, Term
 
 View: TypeAlias = Literal["all", "alt", "neu"]
+Model: TypeAlias = Literal["static", "total", "partial"]
 Bind: TypeAlias = tuple[int, int]  # (column of the relation, variable)
 
 
@@ -39,12 +56,18 @@ class Arrangement:
 class Scan:
     """The seed: all rows of `relation`, or, with `changes`, the rows the last iteration added. Constants and repeated
     variables of the atom are checked by `Filter`s that follow; `sorted_by` asks for rows grouped by these columns (an
-    `Extend` that reuses a group profits)."""
+    `Extend` that reuses a group profits).
+
+    Over rounds: `negated` is the seed of a negated atom, whose diffs change sign. `missing` is the seed of a look-up with a
+    default: the groups of a reduction that had no row and now have one (diff -1) or had one and now have none (diff +1); only
+    key columns may be bound."""
 
     relation: str
     binds: tuple[Bind, ...]
     changes: bool = False
     sorted_by: tuple[int, ...] = ()
+    negated: bool = False
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +111,8 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin:
-    """Keeps rows for which the relation has a row equal to `args` (None matches anything): binds nothing."""
+    """Keeps rows for which the relation has a row equal to `args` (None matches anything): binds nothing. Over rounds one
+    with a None is only a hint: it may keep rows that a later join drops."""
 
     relation: str
     args: tuple[Term | None, ...]
@@ -97,10 +121,12 @@ class SemiJoin:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:
-    """Keeps rows for which the relation has no row equal to `args` (None matches anything)."""
+    """Keeps rows for which the relation has no row equal to `args` (None matches anything; over rounds every argument is
+    given)."""
 
     relation: str
     args: tuple[Term | None, ...]
+    view: View = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +161,7 @@ class LookUp:
     key: tuple[Term, ...]
     variable: int
     default: int | None = None
+    view: View = "all"
 
 
 Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp
@@ -162,13 +189,14 @@ class Accumulate:
 @dataclass(frozen=True, slots=True)
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
-    ids there are."""
+    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model."""
 
     rule: int
     seed: Scan | Unit
     steps: tuple[Step, ...]
     sink: Insert | Accumulate
     variables: int
+    advance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +237,7 @@ class Scope:
     enter: tuple[Path, ...]
     loop: tuple[Path, ...]
     lattices: tuple[Lattice, ...] = ()
+    model: Model = "static"
 
 
 def arrangements(scope: Scope) -> tuple[Arrangement, ...]:

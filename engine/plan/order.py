@@ -13,10 +13,10 @@ from math import prod, sqrt
 
 from dlog.engine.plan.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.moves import Apply, Index, Join, Keep, Meet, Seed, State
-from dlog.engine.plan.nodes import LookUp
-from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound
+from dlog.engine.plan.nodes import AntiJoin, LookUp
+from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
 from dlog.engine.plan.statistics import Estimator
-from dlog.engine.program.rules import Compare, Negation, Unpack, Variable
+from dlog.engine.program.rules import Compare, Unpack, Variable
 
 EXHAUSTIVE = 8
 """Up to so many readings all orders are considered."""
@@ -68,13 +68,13 @@ class _Search:
         variable."""
         if not is_partial(condition):
             return False
-        read, reach = 0, _targets(condition)
+        read, reach = 0, targets(condition)
         for variables in self.masks:
             read |= variables
         for _ in self.query.conditions:
             for other in self.query.conditions:
                 if other is not condition and condition_mask(other) & reach:
-                    reach |= _targets(other)
+                    reach |= targets(other)
         return not reach & read
 
     # ------------------------------------------------------------------------------------------------------- search
@@ -253,12 +253,6 @@ class _Search:
                 return False
         return not unbound & self.output and not _repeats(self.readings[i], unbound)
 
-def _targets(condition: Condition) -> int:
-    """The variables that an assignment may bind."""
-    if not isinstance(condition, Compare) or condition.op != "=":
-        return 0
-    return mask_all(t for t in (condition.left, condition.right) if isinstance(t, Variable))
-
 
 def _rank(condition: Condition, added: int) -> int:
     """Cheap and selective conditions come first, those that can stop the run last."""
@@ -271,7 +265,7 @@ def _rank(condition: Condition, added: int) -> int:
             return 2
         case LookUp():
             return 3
-        case Negation():
+        case AntiJoin():
             return 4
 
 

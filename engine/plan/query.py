@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never, cast
 
-from dlog.engine.plan.nodes import LookUp, View
-from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Negation, Record, Term, Unpack, Variable
+from dlog.engine.plan.nodes import AntiJoin, LookUp, View
+from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
 
-Condition: TypeAlias = Compare | Unpack | Negation | LookUp
+Condition: TypeAlias = Compare | Unpack | AntiJoin | LookUp
 
 PARTIAL = frozenset({"/", "%", "to_number", "to_unsigned", "to_float", "^"})
 """Functors that stop the run on some arguments."""
@@ -72,8 +72,8 @@ def condition_mask(condition: Condition) -> int:
             return mask(left) | mask(right)
         case Unpack(value=value, fields=fields):
             return mask(value) | mask_all(fields)
-        case Negation(atom=atom):
-            return mask_all(atom.args)
+        case AntiJoin(args=args):
+            return mask_all(args)
         case LookUp(key=key, variable=variable):
             return mask_all(key) | 1 << variable
         case _:
@@ -85,25 +85,51 @@ def newly_bound(condition: Condition, bound: int) -> int | None:
     match condition:
         case Compare(op=op, left=left, right=right):
             unbound = (mask(left) | mask(right)) & ~bound
-            if not unbound or (op == "=" and _assigns(left, right, unbound)):
-                return unbound
-            return None
+            return unbound if not unbound or (op == "=" and solve(left, right, unbound)) else None
         case Unpack(value=value, fields=fields):
             if bound >> value.id & 1:
                 return mask_all(fields) & ~bound
             return None if None in fields or mask_all(fields) & ~bound else 1 << value.id
-        case Negation(atom=atom):
-            return None if mask_all(atom.args) & ~bound else 0
+        case AntiJoin(args=args):
+            return None if mask_all(args) & ~bound else 0
         case LookUp(key=key, variable=variable):
             return None if mask_all(key) & ~bound else 1 << variable & ~bound
         case _:
             assert_never(condition)
 
 
-def _assigns(left: Term, right: Term, unbound: int) -> bool:
-    return (isinstance(left, Variable) and mask(left) == unbound and not mask(right) & unbound) or (
-        isinstance(right, Variable) and mask(right) == unbound and not mask(left) & unbound
-    )
+def solve(left: Term, right: Term, unbound: int) -> tuple[Variable, Term] | None:
+    """What `left = right` says about its one unbound variable: the variable and the term that gives its value.
+
+    Integers wrap around, so that sums and differences can be solved for either operand."""
+    if mask(right) & unbound:
+        left, right = right, left
+    if mask(right) & unbound or partial(left) or (partial(right) and not isinstance(left, Variable)):
+        return None
+    while isinstance(left, Functor):
+        if (undone := _undo(left, right, unbound)) is None:
+            return None
+        left, right = undone
+    return (left, right) if isinstance(left, Variable) and mask(left) == unbound else None
+
+
+def _undo(term: Functor, value: Term, unbound: int) -> tuple[Term, Term] | None:
+    """The operand with unbound variables of a sum or difference, and the term that it is equal to."""
+    if term.kind not in (Kind.NUMBER, Kind.UNSIGNED) or len(term.args) != 2:
+        return None
+    first, second = term.args
+    kind = term.kind
+    match term.op, bool(mask(first) & unbound), bool(mask(second) & unbound):
+        case "+", True, False:
+            return first, Functor("-", (value, second), kind, kind, term.span)
+        case "+", False, True:
+            return second, Functor("-", (value, first), kind, kind, term.span)
+        case "-", True, False:
+            return first, Functor("+", (value, second), kind, kind, term.span)
+        case "-", False, True:
+            return second, Functor("-", (first, value), kind, kind, term.span)
+        case _:
+            return None
 
 
 def closure(bound: int, conditions: Sequence[Condition]) -> int:
@@ -138,6 +164,20 @@ def partial(term: Term | None) -> bool:
 
 def is_partial(condition: Condition) -> bool:
     return isinstance(condition, Compare) and (partial(condition.left) or partial(condition.right))
+
+
+def targets(condition: Condition) -> int:
+    """The variables that an assignment may bind."""
+    if not isinstance(condition, Compare) or condition.op != "=":
+        return 0
+    return mask_all(t for t in (condition.left, condition.right) if isinstance(t, Variable))
+
+
+def plain(args: Iterable[Term | None]) -> tuple[Arg, ...]:
+    """Arguments that are known to be variables, constants or anonymous."""
+    found = tuple(args)
+    assert all(a is None or isinstance(a, Variable | Constant) for a in found)
+    return cast("tuple[Arg, ...]", found)
 
 
 # ------------------------------------------------------------------------------------------------------ canonical order
@@ -189,8 +229,8 @@ def _shape(part: Reading | Condition, colours: list[int]) -> tuple[Any, ...]:
             return ("2", type, *(_term(a, colours) for a in (value, *fields)))
         case LookUp(relation=relation, key=key, variable=variable):
             return ("3", relation, *(_term(a, colours) for a in key), f"v{colours[variable]:06}")
-        case Negation(atom=atom):
-            return ("4", atom.relation, *(_term(a, colours) for a in atom.args))
+        case AntiJoin(relation=relation, args=args):
+            return ("4", relation, *(_term(a, colours) for a in args))
         case _:
             assert_never(part)
 
@@ -217,8 +257,8 @@ def _places(part: Reading | Condition, variable: int) -> tuple[int, ...]:
             terms = (value, *fields)
         case LookUp(key=key, variable=v):
             terms = (*key, Variable(v))
-        case Negation(atom=atom):
-            terms = atom.args
+        case AntiJoin(args=args):
+            terms = args
         case _:
             assert_never(part)
     return tuple(i for i, t in enumerate(terms) if mask(t) >> variable & 1)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from dlog.engine.plan.nodes import LookUp
+from dlog.engine.plan.nodes import AntiJoin, LookUp
 from dlog.engine.plan.query import Condition, Query, condition_mask, ids, mask
-from dlog.engine.program.rules import Arg, Atom, Compare, Functor, Kind, Negation, Record, Term, Unpack, Variable
+from dlog.engine.program.rules import Arg, Compare, Functor, Kind, Record, Term, Unpack, Variable
 from dlog.grammar.source import NOWHERE
 
 Names: TypeAlias = dict[int, int]
@@ -76,7 +76,7 @@ def _once(conditions: Iterable[Condition]) -> Iterable[Condition]:
     """The conditions without repetitions, wherever in the text they stand."""
     found: dict[Condition, Condition] = {}
     for c in conditions:
-        found.setdefault(c if isinstance(c, LookUp) else replace(c, span=NOWHERE), c)
+        found.setdefault(_unplaced(c), c)
     return found.values()
 
 
@@ -110,8 +110,8 @@ def _rename_condition(condition: Condition, names: Names) -> Condition:
             return replace(condition, left=_rename_term(left, names), right=_rename_term(right, names))
         case Unpack(value=value, fields=fields):
             return replace(condition, value=Variable(names.get(value.id, value.id)), fields=_rename_all(fields, names))
-        case Negation(atom=Atom(args=args)):
-            return replace(condition, atom=replace(condition.atom, args=_rename_all(args, names)))
+        case AntiJoin(args=args):
+            return replace(condition, args=tuple(a if a is None else _rename_term(a, names) for a in args))
         case LookUp(key=key, variable=variable):
             return replace(
                 condition, key=tuple(_rename_term(k, names) for k in key), variable=names.get(variable, variable)
@@ -143,9 +143,7 @@ def _unplaced(condition: Condition) -> Condition:
             return replace(condition, left=_unplaced_term(left), right=_unplaced_term(right), span=NOWHERE)
         case Unpack():
             return replace(condition, span=NOWHERE)
-        case Negation(atom=atom):
-            return Negation(replace(atom, span=NOWHERE))
-        case LookUp():
+        case AntiJoin() | LookUp():
             return condition
         case _:
             assert_never(condition)

@@ -1,12 +1,12 @@
 """Strings as ids: the table that every symbol of a run lives in.
 
-Ids are dense from 0 in order of first appearance. The bytes of all strings lie in one heap, string `i` at
-`offsets[i]:offsets[i + 1]`; an open-addressing table of `(hash << 32) | (id + 1)` finds them, 0 marking a free slot. All are
-NumPy arrays worked on by kernels: no Python object per string. Strings are bytes: text that is not UTF-8 comes back with
-surrogate escapes, so files of any encoding survive.
+Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/symbols.py: here are its arrays, and
+what makes them grow. No Python object per string. Strings are bytes: text that is not UTF-8 comes back with surrogate escapes,
+so files of any encoding survive.
 
-Arrays only ever grow by replacement and entries never change, so a reader may use the arrays it took while another thread
-interns; interning itself holds a lock.
+Arrays only ever grow by replacement and entries never change, so a reader may use the arrays it took while another thread, or
+compiled code, interns. Interning from here holds a lock; within it, as in compiled code, the table's own is held by whoever
+enters a string or replaces an array.
 """
 
 from __future__ import annotations
@@ -18,78 +18,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.memory import prefetch
-from dlog.engine.values.words import copy_bytes, equal_bytes, hash_bytes
+from dlog.engine.kernels.layout import (
+    SYM_COUNT,
+    SYM_HEAP,
+    SYM_OFFSETS,
+    SYM_SIZE,
+    SYM_SLOTS,
+    SYM_USED,
+)
+from dlog.engine.kernels.symbols import AHEAD, begin_writing, end_writing, intern, rehash
+from dlog.engine.kernels.words import copy_bytes, hash_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_BATCH = 32  # strings whose table slots are fetched together
-
-
-@kernel
-def _intern(source, source_limit, starts, ends, begin, ids, heap, offsets, slots, state):  # type: ignore[no-untyped-def]
-    """Writes the id of the bytes `starts[i]` to `ends[i]` behind address `source` to `ids[i]` for i from `begin`. `state` is
-    (count, bytes used). Stops before the first new string that does not fit and returns its index; the number of strings when
-    done."""
-    mask = np.uint64(slots.size - 1)
-    hashes = np.empty(_BATCH, np.uint64)
-    total = starts.size
-    room = slots.size - slots.size // 4
-    target = np.int64(heap.ctypes.data)
-    target_limit = target + heap.size
-    slots_address, offsets_address = np.int64(slots.ctypes.data), np.int64(offsets.ctypes.data)
-    for base in range(begin, total, _BATCH):
-        size = min(_BATCH, total - base)
-        for k in range(size):
-            hashed = hash_bytes(source + starts[base + k], ends[base + k] - starts[base + k], source_limit)
-            hashes[k] = hashed
-            prefetch(slots_address + np.int64(hashed & mask) * 8)
-        for k in range(size):
-            entry = slots[np.int64(hashes[k] & mask)]
-            if entry != 0 and entry >> np.uint64(32) == hashes[k]:
-                prefetch(offsets_address + np.int64(entry & np.uint64(0xFFFFFFFF)) * 8)
-        for k in range(size):
-            start = starts[base + k]
-            length = ends[base + k] - start
-            hashed = hashes[k]
-            slot = np.int64(hashed & mask)
-            while True:
-                entry = slots[slot]
-                if entry == 0:
-                    found = state[0]
-                    used = state[1]
-                    if found + 1 >= offsets.size or found + 1 >= room or used + length > heap.size:
-                        return base + k
-                    copy_bytes(source + start, target + used, length, source_limit, target_limit)
-                    offsets[found + 1] = used + length
-                    slots[slot] = (hashed << np.uint64(32)) | np.uint64(found + 1)
-                    state[0] = found + 1
-                    state[1] = used + length
-                    break
-                if entry >> np.uint64(32) == hashed:
-                    found = np.int64(entry & np.uint64(0xFFFFFFFF)) - 1
-                    at = offsets[found]
-                    if offsets[found + 1] - at == length and equal_bytes(
-                        source + start, source_limit, target + at, target_limit, length
-                    ):
-                        break
-                slot = (slot + 1) & np.int64(mask)
-            ids[base + k] = found
-    return total
-
-
-@kernel
-def _rehash(old, slots):  # type: ignore[no-untyped-def]
-    """Enters every entry of `old` into the empty table `slots`."""
-    mask = slots.size - 1
-    for entry in old:
-        if entry != 0:
-            slot = np.int64(entry >> np.uint64(32)) & mask
-            while slots[slot] != 0:
-                slot = (slot + 1) & mask
-            slots[slot] = entry
-
 
 @kernel
 def _gather(heap, starts, offsets, out):  # type: ignore[no-untyped-def]
@@ -133,13 +74,22 @@ class SymbolTable:
     def __init__(self) -> None:
         self._heap = np.empty(1 << 12, np.uint8)
         self._offsets = np.zeros(1 << 8, np.int64)
-        self._slots = np.zeros(1 << 9, np.uint64)
-        self._state = np.zeros(2, np.int64)
+        self._slots = np.zeros(1 << 9, np.int64)
+        self._table = np.zeros(SYM_SIZE, np.int64)
         self._lock = Lock()
         self._ranks = np.empty(0, np.int32)
+        self.address = int(self._table.ctypes.data)
+        """Where kernels find the table; it stays."""
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tells kernels where the arrays are."""
+        for field, array in ((SYM_HEAP, self._heap), (SYM_OFFSETS, self._offsets), (SYM_SLOTS, self._slots)):
+            self._table[field] = array.ctypes.data
+            self._table[field + 1] = array.size
 
     def __len__(self) -> int:
-        return int(self._state[0])
+        return int(self._table[SYM_COUNT])
 
     @property
     def nbytes(self) -> int:
@@ -153,22 +103,31 @@ class SymbolTable:
 
     def intern_slices(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """The int32 ids of the strings `data[starts[i]:ends[i]]`; `data` is uint8, the others int64."""
-        data, starts, ends = (np.ascontiguousarray(a) for a in (data, starts, ends))
+        data = np.ascontiguousarray(data)
+        starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
         ids = np.empty(len(starts), np.int32)
-        source, limit = data.ctypes.data, data.ctypes.data + len(data)  # an address, as read-only arrays are another type
+        hashes = np.empty(AHEAD, np.int64)
+        bounds, out = (int(starts.ctypes.data), int(ends.ctypes.data)), (int(ids.ctypes.data), 4, int(hashes.ctypes.data))
+        source = int(data.ctypes.data)
         with self._lock:
             done = 0
             while done < len(ids):
-                done = _intern(
-                    source, limit, starts, ends, done, ids, self._heap, self._offsets, self._slots, self._state
-                )
+                done = intern(self.address, source, len(data), *bounds, done, len(ids), *out)
                 if done < len(ids):
-                    self._grow(int(ends[done] - starts[done]), len(ids) - done)
+                    self._make_room(int(ends[done] - starts[done]), len(ids) - done)
         return ids
 
-    def _grow(self, needed: int, left: int) -> None:
+    def _make_room(self, needed: int, left: int) -> None:
         """Makes room for at least one string of `needed` bytes; `left` strings are still to come."""
-        count, used = (int(v) for v in self._state)
+        begin_writing(self.address)
+        try:
+            self._grow(needed, left)
+            self._publish()
+        finally:
+            end_writing(self.address)
+
+    def _grow(self, needed: int, left: int) -> None:
+        count, used = int(self._table[SYM_COUNT]), int(self._table[SYM_USED])
         if used + needed > self._heap.size:
             self._heap = _larger(self._heap, used, max(2 * self._heap.size, used + needed))
         if count + 1 >= self._offsets.size:
@@ -176,8 +135,8 @@ class SymbolTable:
         if count + 1 >= self._slots.size - self._slots.size // 4:
             # Rehashing a small table often costs more than one of the likely final size, half of whose strings are new.
             factor = 8 if left > 4 * self._slots.size else 2
-            slots = np.zeros(factor * self._slots.size, np.uint64)
-            _rehash(self._slots, slots)
+            slots = np.zeros(factor * self._slots.size, np.int64)
+            rehash(int(self._slots.ctypes.data), self._slots.size, int(slots.ctypes.data), slots.size - 1)
             self._slots = slots
 
     def intern(self, text: str) -> int:
@@ -200,7 +159,7 @@ class SymbolTable:
         slot = hashed & (slots.size - 1)
         while (entry := int(slots[slot])) != 0:
             found = (entry & 0xFFFFFFFF) - 1
-            if entry >> 32 == hashed and heap[offsets[found] : offsets[found + 1]].tobytes() == data.tobytes():
+            if (entry >> 32) & 0xFFFFFFFF == hashed and heap[offsets[found] : offsets[found + 1]].tobytes() == data.tobytes():
                 return found
             slot = (slot + 1) & (slots.size - 1)
         return -1

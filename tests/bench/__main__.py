@@ -5,6 +5,9 @@ load    five million edges from text            write   the same, written
 start   start-up of each command                plan    compiling a thousand rules
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
+rounds  programs maintained while their inputs change
+strings rules heavy in string functors
+spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
 figures are kept in $DLOG_WORKLOADS.
@@ -17,7 +20,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import files, orders, scaling, starting, suite
+from tests.bench import files, orders, rounds, scaling, spine, starting, strings, suite
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
@@ -30,6 +33,9 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "chain": scaling.run_chain,
     "growth": scaling.run_growth,
     "orders": orders.run,
+    "rounds": rounds.run,
+    "strings": strings.run,
+    "spine": spine.run,
 }
 
 
@@ -38,18 +44,19 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
-    parser.add_argument(
-        "workloads", nargs="*", metavar="WORKLOAD", help="W1 ... W9 for suite, growth and orders; all by default"
-    )
+    told = f"W1 ... W9 for suite, growth and orders; {', '.join(rounds.WORKLOADS)} for rounds; all by default"
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=told)
     parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=20_000, help="rounds measured one by one (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
-    workloads, engines = tuple(given.workloads or WORKLOADS), tuple(given.engines.split(","))
-    if unknown := set(workloads) - set(WORKLOADS) | set(engines) - set(suite.ENGINES):
+    known = rounds.WORKLOADS if given.bench == "rounds" else WORKLOADS
+    workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(","))
+    if unknown := set(workloads) - set(known) | set(engines) - set(suite.ENGINES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json)
+    return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json, given.rounds)
 
 
 def main() -> int:

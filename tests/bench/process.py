@@ -74,13 +74,15 @@ def last_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to measure: which engines, best of how many runs, seconds before a run is given up, where the figures go."""
+    """How to measure: which engines, best of how many runs, seconds before a run is given up, where the figures go, how many
+    rounds one by one."""
 
     workloads: tuple[str, ...]
     engines: tuple[str, ...]
     repeats: int
     timeout: float
     json: Path | None
+    rounds: int = 20_000
 
 
 def best_seconds(repeats: int, run: Callable[[], float]) -> float | str:

@@ -162,3 +162,14 @@ def test_a_plan_can_follow_the_sizes_of_real_inputs(tmp_path: Path) -> None:
     missing = dlog("plan", "closure.dl", "-F", "nowhere", cwd=tmp_path)
     assert missing.code == 1
     assert "nowhere" in missing.err
+
+
+def test_a_plan_over_rounds_shows_how_relations_are_maintained(tmp_path: Path) -> None:
+    closure(tmp_path)
+    finished = dlog("plan", "closure.dl", "--rounds", cwd=tmp_path)
+    assert (finished.code, finished.err) == (0, "")
+    assert "stratum path, recursive, over rounds and iterations" in finished.out
+    assert "at alt" in finished.out
+    refused = dlog("plan", "closure.dl", "--rounds", "-F", "facts", cwd=tmp_path)
+    assert refused.code == 1
+    assert "`--rounds`" in refused.err

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlog import run_text
-from tests.dlog.command import ROOT, dlog
+from tests.dlog.command import CLOSURE, ROOT, dlog
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -39,12 +39,19 @@ def test_the_tour_runs() -> None:
     assert len(result["trip"]) == 8
 
 
-def test_the_python_prints_what_its_comments_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    [program] = blocks("python")
-    monkeypatch.chdir(ROOT)
+@pytest.mark.parametrize("program", blocks("python"), ids=["run", "sessions", "state", "proofs"])
+def test_the_python_prints_what_its_comments_say(program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path if "state=" in program else ROOT)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(program, "README.md", "exec"), {})
-    assert printed.getvalue().splitlines() == re.findall(r"# (.*)", program)
+    assert printed.getvalue().splitlines() == re.findall(r"^ *print\(.*\) +# (.*)", program, re.MULTILINE)
+
+
+def test_watch_prints_what_is_shown(tmp_path: Path) -> None:
+    [(stream, shown)] = re.findall(r"\$ printf '(.*)' \| dlog watch closure.dl\n((?:    \d.*\n)+)", README)
+    (tmp_path / "closure.dl").write_text(CLOSURE)
+    finished = dlog("watch", "closure.dl", cwd=tmp_path, stdin=stream.replace("\\n", "\n"))
+    assert finished.out == textwrap.dedent(shown)
 
 
 def test_the_errors_come_out_as_shown(tmp_path: Path) -> None:

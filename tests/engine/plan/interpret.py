@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -321,6 +322,22 @@ class Counted:
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         return float(len({tuple(r[c] for c in columns) for r in self.data[relation]})) if relation in self.data else None
+
+
+class Random:
+    """Statistics that have nothing to do with the data, but are the same for the same question."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def rows(self, relation: str) -> int | None:
+        return random.Random(f"{self.seed} {relation}").choice([None, 0, 1, 10, 1000, 10**6])
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return random.Random(f"{self.seed} {relation} {columns}").choice([None, 1.0, 5.0, 1e3, 1e7])
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return random.Random(f"{self.seed} {relation} {columns} m").choice([None, 1.0, 5.0, 1e9])
 
 
 def run(stratum: Stratum, program: Program, data: Mapping[str, set[Row]], statistics: Any = None) -> Relations:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.program.rules import Lattice
-from tests.engine.plan.interpret import Relations, Row, naive, run
+from tests.engine.plan.interpret import Random, Relations, Row, naive, run
 from tests.engine.plan.rules_text import program
 
 
@@ -140,22 +140,6 @@ def test_a_lattice_keeps_the_least_value(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- random rules
-
-
-class Random:
-    """Statistics that have nothing to do with the data, but are the same for the same question."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def rows(self, relation: str) -> int | None:
-        return random.Random(f"{self.seed} {relation}").choice([None, 0, 1, 10, 1000, 10**6])
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return random.Random(f"{self.seed} {relation} {columns}").choice([None, 1.0, 5.0, 1e3, 1e7])
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return random.Random(f"{self.seed} {relation} {columns} m").choice([None, 1.0, 5.0, 1e9])
 
 
 ARITIES = {"e": 2, "f": 2, "n": 1, "t": 3, "q": 0}

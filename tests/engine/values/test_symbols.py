@@ -107,4 +107,4 @@ def test_kernels_compile_once_whether_arrays_may_be_written_or_not() -> None:
     fixed.flags.writeable = False
     for text in (data, fixed):
         table.intern_slices(text, np.array([0, 1]), np.array([1, 2]))
-    assert len(getattr(symbols._intern, "signatures", ())) <= 1  # plain Python where the compiler is off
+    assert len(getattr(symbols.intern, "signatures", ())) <= 1  # plain Python where the compiler is off

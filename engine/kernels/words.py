@@ -45,7 +45,7 @@ else:
 
 
 @kernel
-def tail_word(address, length, limit):  # type: ignore[no-untyped-def]
+def tail_word(address, length, limit):
     """The `length` (0 to 8) bytes at `address`, least significant first, zero above them; memory ends at `limit`."""
     if length == 0:
         return np.uint64(0)
@@ -58,7 +58,7 @@ def tail_word(address, length, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_bytes(address, length, limit):  # type: ignore[no-untyped-def]
+def hash_bytes(address, length, limit):
     """A 32-bit hash of `length` bytes, as the low half of a uint64; memory ends at `limit`."""
     factor = np.uint64(0x9E3779B97F4A7C15)
     value = np.uint64(length) * factor
@@ -74,7 +74,7 @@ def hash_bytes(address, length, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def equal_bytes(left, left_limit, right, right_limit, length):  # type: ignore[no-untyped-def]
+def equal_bytes(left, left_limit, right, right_limit, length):
     """Whether the `length` bytes at two addresses are the same."""
     while length > 8:
         if load_word(left) != load_word(right):
@@ -86,7 +86,7 @@ def equal_bytes(left, left_limit, right, right_limit, length):  # type: ignore[n
 
 
 @kernel
-def copy_bytes(source, target, length, source_limit, target_limit):  # type: ignore[no-untyped-def]
+def copy_bytes(source, target, length, source_limit, target_limit):
     """Copies `length` bytes upwards, a word at a time; may write up to seven bytes behind them, not behind `target_limit`."""
     while length > 0 and source + 8 <= source_limit and target + 8 <= target_limit:
         store_word(target, load_word(source))

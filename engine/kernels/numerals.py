@@ -28,6 +28,9 @@ NUMBER, UNSIGNED, FLOAT = 1, 2, 3
 WIDEST = 32
 """No number is written longer than this."""
 
+WIDEST_FIXED = 320
+"""Nor, with six digits behind the point, than this."""
+
 if JIT:
 
     @intrinsic
@@ -52,6 +55,21 @@ if JIT:
 
         return types.int64(types.float64, types.int64), generate
 
+    @intrinsic
+    def _print_fixed(typing: Any, out: Any, value: Any) -> Any:
+        """C's snprintf of "%f" into WIDEST_FIXED bytes; returns how many it wrote."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = ir.IntType(64)
+            text = ir.IntType(8).as_pointer()
+            kind = ir.FunctionType(ir.IntType(32), [word, word, text], var_arg=True)
+            function = cgutils.get_or_insert_function(builder.module, kind, "snprintf")
+            pattern = context.insert_const_string(builder.module, "%f")
+            written = builder.call(function, [args[0], word(WIDEST_FIXED), pattern, args[1]])
+            return builder.sext(written, word)
+
+        return types.int64(types.int64, types.float64), generate
+
 else:
     _libc = ctypes.CDLL(None)
     _libc.strtod.restype = ctypes.c_double
@@ -65,9 +83,14 @@ else:
         ctypes.memmove(int(out), text, len(text))
         return int(out)
 
+    def _print_fixed(out: int, value: float) -> int:
+        text = b"%f" % float(value)
+        ctypes.memmove(int(out), text, len(text))
+        return len(text)
+
 
 @kernel
-def skip_space(start, stop):  # type: ignore[no-untyped-def]
+def skip_space(start, stop):
     """The address of the first byte that is not white space."""
     while start < stop:
         byte = load_u8(start, 0)
@@ -78,7 +101,7 @@ def skip_space(start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _digit(byte):  # type: ignore[no-untyped-def]
+def _digit(byte):
     """The value of a digit in any base up to 16; 99 for other bytes."""
     if 48 <= byte <= 57:
         return byte - 48
@@ -87,7 +110,7 @@ def _digit(byte):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _magnitude(start, stop, base, most):  # type: ignore[no-untyped-def]
+def _magnitude(start, stop, base, most):
     """Reads digits as uint64, at most `most`."""
     value = np.uint64(0)
     status = BAD
@@ -106,7 +129,7 @@ def _magnitude(start, stop, base, most):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _prefix_base(start, stop):  # type: ignore[no-untyped-def]
+def _prefix_base(start, stop):
     """2 or 16 where `0b` or `0x` stands at `start`, else 10."""
     if start + 1 < stop and load_u8(start, 0) == 48:
         letter = load_u8(start, 1)
@@ -118,7 +141,7 @@ def _prefix_base(start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_signed(start, stop, prefixed):  # type: ignore[no-untyped-def]
+def read_signed(start, stop, prefixed):
     """A signed 64-bit integer; `0b` and `0x` (after a minus too) count where `prefixed`."""
     start = skip_space(start, stop)
     negative = False
@@ -135,7 +158,7 @@ def read_signed(start, stop, prefixed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_unsigned(start, stop):  # type: ignore[no-untyped-def]
+def read_unsigned(start, stop):
     """An unsigned 64-bit integer, decimal or after `0b` or `0x`, as the int64 of the same bits."""
     start = skip_space(start, stop)
     if start < stop and load_u8(start, 0) == 43:
@@ -148,7 +171,7 @@ def read_unsigned(start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _plain_float(start, stop):  # type: ignore[no-untyped-def]
+def _plain_float(start, stop):
     """Reads `-12.5e3` where double arithmetic is exact (15 digits, a power of ten up to 22); else the status is BAD."""
     negative = start < stop and load_u8(start, 0) == 45
     if negative:
@@ -181,7 +204,7 @@ def _plain_float(start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_float(start, stop, scratch):  # type: ignore[no-untyped-def]
+def read_float(start, stop, scratch):
     """A double, as its bits; `scratch` is the address of at least 512 free bytes."""
     value, behind, status = _plain_float(start, stop)
     if status == GOOD and behind == stop:
@@ -202,7 +225,7 @@ def read_float(start, stop, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_numbers(data, starts, ends, code, whole, out):  # type: ignore[no-untyped-def]
+def read_numbers(data, starts, ends, code, whole, out):
     """Reads number `i` from `data[starts[i]:ends[i]]` into `out[i]` (bits). Stops at the first that is not one, or,
     with `whole`, is followed by more text; returns its index, or the length when done."""
     scratch = np.empty(512, np.uint8)
@@ -222,7 +245,7 @@ def read_numbers(data, starts, ends, code, whole, out):  # type: ignore[no-untyp
 
 
 @kernel
-def write_unsigned(out, value):  # type: ignore[no-untyped-def]
+def write_unsigned(out, value):
     """Writes a uint64 in decimal."""
     length = 1
     rest = value // np.uint64(10)
@@ -237,7 +260,7 @@ def write_unsigned(out, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_signed(out, value):  # type: ignore[no-untyped-def]
+def write_signed(out, value):
     """Writes an int64 in decimal."""
     if value >= 0:
         return write_unsigned(out, np.uint64(value))
@@ -246,7 +269,7 @@ def write_signed(out, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_float(out, value):  # type: ignore[no-untyped-def]
+def write_float(out, value):
     """Writes a double as a C++ stream of precision 17 does (%.17g)."""
     if abs(value) < 1e15 and value == np.floor(value) and as_bits(value) != as_bits(-0.0):
         return write_signed(out, np.int64(value))
@@ -258,7 +281,18 @@ def write_float(out, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def write_value(out, address, index, code, narrow):  # type: ignore[no-untyped-def]
+def write_fixed(out, value):
+    """Writes a double with six digits behind the point (%f); needs WIDEST_FIXED bytes."""
+    if value != value:
+        store_u8(out, 0, 110)
+        store_u8(out, 1, 97)
+        store_u8(out, 2, 110)
+        return 3
+    return _print_fixed(out, value)
+
+
+@kernel
+def write_value(out, address, index, code, narrow):
     """Writes element `index` of the numeric array at `address`; `narrow` arrays are int32."""
     value = load_i32(address, index) if narrow else load_i64(address, index)
     if code == FLOAT:
@@ -267,7 +301,7 @@ def write_value(out, address, index, code, narrow):  # type: ignore[no-untyped-d
 
 
 @kernel
-def write_numbers(values, code, out, offsets):  # type: ignore[no-untyped-def]
+def write_numbers(values, code, out, offsets):
     """Writes int64 bits one after the other into `out` (`WIDEST` bytes for each), element i to `offsets[i]:offsets[i + 1]`."""
     at = 0
     address = np.int64(out.ctypes.data)

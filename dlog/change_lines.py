@@ -1,0 +1,261 @@
+"""Streams of changes as lines of text, read as they arrive.
+
+CSV, `round,relation,+1|-1,values...`, with or without a first line of names, or JSON lines, `{"round": 1, "relation": "edge",
+"diff": 1, "row": [1, 2]}`, whose row may name its columns; the first line tells which. Every mistake has its file, line and
+column.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from codecs import BOM_UTF8
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from dlog.engine.formats.mistakes import Unbalanced, split_line
+from dlog.engine.formats.nested import BadRecord, parse_records
+from dlog.engine.formats.parameters import TextFormat
+from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.suggest import closest
+from dlog.values import RANGES, Codec, Row
+
+STDIN: Final = "-"
+Change = tuple[int, str, int, Row]
+"""Round, relation, diff, row."""
+
+_CHUNK = 1 << 18
+_PAUSE = 0.05
+_FORM = TextFormat(delimiter=b",", rfc4180=True)
+_DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
+_KEPT_RECORDS = 1 << 14
+_NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float", Kind.SYMBOL: "a string"}
+
+
+class LineSource:
+    """The lines of a file or of standard input. With `follow` the end of a file is not the end: more may be written to it."""
+
+    def __init__(self, path: str, follow: bool = False) -> None:
+        self.name = "<stdin>" if path == STDIN else path
+        self.number = 0
+        """How many lines have been taken: the number of the last one."""
+        self._follow = follow
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+        self._file = sys.stdin.fileno() if path == STDIN else os.open(Path(path), os.O_RDONLY)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a line can be taken without waiting for one."""
+        return bool(self._lines)
+
+    def __iter__(self) -> Iterator[str]:
+        while self._lines or self._fill():
+            self.number += 1
+            yield self._decoded(self._lines.popleft())
+
+    def _fill(self) -> bool:
+        """Reads until there is a line; false at the end."""
+        while not self._lines:
+            data = os.read(self._file, _CHUNK)
+            if not data and self._follow:
+                time.sleep(_PAUSE)
+            elif not data:
+                last, self._rest = self._rest, b""
+                if last:
+                    self._lines.append(last)
+                return bool(last)
+            else:
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                self._lines.extend(lines)
+        return True
+
+    def _decoded(self, line: bytes) -> str:
+        if self.number == 1:
+            line = line.removeprefix(BOM_UTF8)
+        try:
+            return line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            shown = line.decode("utf-8", "backslashreplace")
+            raise self.mistake("encoding", f"byte 0x{line[error.start]:02x} is not UTF-8", shown, error.start) from None
+
+    def mistake(self, code: str, message: str, line: str, column: int, *notes: str) -> DlogError:
+        """An error at a column (from 0) of the present line."""
+        return DlogError(Diagnostic(code, message, notes=notes, place=f"{self.name}:{self.number}:{column + 1}", line=line))
+
+
+class ChangeReader:
+    """Reads changes of the relations that can be changed; `rounds` may not go down and start at 1."""
+
+    def __init__(self, source: LineSource, relations: dict[str, Relation], codec: Codec) -> None:
+        self.source = source
+        self._relations = relations
+        self._codec = codec
+        self._round = 1
+        self._records: dict[tuple[str, str], Any] = {}
+        self.is_json = False
+        self._line = ""
+
+    def __iter__(self) -> Iterator[Change]:
+        first = True
+        for line in self.source:
+            self._line, text = line, line.strip()
+            if not text:
+                continue
+            if first:
+                first, self.is_json = False, text.startswith("{")
+                if text.replace('"', "").lower().startswith("round,"):
+                    continue
+            yield self._from_json() if self.is_json else self._from_csv()
+
+    def _wrong(self, code: str, message: str, column: int, *notes: str) -> DlogError:
+        return self.source.mistake(code, message, self._line, column, *notes)
+
+    def _checked_round(self, round: int, column: int) -> int:
+        if round < 1:
+            notes = ("round 0 is what the facts give that are there before the first change",)
+            raise self._wrong("bad-round", f"rounds count from 1, not {round}", column, *notes)
+        if round < self._round:
+            raise self._wrong("bad-round", f"round {round} comes after round {self._round}", column, "rounds do not go down")
+        self._round = round
+        return round
+
+    def _relation(self, name: str, column: int) -> Relation:
+        found = self._relations.get(name)
+        if found is not None:
+            return found
+        if name in self._codec.program.relations:
+            raise self._wrong("derived-relation", f"`{name}` follows from rules: it cannot be changed from outside", column)
+        close = closest(name, self._relations)
+        notes = [f"did you mean `{close}`?"] if close else []
+        raise self._wrong("unknown-relation", f"unknown relation `{name}`", column, *notes)
+
+    # ----------------------------------------------------------------------------------------------------------------- CSV
+
+    def _from_csv(self) -> Change:
+        fields = self._line.split(",") if '"' not in self._line else self._split()
+        if len(fields) < 3:
+            raise self._wrong("wrong-column-count", "a change is round,relation,+1 or -1,values...", len(self._line))
+        if not fields[0].isdecimal():
+            raise self._wrong("bad-round", f"`{fields[0]}` is not a round", 0)
+        round = int(fields[0])
+        if round != self._round:
+            self._checked_round(round, 0)
+        relation = self._relations.get(fields[1]) or self._relation(fields[1], self._at(1))
+        diff = _DIFFS.get(fields[2])
+        if diff is None:
+            raise self._wrong("bad-diff", f"`{fields[2]}` is not +1 or -1", self._at(2))
+        if len(fields) - 3 != relation.arity:
+            count = f"{len(fields) - 3} value{'' if len(fields) == 4 else 's'}"
+            message = f"`{relation.name}` has {relation.arity} columns, but {count} here"
+            raise self._wrong("wrong-column-count", message, self._at(3))
+        row = tuple([self._value(type, fields[i], i) for i, (_, type) in enumerate(relation.attributes, 3)])
+        return round, relation.name, diff, row
+
+    def _split(self) -> list[str]:
+        try:
+            return [field.text.decode() for field in split_line(self._line.encode(), _FORM)]
+        except Unbalanced as error:
+            raise self._wrong("unbalanced", str(error), len(self._line.encode()[: error.start].decode())) from None
+
+    def _at(self, field: int) -> int:
+        """Where a field of the present line starts, or the line ends where there is no such field."""
+        line = self._line.encode()
+        fields = split_line(line, _FORM)
+        return len(line[: fields[field].start].decode()) if field < len(fields) else len(self._line)
+
+    def _value(self, type: Type, text: str, field: int) -> Any:
+        match type.kind:
+            case Kind.SYMBOL:
+                return text
+            case Kind.FLOAT:
+                try:
+                    return float(text)
+                except ValueError:
+                    raise self._wrong("bad-number", f"`{text}` is not a float", self._at(field)) from None
+            case Kind.RECORD:
+                return self._record(type, text, field)
+            case kind:
+                digits = text[1:] if text.startswith("-") else text
+                if not (digits.isascii() and digits.isdecimal()):
+                    raise self._wrong("bad-number", f"`{text}` is not {_NAMES[kind]}", self._at(field))
+                value = int(text)
+                if value not in RANGES[kind]:
+                    raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[kind]}", self._at(field))
+                return value
+
+    def _record(self, type: Type, text: str, field: int) -> Any:
+        found = self._records.get((type.name, text), self)
+        if found is self:
+            if len(self._records) >= _KEPT_RECORDS:
+                self._records.clear()
+            texts, codec = SymbolTable(), self._codec
+            texts.intern(text)
+            try:
+                ids = parse_records(texts, type, codec.program.types, codec.symbols, codec.records)
+            except BadRecord as error:
+                raise self._wrong("bad-record", f"`{text}` {error}", self._at(field)) from None
+            found = self._records[type.name, text] = codec.to_python(type, ids)[0]
+        return found
+
+    # ---------------------------------------------------------------------------------------------------------------- JSON
+
+    def _from_json(self) -> Change:
+        try:
+            item = json.loads(self._line)
+        except json.JSONDecodeError as error:
+            raise self._wrong("bad-json", f"this is not JSON: {error.msg}", error.colno - 1) from None
+        if not isinstance(item, dict):
+            raise self._wrong("bad-json", 'a change is {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}', 0)
+        for key in ("round", "relation", "diff", "row"):
+            if key not in item:
+                raise self._wrong("bad-json", f"the change has no `{key}`", 0)
+        round, name, diff = item["round"], item["relation"], item["diff"]
+        if type(round) is not int:
+            raise self._wrong("bad-round", f"`{round}` is not a round", self._key("round"))
+        self._checked_round(round, self._key("round"))
+        relation = self._relation(str(name), self._key("relation"))
+        if type(diff) is not int or diff not in (1, -1):
+            raise self._wrong("bad-diff", f"`{diff}` is not 1 or -1", self._key("diff"))
+        return round, relation.name, diff, self._json_row(relation, item["row"])
+
+    def _key(self, key: str) -> int:
+        return max(self._line.find(f'"{key}"'), 0)
+
+    def _json_row(self, relation: Relation, row: object) -> Row:
+        names = [name for name, _ in relation.attributes]
+        if isinstance(row, dict):
+            if row.keys() != set(names):
+                message = f"the columns of `{relation.name}` are {', '.join(names)}"
+                raise self._wrong("wrong-column-count", message, self._key("row"))
+            row = [row[name] for name in names]
+        if not isinstance(row, list) or len(row) != relation.arity:
+            message = f"the row of `{relation.name}` is a list of {relation.arity} values"
+            raise self._wrong("wrong-column-count", message, self._key("row"))
+        return tuple([self._json_value(type, value) for (_, type), value in zip(relation.attributes, row, strict=True)])
+
+    def _json_value(self, type_: Type, value: object) -> Any:
+        match type_.kind:
+            case Kind.RECORD:
+                if value is None:
+                    return None
+                if isinstance(value, list) and len(value) == len(type_.fields):
+                    types = self._codec.program.types
+                    return tuple([self._json_value(types[f], v) for (_, f), v in zip(type_.fields, value, strict=True)])
+                raise self._wrong("bad-record", f"`{json.dumps(value)}` is not a record `{type_.name}`", self._key("row"))
+            case Kind.SYMBOL if isinstance(value, str):
+                return value
+            case Kind.FLOAT if type(value) in (int, float):
+                return float(value)  # type: ignore[arg-type]
+            case (Kind.NUMBER | Kind.UNSIGNED) as kind if type(value) is int:
+                if value in RANGES[kind]:
+                    return value
+                raise self._wrong("number-out-of-range", f"`{value}` does not fit {_NAMES[kind]}", self._key("row"))
+            case kind:
+                raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {_NAMES[kind]}", self._key("row"))

@@ -1,0 +1,42 @@
+"""Proofs: why a row is in a relation, and why another is not. `Session.why` and `Session.why_not` ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.proofs.absence import absence
+from dlog.proofs.model import Absent, Aggregated, Failure, Holds, Premise, Proof, WhyNot
+from dlog.proofs.search import Search
+from dlog.proofs.snapshot import snapshot
+from dlog.proofs.wording import row_text
+from dlog.values import Codec, Row
+
+__all__ = ["Absent", "Aggregated", "Failure", "Holds", "Premise", "Proof", "WhyNot", "prove", "refute"]
+
+Lock = AbstractContextManager[object]
+LIMIT = 10
+
+
+def prove(
+    engine: RoundsEngine, codec: Codec, table: Callable[[str], Table], lock: Lock, relation: str, row: Row, limit: int = LIMIT
+) -> Proof:
+    """Why a row holds now. `table` reads relations as of this round however late it is asked; the caller holds the lock."""
+    search = Search(snapshot(engine, codec, table, lock, relation), limit)
+    words = search.encoded(relation, row)
+    if not search.is_present(relation, words):
+        note = "`why_not` (in the REPL: .whynot) tells what is missing"
+        raise DlogError(Diagnostic("no-such-row", f"{row_text(relation, row)} does not hold", notes=(note,)))
+    return search.proof(relation, words)
+
+
+def refute(engine: RoundsEngine, codec: Codec, table: Callable[[str], Table], lock: Lock, relation: str, row: Row) -> WhyNot:
+    """Why a row does not hold now."""
+    search = Search(snapshot(engine, codec, table, lock, relation), LIMIT)
+    if search.is_present(relation, search.encoded(relation, row)):
+        note = "`why` (in the REPL: .why) tells from what it follows"
+        raise DlogError(Diagnostic("row-holds", f"{row_text(relation, row)} holds", notes=(note,)))
+    return absence(search, relation, row)

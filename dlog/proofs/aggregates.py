@@ -1,0 +1,137 @@
+"""Aggregates for many bindings at once: the matches of an aggregate's body, and what they come to.
+
+Which matches count is as in `rules.Aggregate`: of a single atom every row; of any other body the distinct bindings of its
+variables; of several alternatives the distinct bindings of those they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dlog.engine.program.lower import term_variables
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Unpack, Variable
+from dlog.engine.values.differences import row_groups
+from dlog.proofs.terms import Frame
+
+if TYPE_CHECKING:
+    from dlog.proofs.solve import Solver
+
+GROUP = -1
+"""The variable of the binding that a match belongs to."""
+_DTYPES = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The matches that count: of which group each is, the words of its target, and the frames they come from, each with the
+    places of these matches among all."""
+
+    groups: np.ndarray
+    targets: np.ndarray
+    frames: tuple[tuple[int, Frame], ...]
+    """The alternative and its bindings, in pieces."""
+    kept: np.ndarray
+    """Of the frames' rows one after the other, which count."""
+
+
+def reduced(solver: Solver, aggregate: Aggregate, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+    """The aggregate's value for each binding, and whether it has one."""
+    groups, numbers = _groups(aggregate, frame)
+    found = matches(solver, aggregate, groups)
+    values, has_value = _values(aggregate, found, groups.rows)
+    return values[numbers], has_value[numbers]
+
+
+def _groups(aggregate: Aggregate, frame: Frame) -> tuple[Frame, np.ndarray]:
+    """The distinct bindings of the outer variables, and which of them each binding has."""
+    outer = [v.id for v in aggregate.outer]
+    order, starts = row_groups([frame.values[v] for v in outer], frame.rows)
+    numbers = np.empty(frame.rows, np.int64)
+    numbers[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, frame.rows)))
+    firsts = order[starts]
+    return Frame(len(firsts), {v: frame.values[v][firsts] for v in outer}), numbers
+
+
+def matches(solver: Solver, aggregate: Aggregate, groups: Frame) -> Matches:
+    """All matches for the bindings of the outer variables in `groups`."""
+    numbered = groups.bind(GROUP, np.arange(groups.rows))
+    inner = replace(solver, every=True)
+    frames: list[tuple[int, Frame]] = []
+    targets: list[np.ndarray] = []
+    for number, body in enumerate(aggregate.alternatives):
+        for piece in inner.solutions(body, numbered):
+            column = np.zeros(piece.rows, np.int64)
+            if aggregate.target is not None:
+                column, has_value = solver.terms.value(aggregate.target, piece)
+                piece, column = piece.take(has_value), column[has_value]
+            frames.append((number, piece))
+            targets.append(column)
+    of_all = np.concatenate([frame.values[GROUP] for _, frame in frames] or [np.empty(0, np.int64)])
+    target = np.concatenate(targets or [np.empty(0, np.int64)])
+    kept = _counted(aggregate, frames, target)
+    return Matches(of_all[kept], target[kept], tuple(frames), kept)
+
+
+def _counted(aggregate: Aggregate, frames: Sequence[tuple[int, Frame]], target: np.ndarray) -> np.ndarray:
+    """Which matches count, each distinct one once where that is so."""
+    if not _counts_bindings(aggregate) or not len(target):
+        return np.arange(len(target))
+    named = reduce(set.intersection, (mentioned(body) for body in aggregate.alternatives))
+    shared = sorted({v for v in named if all(v in frame.values for _, frame in frames)} | {GROUP})
+    columns = [np.concatenate([frame.values[v] for _, frame in frames]) for v in shared]
+    order, starts = row_groups([*columns, target], len(target))
+    return np.sort(order[starts])
+
+
+def _counts_bindings(aggregate: Aggregate) -> bool:
+    if len(aggregate.alternatives) > 1:
+        return True
+    [body] = aggregate.alternatives
+    atoms = [x for x in body if isinstance(x, Atom)]
+    named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
+    repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
+    return len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body)
+
+
+def mentioned(body: Sequence[Literal]) -> set[int]:
+    """The variables of a body, those inside its aggregates apart."""
+    found: set[int] = set()
+    for literal in body:
+        match literal:
+            case Atom(args=args) | Negation(atom=Atom(args=args)):
+                found |= {a.id for a in args if isinstance(a, Variable)}
+            case Compare(left=left, right=right):
+                found |= {*term_variables(left), *term_variables(right)}
+            case Unpack(value=value, fields=fields):
+                found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
+            case Aggregate(result=result):
+                found.add(result.id)
+    return found
+
+
+def _values(aggregate: Aggregate, found: Matches, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """The words of each group's value, and whether it has one."""
+    counts = np.bincount(found.groups, minlength=groups)
+    if aggregate.op == "count":
+        return counts.astype(np.int64), np.ones(groups, bool)
+    dtype = np.float64 if aggregate.op == "mean" else _DTYPES.get(aggregate.kind, np.int64)
+    targets = found.targets.view(dtype)
+    if aggregate.op in ("sum", "mean"):
+        totals = np.zeros(groups, dtype)
+        np.add.at(totals, found.groups, targets)
+        if aggregate.op == "mean":
+            totals = totals / np.maximum(counts, 1)
+            return totals.view(np.int64), counts > 0
+        return totals.view(np.int64), np.ones(groups, bool)
+    order = np.lexsort((targets, found.groups))
+    groups_in_order = found.groups[order]
+    ends = np.searchsorted(groups_in_order, np.arange(groups), "left" if aggregate.op == "min" else "right")
+    places = ends if aggregate.op == "min" else ends - 1
+    best = np.zeros(groups, dtype)
+    best[counts > 0] = targets[order[places[counts > 0]]]
+    return best.view(np.int64), counts > 0

@@ -1,0 +1,110 @@
+"""Rules as a proof reads them: which bindings make a given row.
+
+A head's arguments become variables and constants, so that a row gives them values: `p(x, [y, t], n + 1) :- b` is read as
+`p(x, v, w) :- b, v = [y, t], w = n + 1`. The rule of a lattice has one form for each alternative of its recursive aggregate:
+the row's value is the target of some match. That it is the best one is what the fixed point says.
+
+    d(y, m) :- node(y), m = min c : { root(y), c = 0 ; d(x, b), e(x, y), c = b + 1 }.
+    ->  d(y, m) :- node(y), root(y), c = 0, m = c.     d(y, m) :- node(y), d(x, b), e(x, y), c = b + 1, m = c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.program.rules import (
+    Aggregate,
+    Arg,
+    Atom,
+    Compare,
+    Constant,
+    Functor,
+    Kind,
+    Literal,
+    Record,
+    Rule,
+    Term,
+    Unpack,
+    Variable,
+)
+from dlog.proofs.terms import Frame, Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One reading of a rule. `body` are the literals to solve, `kinds` those of all variables, new ones included. `through` is
+    the aggregate that the form goes through, and `inside` what it takes from there."""
+
+    rule: Rule
+    args: tuple[Arg, ...]
+    body: tuple[Literal, ...]
+    kinds: tuple[Kind, ...]
+    through: Aggregate | None = None
+    inside: tuple[Literal, ...] = ()
+
+    def frame(self, row: tuple[int, ...], terms: Terms) -> Frame | None:
+        """The bindings that the head and a row give; None where the head does not match."""
+        values: dict[int, int] = {}
+        for arg, word in zip(self.args, row, strict=True):
+            match arg:
+                case Constant() if terms.constant(arg) != word:
+                    return None
+                case Variable(id=number) if values.setdefault(number, word) != word:
+                    return None
+                case _:
+                    pass
+        return Frame(1, {number: np.array([word], np.int64) for number, word in values.items()})
+
+
+def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
+    """The forms of a rule in the stratum of the relations `own`."""
+    head = _Head(rule)
+    args = tuple(head.arg(term) for term in rule.head.args)
+    kinds = tuple(head.kinds)
+    through = next((x for x in rule.body if isinstance(x, Aggregate) and _reads(x, own)), None)
+    if through is None:
+        return (Form(rule, args, (*rule.body, *head.literals), kinds),)
+    others = tuple(x for x in rule.body if x is not through)
+    found = []
+    for alternative in through.alternatives:
+        reached: tuple[Literal, ...] = ()
+        if through.target is not None:
+            reached = (Compare("=", through.result, through.target, through.kind, through.span),)
+        found.append(Form(rule, args, (*others, *alternative, *reached, *head.literals), kinds, through, alternative))
+    return tuple(found)
+
+
+def _reads(literal: Literal, own: frozenset[str]) -> bool:
+    match literal:
+        case Atom(relation=name):
+            return name in own
+        case Aggregate(alternatives=bodies):
+            return any(_reads(x, own) for body in bodies for x in body)
+        case _:
+            return False
+
+
+class _Head:
+    """Takes computed arguments apart: each gets a new variable and a literal."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.kinds = list(rule.kinds)
+        self.literals: list[Literal] = []
+
+    def arg(self, term: Term) -> Arg:
+        match term:
+            case Variable() | Constant():
+                return term
+            case Functor(result=kind):
+                variable = self._fresh(kind)
+                self.literals.append(Compare("=", variable, term, kind))
+            case Record(type=name, args=args):
+                variable = self._fresh(Kind.RECORD)
+                self.literals.append(Unpack(variable, name, tuple(self.arg(a) for a in args)))
+        return variable
+
+    def _fresh(self, kind: Kind) -> Variable:
+        self.kinds.append(kind)
+        return Variable(len(self.kinds) - 1)

@@ -1,0 +1,203 @@
+"""What a proof is made of. A `Proof` says of one row why it is in its relation; its premises are found when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dlog.values import Row
+
+if TYPE_CHECKING:
+    from dlog.proofs.search import Search
+
+Key: TypeAlias = tuple[str, tuple[int, ...], bool]
+"""A relation, a row of words, and whether its stratum was run again to find it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A negated atom: no row matches `text`."""
+
+    relation: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A constraint, with its values."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """An aggregate that came to `value` over `matches` matches of its body; `premises` are those of the first few of them, of
+    `min` and `max` those of one that has the value. `matches` is None for a recursive aggregate, whose other matches do not
+    matter."""
+
+    text: str
+    value: Any
+    matches: int | None
+    premises: tuple[Premise, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How a row follows: a rule's text, the values of its variables, and its premises in the order of the body. No rule: the
+    row is a fact."""
+
+    rule: str | None
+    bindings: Mapping[str, Any]
+    premises: tuple[Premise, ...]
+
+
+class Proof:
+    """Why a row is in its relation: it is a fact, or it follows by a rule from its premises.
+
+    Of the derivations there are, the one that the fixed point finds first: no other needs fewer steps of the recursion. The
+    proofs of a row that is needed more than once are the same object.
+
+    >>> import dlog
+    >>> s = dlog.session('''
+    ... .decl edge(x: number, y: number)
+    ... .decl path(x: number, y: number)
+    ... path(x, y) :- edge(x, y).
+    ... path(x, z) :- path(x, y), edge(y, z).
+    ... edge(1, 2). edge(2, 3).
+    ... ''')
+    >>> print(s.why("path", (1, 3)))
+    path(1, 3)  by path(x, z) :- path(x, y), edge(y, z).
+    |-- path(1, 2)  by path(x, y) :- edge(x, y).
+    |   `-- edge(1, 2)  fact
+    `-- edge(2, 3)  fact
+    """
+
+    __slots__ = ("_search", "_step", "key", "row")
+
+    def __init__(self, search: Search, key: Key, row: Row) -> None:
+        self._search = search
+        self._step: Step | None = None
+        self.key = key
+        self.row = row
+
+    @property
+    def relation(self) -> str:
+        return self.key[0]
+
+    @property
+    def step(self) -> Step:
+        if self._step is None:
+            self._step = self._search.step(self)
+        return self._step
+
+    @property
+    def rule(self) -> str | None:
+        """The rule's text; None for a fact."""
+        return self.step.rule
+
+    @property
+    def bindings(self) -> Mapping[str, Any]:
+        """The values of the rule's variables."""
+        return self.step.bindings
+
+    @property
+    def premises(self) -> tuple[Premise, ...]:
+        """What the rule's body needs, in its order."""
+        return self.step.premises
+
+    @property
+    def children(self) -> tuple[Proof, ...]:
+        """The premises that are rows, those of aggregates included."""
+        return tuple(_rows(self.premises))
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether the row is a fact."""
+        return self._search.is_fact(self.key[0], self.key[1])
+
+    @property
+    def superseded(self) -> bool:
+        """Whether a better value has replaced the row since (of a relation that keeps the least or greatest value only)."""
+        return not self._search.is_present(self.relation, self.key[1])
+
+    @property
+    def height(self) -> int:
+        """How many rules stand above each other; 0 for a fact. Finds the whole proof."""
+        heights: dict[Key, int] = {}
+        stack = [self]
+        while stack:
+            proof = stack[-1]
+            missing = [child for child in proof.children if child.key not in heights]
+            if missing and proof.key not in heights:
+                stack += missing
+                continue
+            stack.pop()
+            heights[proof.key] = max((heights[c.key] for c in proof.children), default=0) + (not proof.is_fact)
+        return heights[self.key]
+
+    def __iter__(self) -> Iterator[Proof]:
+        """All different rows of the proof, each before those it needs. Finds the whole proof."""
+        seen: set[Key] = set()
+        stack = [self]
+        while stack:
+            proof = stack.pop()
+            if proof.key not in seen:
+                seen.add(proof.key)
+                yield proof
+                stack += reversed(proof.children)
+
+    def text(self, depth: int | None = None) -> str:
+        """The proof as a drawing, `depth` levels of it; what is cut off is marked with `...`."""
+        from dlog.proofs.drawing import drawn
+
+        return "\n".join(line.plain for line in drawn(self, depth))
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<dlog.Proof of {self._search.row_text(self)}>"
+
+
+Premise: TypeAlias = Proof | Absent | Holds | Aggregated
+
+
+def _rows(premises: tuple[Premise, ...]) -> Iterator[Proof]:
+    for premise in premises:
+        match premise:
+            case Proof():
+                yield premise
+            case Aggregated(premises=inner):
+                yield from _rows(inner)
+            case _:
+                pass
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one rule does not give a row. The literals `met` hold together, and then `literal` fails; None: the head does
+    not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses,
+    whose `bindings` stand beside them; `misses` is how many there are."""
+
+    rule: str
+    literal: str | None
+    reasons: tuple[str, ...]
+    bindings: tuple[Mapping[str, Any], ...]
+    misses: int
+    met: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why a row is not in its relation: what each rule lacks, and the rows most like it."""
+
+    relation: str
+    row: Row
+    failures: tuple[Failure, ...]
+    closest: tuple[Row, ...] = ()
+
+    def __str__(self) -> str:
+        from dlog.proofs.drawing import explained
+
+        return "\n".join(line.plain for line in explained(self))

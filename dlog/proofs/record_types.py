@@ -1,0 +1,99 @@
+"""The record types of a rule's variables, which the typed program leaves to the places they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.engine.program.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Functor,
+    Kind,
+    Literal,
+    Negation,
+    Program,
+    Record,
+    Term,
+    Unpack,
+    Variable,
+)
+from dlog.proofs.forms import Form
+
+
+def record_type(form: Form, variable: int, program: Program) -> str | None:
+    """The name of the record type of a variable; None where nothing tells."""
+    literals = (*form.rule.body, *form.body)
+    places = [*_typed(form.rule.head.args, form.rule.head.relation, program)]
+    for literal in literals:
+        places += _places(literal, program)
+    equal = {variable}
+    while True:
+        found = next((name for v, name in places if v in equal), None)
+        more = {b for a, b in _equations(literals, form.kinds) if a in equal} - equal
+        if found is not None or not more:
+            return found
+        equal |= more
+
+
+def _typed(args: tuple[Term | None, ...], relation: str, program: Program) -> Iterator[tuple[int, str]]:
+    for arg, (_, type) in zip(args, program.relations[relation].attributes, strict=True):
+        if type.kind is Kind.RECORD:
+            yield from _of_term(arg, type.name, program)
+
+
+def _of_term(term: Term | None, type: str, program: Program) -> Iterator[tuple[int, str]]:
+    match term:
+        case Variable(id=number):
+            yield number, type
+        case Record(type=name, args=args):
+            for arg, (_, field) in zip(args, program.types[name].fields, strict=True):
+                yield from _of_term(arg, field, program)
+        case _:
+            pass
+
+
+def _places(literal: Literal, program: Program) -> Iterator[tuple[int, str]]:
+    match literal:
+        case Atom(relation=relation, args=args) | Negation(atom=Atom(relation=relation, args=args)):
+            yield from _typed(args, relation, program)
+        case Compare(left=left, right=right):
+            for side in (left, right):
+                for record in _records(side):
+                    yield from _of_term(record, record.type, program)
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, Variable) and isinstance(other, Record):
+                    yield one.id, other.type
+        case Unpack(value=value, type=name, fields=fields):
+            yield value.id, name
+            types = (type for _, type in program.types[name].fields)
+            yield from ((f.id, t) for f, t in zip(fields, types, strict=True) if isinstance(f, Variable))
+        case Aggregate(alternatives=alternatives):
+            for alternative in alternatives:
+                for inner in alternative:
+                    yield from _places(inner, program)
+
+
+def _records(term: Term) -> Iterator[Record]:
+    match term:
+        case Record():
+            yield term
+        case Functor(args=args):
+            for arg in args:
+                yield from _records(arg)
+        case _:
+            pass
+
+
+def _equations(body: tuple[Literal, ...], kinds: tuple[Kind, ...]) -> Iterator[tuple[int, int]]:
+    """Pairs of variables of records that are equal."""
+    for literal in body:
+        match literal:
+            case Compare(op="=", left=Variable(id=a), right=Variable(id=b)) if kinds[a] is Kind.RECORD:
+                yield a, b
+                yield b, a
+            case Aggregate(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield from _equations(alternative, kinds)
+            case _:
+                pass

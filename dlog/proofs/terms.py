@@ -1,0 +1,142 @@
+"""Values of terms for many bindings at once, by the same compiled operations that the executor uses.
+
+A `Frame` is a set of bindings: one array of words for each variable. Where a term has no value, after a division by zero
+say, its binding fails: a run would not have finished had any rule depended on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.embedded.lower import keeps_bits, operation
+from dlog.engine.kernels.block import arithmetic_block
+from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.values import functions
+from dlog.engine.values.differences import words
+from dlog.grammar.diagnostics import DlogError
+from dlog.values import Codec
+
+_ORDER = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Bindings: `values[v]` are the words of variable v, `picks[id(a)]` which row of its relation atom a is matched with."""
+
+    rows: int
+    values: dict[int, np.ndarray] = field(default_factory=dict)
+    picks: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def take(self, places: np.ndarray) -> Frame:
+        """The bindings at these places, or where this mask is set."""
+        rows = int(places.sum()) if places.dtype == np.bool_ else len(places)
+        values = {v: column[places] for v, column in self.values.items()}
+        return Frame(rows, values, {a: column[places] for a, column in self.picks.items()})
+
+    def bind(self, variable: int, column: np.ndarray) -> Frame:
+        return Frame(self.rows, self.values | {variable: column}, self.picks)
+
+
+class Terms:
+    """Evaluates the terms of one rule, whose variables have these `kinds`."""
+
+    def __init__(self, codec: Codec, kinds: Sequence[Kind]) -> None:
+        self.codec = codec
+        self.kinds = kinds
+
+    def value(self, term: Term, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+        """The term's words, and for which bindings it has a value."""
+        has_value = np.ones(frame.rows, bool)
+        return self._value(term, frame, has_value), has_value
+
+    def holds(self, compare: Compare, frame: Frame) -> np.ndarray:
+        """For which bindings the comparison is true."""
+        has_value = np.ones(frame.rows, bool)
+        left, right = (self._value(side, frame, has_value) for side in (compare.left, compare.right))
+        return np.asarray(has_value & self._compare(compare.op, left, right, compare.kind))
+
+    def constant(self, constant: Constant) -> int:
+        match constant.value:
+            case None:
+                return 0
+            case str(text):
+                return self.codec.symbols.intern(text)
+            case value if constant.kind is Kind.FLOAT:
+                return int(np.float64(value).view(np.int64))
+            case value:
+                return int(value) - 2**64 if value >= 2**63 else int(value)
+
+    def kind(self, term: Term) -> Kind:
+        match term:
+            case Variable(id=number):
+                return self.kinds[number]
+            case Constant(kind=kind) | Functor(result=kind):
+                return kind
+            case Record():
+                return Kind.RECORD
+
+    def fields(self, type: str, ids: np.ndarray) -> list[np.ndarray]:
+        """The words of the fields of records, none of which is nil."""
+        return [words(column) for column in self.codec.records.fields(len(self.codec.program.types[type].fields), ids)]
+
+    # -------------------------------------------------------------------------------------------------------------- inside
+
+    def _value(self, term: Term, frame: Frame, has_value: np.ndarray) -> np.ndarray:
+        match term:
+            case Variable(id=number):
+                return frame.values[number]
+            case Constant():
+                return np.full(frame.rows, self.constant(term), np.int64)
+            case Record(args=args):
+                fields = [self._value(a, frame, has_value) for a in args]
+                if not frame.rows:
+                    return np.empty(0, np.int64)
+                return np.resize(self.codec.records.pack(len(args), fields), frame.rows).astype(np.int64)
+            case Functor():
+                return self._functor(term, [self._value(a, frame, has_value) for a in term.args], has_value)
+
+    def _functor(self, term: Functor, args: list[np.ndarray], has_value: np.ndarray) -> np.ndarray:
+        if keeps_bits(term):
+            return args[0]
+        kinds = tuple(self.kind(a) for a in term.args)
+        op = operation(term, kinds)
+        if op is None:
+            return self._on_symbols(term, args, kinds, has_value)
+        if term.op in ("/", "%") and term.kind is not Kind.FLOAT:
+            has_value &= args[1] != 0
+            args = [args[0], np.where(args[1] == 0, 1, args[1])]
+        result = args[0]
+        for other in args[1:] or args:
+            left, right = np.ascontiguousarray(result), np.ascontiguousarray(other)
+            result = np.empty(len(left), np.int64)
+            arithmetic_block(op, left.ctypes.data, right.ctypes.data, len(left), result.ctypes.data)
+        return result
+
+    def _on_symbols(
+        self, term: Functor, args: list[np.ndarray], kinds: tuple[Kind, ...], has_value: np.ndarray
+    ) -> np.ndarray:
+        typed = [a.view(np.float64) if kind is Kind.FLOAT else a for a, kind in zip(args, kinds, strict=True)]
+        try:
+            return words(functions.evaluate(term.op, typed, kinds, self.codec.symbols))
+        except DlogError:  # a text that is no number
+            result = np.zeros(len(has_value), np.int64)
+            for i in range(len(has_value)):
+                try:
+                    one = [a[i : i + 1] for a in typed]
+                    result[i] = words(functions.evaluate(term.op, one, kinds, self.codec.symbols))[0]
+                except DlogError:
+                    has_value[i] = False
+            return result
+
+    def _compare(self, op: str, left: np.ndarray, right: np.ndarray, kind: Kind) -> np.ndarray:
+        if op in ("=", "!="):
+            if kind is Kind.FLOAT:
+                left, right = left.view(np.float64), right.view(np.float64)
+            return np.asarray(left == right if op == "=" else left != right)
+        if kind is Kind.SYMBOL:
+            return functions.compare(op, left, right, self.codec.symbols)
+        dtype = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}.get(kind, np.int64)
+        return np.asarray(_ORDER[op](left.view(dtype), right.view(dtype)))

@@ -1,0 +1,29 @@
+"""`dlog repl`: a session at the prompt, or fed from a pipe.
+
+    statements   what was typed, cut into statements
+    shell        executes statements on a session
+    commands     the commands that begin with a dot
+    screen       what is shown
+    prompt       the line editor: highlighting, completion, history
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dlog.repl.shell import Options, Shell
+
+__all__ = ["Options", "Shell", "run_repl"]
+
+
+def run_repl(options: Options) -> int:
+    """At a terminal the prompt, else the lines of standard input; returns the exit code."""
+    from dlog.repl.screen import Screen
+
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        from dlog.repl.prompt import converse
+
+        return converse(Shell(options, Screen(sys.stdout, sys.stdout, colours=True), interactive=True))
+    from dlog.repl.pipe import obey
+
+    return obey(Shell(options, Screen(sys.stdout, sys.stderr, colours=False)), sys.stdin)

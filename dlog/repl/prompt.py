@@ -1,0 +1,244 @@
+"""The REPL at a terminal: a line editor with highlighting, completion, clauses of several lines, and history."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles import Style
+
+from dlog.grammar.words import AGGREGATES, DIRECTIVES, FUNCTORS, QUALIFIERS, RESERVED
+from dlog.interruption import heeded_interruption
+from dlog.repl.manual import PAGES
+from dlog.repl.shell import Shell
+from dlog.repl.statements import Token, forced, is_complete, split, tokens
+
+GREETING: Final = "`.help` lists the commands, Ctrl-D leaves"
+PROMPT, MORE = "dlog> ", "  ... "
+STYLE: Final = Style.from_dict(
+    {
+        "prompt": "bold",
+        "comment": "italic ansibrightblack",
+        "string": "ansigreen",
+        "number": "ansimagenta",
+        "directive": "bold ansiblue",
+        "word": "ansiblue",
+        "relation": "bold",
+        "mark": "",
+        "name": "",
+        "query": "bold ansiblue",
+        "command": "bold ansicyan",
+    }
+)
+_TYPES = ("number", "symbol", "float", "unsigned")
+_DECLARING: Final = sorted(QUALIFIERS | {*_TYPES})
+_COMPUTING: Final = sorted(FUNCTORS | AGGREGATES | {"match", "contains", "nil"})
+_WORD = re.compile(r"[?A-Za-z_][?\w.]*$")
+
+
+def converse(shell: Shell) -> int:
+    """Reads and executes until Ctrl-D or `.quit`. Mistakes that were told are no failure of the conversation."""
+    if shell.options.state is not None:
+        shell.open()
+    elif shell.options.program is not None:
+        shell.check_program()
+    editor = make_editor(shell)
+    shell.screen.line(("note", GREETING))
+    while not shell.done:
+        try:
+            text = editor.prompt()
+            with heeded_interruption():
+                shell.run(forced(text))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            break
+    shell.close()
+    return 0
+
+
+def make_editor(shell: Shell) -> PromptSession[str]:
+    """The line editor of a shell."""
+    return PromptSession(
+        PROMPT,
+        prompt_continuation=MORE,
+        multiline=True,
+        lexer=ProgramLexer(),
+        completer=ProgramCompleter(shell.relations),
+        complete_while_typing=True,
+        history=_history(),
+        key_bindings=_keys(),
+        style=STYLE,
+    )
+
+
+def _keys() -> KeyBindings:
+    """Enter executes what is complete and begins a new line in what is not; Alt-Enter executes anything."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    @keys.add("escape", "enter")
+    def _send(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return keys
+
+
+# ------------------------------------------------------------------------------------------------------------------- history
+
+
+def data_folder() -> Path:
+    """Where the user's data of dlog is."""
+    if chosen := os.environ.get("DLOG_DATA"):
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dlog"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
+    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dlog"
+
+
+def _history() -> History:
+    """What was entered before; of this conversation only, where there is no place for more."""
+    try:
+        data_folder().mkdir(parents=True, exist_ok=True)
+        path = data_folder() / "history"
+        path.touch(mode=0o600)
+    except (OSError, RuntimeError):
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+# -------------------------------------------------------------------------------------------------------------- highlighting
+
+
+class ProgramLexer(Lexer):
+    """Colours by the words of the grammar."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        lines: list[StyleAndTextTuples] = [[]]
+        for style, text in highlighted(document.text):
+            for number, part in enumerate(text.split("\n")):
+                if number:
+                    lines.append([])
+                lines[-1].append((f"class:{style}", part))
+        return lambda number: lines[number] if number < len(lines) else []
+
+
+def highlighted(text: str) -> Iterator[tuple[str, str]]:
+    """Pieces of the text, each with its style."""
+    listed = list(tokens(text))
+    first = next((t for t in listed if t.kind not in ("space", "comment")), None)
+    for number, token in enumerate(listed):
+        following = listed[number + 1].text if number + 1 < len(listed) else ""
+        yield _style(token, following, token is first), token.text
+
+
+def _style(token: Token, following: str, is_first: bool) -> str:
+    if token.kind == "directive" or (is_first and token.text in PAGES):
+        return "directive" if token.text in DIRECTIVES and token.text != ".plan" else "command"
+    if token.kind == "name":
+        if token.text in RESERVED or token.text in _TYPES:
+            return "word"
+        return "relation" if following.startswith("(") else "name"
+    return "mark" if token.kind == "space" else token.kind
+
+
+# ---------------------------------------------------------------------------------------------------------------- completion
+
+
+class ProgramCompleter(Completer):
+    """Completes commands, relations, attributes, words of the language and names of files."""
+
+    def __init__(self, relations: Callable[[], dict[str, tuple[tuple[str, str], ...]]]) -> None:
+        self._relations = relations
+        self._paths = PathCompleter(expanduser=True)
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        line = before.rsplit("\n", 1)[-1]
+        found = _WORD.search(before)
+        word = "" if found is None else found[0]
+        if _is_command(line):
+            yield from self._arguments(line, word, complete_event)
+        elif line.lstrip().startswith(".") and " " not in line.lstrip():
+            yield from _matching(line.lstrip(), [*PAGES, *DIRECTIVES], _summary)
+        else:
+            yield from self._in_program(split(before)[1] or line, word)
+
+    def _arguments(self, line: str, word: str, event: CompleteEvent) -> Iterable[Completion]:
+        name, *given = line.lstrip().split(" ")
+        takes = PAGES[name].takes
+        what = takes[min(len(given), len(takes)) - 1] if takes else ""
+        match what:
+            case "relation":
+                yield from _matching(word, self._relations(), self._shown)
+            case "command":
+                yield from _matching(given[-1], PAGES, _summary)
+            case "file":
+                yield from self._paths.get_completions(Document(given[-1]), event)
+            case "atom":
+                yield from self._in_program(line.lstrip()[len(name) :], word)
+            case _:
+                pass
+
+    def _in_program(self, text: str, word: str) -> Iterable[Completion]:
+        """Names of relations and words of the language; inside an atom of the body also the names of its attributes."""
+        relations = self._relations()
+        inside = _open_atom(text)
+        if inside is not None and inside in relations:
+            types = dict(relations[inside])
+            yield from _matching(word, types, types.__getitem__)
+        if word:
+            yield from _matching(word, relations, self._shown)
+            yield from _matching(word, _DECLARING if text.lstrip().startswith(".") else _COMPUTING, _summary)
+
+    def _shown(self, relation: str) -> str:
+        return ", ".join(f"{name}: {type}" for name, type in self._relations()[relation])
+
+
+def _summary(name: str) -> str:
+    return PAGES[name].summary if name in PAGES else ""
+
+
+def _is_command(line: str) -> bool:
+    """Whether the line is a command whose arguments have begun."""
+    name, space, _ = line.lstrip().partition(" ")
+    return bool(space) and name in PAGES
+
+
+def _matching(word: str, names: Iterable[str], meta: Callable[[str], str]) -> Iterator[Completion]:
+    for name in names:
+        if name.startswith(word) and name != word:
+            yield Completion(name, -len(word), display_meta=meta(name))
+
+
+def _open_atom(text: str) -> str | None:
+    """The relation of the innermost atom whose bracket is open at the end of the text."""
+    stack: list[str | None] = []
+    before: Token | None = None
+    for token in tokens(text):
+        if token.text in ("(", "[", "{"):
+            stack.append(before.text if before is not None and before.kind == "name" else None)
+        elif token.text in (")", "]", "}") and stack:
+            stack.pop()
+        before = token
+    return stack[-1] if stack else None

@@ -1,0 +1,85 @@
+"""Sessions: programs whose inputs change. `dlog.session` opens one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dlog.engine.trace.store import Sync
+from dlog.sessions.changes import Changes
+from dlog.sessions.core import Given, Program, Session
+from dlog.sessions.rounds import Round, Transaction
+from dlog.sessions.subscriptions import Subscription
+from dlog.sessions.views import View
+
+__all__ = ["Changes", "Round", "Session", "Subscription", "Transaction", "View", "session"]
+
+
+def session(
+    program: Program | None,
+    facts: Given = None,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    max_iterations: int | None = None,
+    history: int = 0,
+    include: Sequence[str] = (),
+    macros: Sequence[str] = (),
+    state: str | Path | None = None,
+    sync: Sync = "always",
+) -> Session:
+    """Opens a session on a program.
+
+    Parameters
+    ----------
+    program
+        A program file, or the text of a program: a string with a line break is text.
+    facts
+        The folder of the input files, or the rows of input relations by name. They, and the facts of the program's text, are
+        the first round; without either the session is at round 0.
+    threads
+        Default: one per core.
+    memory
+        Bytes above which a commit fails.
+    max_iterations
+        Iterations of a stratum above which a commit fails.
+    history
+        How many past rounds `at` can read.
+    include, macros
+        For the preprocessor, as `-I` and `-M` of `dlog run`.
+    state
+        A folder in which the session survives: it goes on where the last one with this folder ended, however that ended. A
+        commit returns when its rounds are in the log there. `facts` are for a new state only. A program that is not the one
+        the state was left with keeps its inputs, with a warning that says what is another; without a program (None) the
+        session has that of the state. Close the session, or use `with`: one at a time has the folder.
+    sync
+        When the log is forced to the disk: "always" before a commit returns; "often", about ten times a second; or "never",
+        when the system does. A killed process loses nothing with any of them, a machine without power what was not forced.
+
+    >>> import dlog
+    >>> with dlog.session('''
+    ... .decl edge(x: number, y: number)
+    ... .decl path(x: number, y: number)
+    ... path(x, y) :- edge(x, y).
+    ... path(x, z) :- path(x, y), edge(y, z).
+    ... ''') as s:
+    ...     s.insert("edge", [(1, 2), (2, 3)])
+    ...     _ = s.commit()
+    ...     s.remove("edge", (2, 3))
+    ...     s.insert("edge", (2, 4))
+    ...     round = s.commit()
+    ...     sorted(s["path"]), sorted(round.changes("path"))
+    ([(1, 2), (1, 4), (2, 4)], [((1, 3), -1), ((1, 4), 1), ((2, 3), -1), ((2, 4), 1)])
+    """
+    return Session(
+        program,
+        facts,
+        threads=threads,
+        memory=memory,
+        max_iterations=max_iterations,
+        history=history,
+        include=include,
+        macros=macros,
+        state=state,
+        sync=sync,
+    )

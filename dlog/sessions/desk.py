@@ -1,0 +1,186 @@
+"""Where changes wait: everything a session has staged, by relation, and how each relation takes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from dlog.engine.program.rules import Io, Program
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.pipeline import load_inputs, stage
+from dlog.sessions.intake import Intake
+from dlog.sessions.keys import KeyIndex, having_keys, key_columns
+from dlog.sessions.mistakes import derived_relation, mistake, unknown_relation
+from dlog.sessions.staging import Staged, Words
+from dlog.values import Codec
+
+if TYPE_CHECKING:
+    from dlog.engine.embedded.executor import Executor
+    from dlog.engine.formats.records import RecordTables
+    from dlog.engine.values.symbols import SymbolTable
+
+Diff = Literal[1, -1]
+
+
+class Desk:
+    """The staged changes of one session over one engine."""
+
+    def __init__(self, engine: RoundsEngine, codec: Codec) -> None:
+        self.staged: dict[str, Staged] = {}
+        self._engine = engine
+        self._codec = codec
+        self._intakes: dict[str, Intake] = {}
+        self._indexes: dict[str, KeyIndex] = {}
+
+    @property
+    def _program(self) -> Program:
+        return self._codec.program
+
+    # ------------------------------------------------------------------------------------------------------------- changes
+
+    def stage(self, relation: str, rows: Any, diff: Diff) -> None:
+        """Rows that are to come (+1) or to go (-1)."""
+        intake = self._intakes.get(relation) or self.intake(relation)
+        few = intake.few(rows)
+        if few is None:
+            columns, count = intake.columns(rows)
+            self.stage_columns(relation, columns, np.full(count, diff, np.int64))
+            return
+        staged = self.staged.get(relation)
+        if staged is None:
+            staged = self.staged[relation] = Staged(intake.arity)
+        for row in few:
+            staged.single[row] = diff
+        if relation in self._indexes:
+            index = self._indexes[relation]
+            for row in few:
+                if diff > 0:
+                    index.put(row)
+                else:
+                    index.drop(row)
+
+    def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
+        """The same for rows as columns of words."""
+        self._indexes.pop(relation, None)
+        if relation not in self.staged:
+            self.staged[relation] = Staged(len(columns))
+        self.staged[relation].put_many(columns, diffs)
+
+    def upsert(self, relation: str, rows: Any, key: Any) -> None:
+        """Rows that are to take the place of those with the same key."""
+        intake = self._intakes.get(relation) or self.intake(relation)
+        places = key_columns(intake.relation, key)
+        few = intake.few(rows)
+        if few is None:
+            self._upsert_columns(intake, *intake.columns(rows), places)
+            return
+        index = self._index(relation, places)
+        for row in few:
+            gone = [old for old in index.find(row) if old != row]
+            staged = self.staged.setdefault(relation, Staged(intake.arity))
+            for old in gone:
+                staged.single[old] = -1
+                index.drop(old)
+            staged.single[row] = 1
+            index.put(row)
+
+    def _upsert_columns(self, intake: Intake, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
+        name = intake.relation.name
+        last = last_of_each(tuple(columns[i] for i in key), rows)
+        columns = tuple(column[last] for column in columns)
+        held, count = self._present(name)
+        found = having_keys(tuple(held[i] for i in key), count, tuple(columns[i] for i in key), len(last))
+        self.stage_columns(name, tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64))
+        self.stage_columns(name, columns, np.ones(len(last), np.int64))
+
+    def _index(self, relation: str, key: tuple[int, ...]) -> KeyIndex:
+        """Which rows each key has, the staged changes included."""
+        found = self._indexes.get(relation)
+        if found is None or found.key != key:
+            columns, _ = self._present(relation)
+            rows = cast("zip[Words]", zip(*(column.tolist() for column in columns), strict=True))
+            found = self._indexes[relation] = KeyIndex(key, rows)
+        return found
+
+    def _present(self, relation: str) -> tuple[Columns, int]:
+        """The external rows with the staged changes applied."""
+        table = self._engine.external(relation)
+        columns = tuple(words(column) for column in table.columns)
+        staged = self.staged.get(relation)
+        if not staged:
+            return columns, table.rows
+        updates = staged.updates(0)
+        return apply_changes(columns, table.rows, updates.columns, updates.diffs)
+
+    def intake(self, name: str) -> Intake:
+        """How the relation takes rows; raises where it takes none."""
+        program = self._program
+        relation = program.relations.get(name)
+        if relation is None:
+            raise unknown_relation(name, program.relations)
+        derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
+        if derived and not any(io.action == "input" and io.relation == name for io in program.io):
+            raise derived_relation(name)
+        if name not in self._intakes:
+            self._intakes[name] = Intake(relation, self._codec)
+        return self._intakes[name]
+
+    # --------------------------------------------------------------------------------------------------------------- files
+
+    def load(self, relation: str, path: Path, parameters: Mapping[str, str], threads: int) -> None:
+        """The rows of one file, read as the relation's `.input` would read it but for the parameters given."""
+        from dlog.engine.formats import load
+
+        intake = self.intake(relation)
+        declared = next((io for io in self._program.io if io.action == "input" and io.relation == relation), None)
+        kept = {} if declared is None else {k: v for k, v in declared.params if k not in ("IO", "filename", "name")}
+        chosen = kept | dict(parameters) | {"filename": str(path.absolute())}
+        if not path.exists():
+            raise mistake("missing-file", f"cannot open {path}: there is no such file")
+        io = Io("input", relation, tuple(chosen.items()), intake.relation.span)
+        with stage(f"loading {relation}"):
+            symbols, records = self._engine.symbols, self._engine.records
+            table = load(io, intake.relation, self._program, symbols, records, Path(), threads)
+        self.take(relation, table)
+
+    def load_inputs(self, folder: str, threads: int) -> None:
+        """The files of all `.input`s."""
+        load_inputs(cast("Executor", _Receiver(self)), self._program, folder, threads)
+
+    def take(self, relation: str, table: Table) -> None:
+        """A table's rows are to come."""
+        self.stage_columns(relation, tuple(words(column) for column in table.columns), np.ones(table.rows, np.int64))
+
+    # -------------------------------------------------------------------------------------------------------------- rounds
+
+    def updates(self, round: int) -> dict[str, Updates]:
+        """All that is staged as the changes of one round."""
+        return {name: staged.updates(round) for name, staged in self.staged.items()}
+
+    def copied(self) -> dict[str, Staged]:
+        """What is staged now, for `restore`."""
+        return {name: staged.copy() for name, staged in self.staged.items()}
+
+    def restore(self, staged: dict[str, Staged]) -> None:
+        """Puts this in the place of what is staged."""
+        self.staged = staged
+        self._indexes.clear()
+
+    def forget_indexes(self) -> None:
+        """After changes that were not staged here."""
+        self._indexes.clear()
+
+
+class _Receiver:
+    """What `load_inputs` needs of an executor."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.load = desk.take
+        self.symbols: SymbolTable = desk._engine.symbols
+        self.records: RecordTables = desk._engine.records

@@ -1,0 +1,266 @@
+"""An engine whose rounds are on disk before they count.
+
+Opened on a state, nothing runs yet: relations are read as the last session left them. The engine proper is made at the first
+commit, or when a relation is read that the state does not have as of its last round: rounds that were logged after the
+last checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed.
+
+A round is logged when the engine has committed it, so that only rounds that hold are. Until then a reader in another thread may
+see it a moment early. If it cannot be logged, the engine is let go, and made anew from the state when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import RLock
+
+import numpy as np
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.program.dependencies import dependencies
+from dlog.engine.program.rules import Constant, Io, Program, Record
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.differences import words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.pipeline import stage
+from dlog.sessions.changes import from_table, none
+from dlog.sessions.externals import empty
+from dlog.sessions.interned import Interned
+from dlog.sessions.mistakes import mistake
+from dlog.sessions.past import joined
+from dlog.sessions.state import State, fingerprint
+from dlog.sessions.streams import netted
+from dlog.sessions.text import Text
+
+Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+Make = Callable[[Program, "Beginning"], RoundsEngine]
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a new engine takes over: it starts empty at this round, and its ids go on from these tables."""
+
+    symbols: SymbolTable
+    records: RecordTables
+    round: int
+
+
+class Durable:
+    """See `dlog.engine.rounds.RoundsEngine`. `make` makes the engine proper; `inner` is one that is at the state's round."""
+
+    def __init__(self, state: State, text: Text, program: Program, make: Make, inner: RoundsEngine | None = None) -> None:
+        self.program = program
+        self._state, self._text, self._make, self._inner = state, str(text), make, inner
+        self._fingerprint = fingerprint(text.formatted)
+        self._lock = RLock()
+        self._told = inner is not None
+        """Whether the engine knows what the last round changed."""
+        self.mark: int | None = None
+        """Goes into the log with the next commit."""
+        state.relations = program.relations
+        self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+        self._stale = self._outdated() if inner is None else self._ruled
+
+    def _outdated(self) -> set[str]:
+        """The relations with rules whose rows the state does not have as of its last round."""
+        if not self._state.round:
+            return set()
+        found = {name for name in self._ruled if self._state.derived(name, self._fingerprint) is None}
+        changed = {name for name in self.program.relations if self._state.changed(name)}
+        for stratum in self.program.strata:
+            reads = {d.on for rule in stratum.rules for d in dependencies(rule)}
+            if stratum.rules and not (found | changed).isdisjoint({*reads, *stratum.relations}):
+                found |= set(stratum.relations)
+        return found
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self._state.interned.symbols
+
+    @property
+    def records(self) -> RecordTables:
+        return self._state.interned.records
+
+    @property
+    def round(self) -> int:
+        inner = self._inner
+        return self._state.round if inner is None else inner.round
+
+    @property
+    def last_mark(self) -> int | None:
+        """The mark that came with the last commit that had one."""
+        return self._state.mark
+
+    # -------------------------------------------------------------------------------------------------------------- commit
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        before = self._state.round
+        given = {name: updates for name, updates in inputs.items() if updates.rows}
+        if not before:
+            given = self._with_facts(given)
+        inner = self._awake()
+        try:
+            last = inner.commit(given)
+            self._told = True
+            self._state.append(last, given, self._text if self._state.text != self._text else None, self.mark)
+        except BaseException:
+            if self._state.round == before != inner.round:
+                self._let_go()
+            raise
+        finally:
+            self.mark = None
+        self._state.checkpoint_if_due(self._fingerprint)
+        return last
+
+    def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
+        """The changes of the very first commit, with the facts of the program's text before them."""
+        found = dict(given)
+        for name, facts in fact_updates(self.program, self.program.facts, self._state.interned, 1, 1).items():
+            both = joined([facts, *([given[name]] if name in given else [])], self.program.relations[name].arity, 0)
+            found[name] = netted(self.program.relations[name], both, 0)
+        return found
+
+    # -------------------------------------------------------------------------------------------------------------- engine
+
+    def _awake(self) -> RoundsEngine:
+        """The engine proper, at the state's last round."""
+        if self._inner is None:
+            with self._lock, stage("evaluation"):
+                if self._inner is None:
+                    self._inner = self._made()
+        return self._inner
+
+    def _made(self) -> RoundsEngine:
+        round = self._state.round
+        tables = {name: self.external(name) for name in self._state.externals() if name in self.program.relations}
+        rows = {name: all_of(table, round) for name, table in tables.items() if table.rows}
+        program = fed(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
+        made = self._make(program, Beginning(self.symbols, self.records, max(round - 1, 0)))
+        if round:
+            made.commit(rows)
+        return made
+
+    def _let_go(self) -> None:
+        """Back to the state. A reader may still be at the engine, so it is not closed."""
+        with self._lock:
+            self._inner, self._told, self._stale = None, False, self._ruled
+
+    # ------------------------------------------------------------------------------------------------------------- program
+
+    def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
+        """Makes this program that of the state: a round in which facts of its text come, and rows go."""
+        inner = self._awake()
+        round = self._state.round + 1
+        parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
+        for name, updates in fact_updates(self.program, came, self._state.interned, 1, round).items():
+            parts.setdefault(name, []).append(updates)
+        given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
+        with stage("evaluation"):
+            inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
+        self._state.append(round, given, self._text)
+
+    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program) -> Durable:
+        """Another program from the next round on, at which `inner` is. Its facts are inserted; the rows of relations that it
+        does not have go."""
+        round = self._state.round + 1
+        gone = [name for name in self.program.relations if name not in program.relations]
+        given = {name: negated(all_of(self.external(name), round)) for name in gone}
+        new = Durable(self._state, text, program, self._make, inner)
+        try:
+            given |= fact_updates(program, program.facts, self._state.interned, 1, round)
+            self._state.append(round, given, str(text))
+        finally:
+            if self._state.round != round:
+                self._state.relations = self.program.relations
+        self._state.checkpoint_if_due(new._fingerprint)
+        return new
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    def changes(self, relation: str) -> Updates:
+        inner = self._inner
+        if self._told and inner is not None:
+            return inner.changes(relation)
+        if not self.round:
+            return none(self.program.relations[relation].arity)
+        message = f"what round {self.round} changed in `{relation}` is not known any more"
+        raise mistake("past-round", message, "the state keeps the rows as of its last round, not what became of them in it")
+
+    def table(self, relation: str) -> Table:
+        if self._inner is None:
+            with self._lock:
+                if self._inner is None and relation not in self._stale:
+                    return self._stored(relation)
+        return self._awake().table(relation)
+
+    def _stored(self, relation: str) -> Table:
+        if relation not in self._ruled:
+            return self.external(relation)
+        found = self._state.derived(relation, self._fingerprint)
+        return empty(self.program.relations[relation].kinds) if found is None else found.table()
+
+    def external(self, relation: str) -> Table:
+        inner = self._inner
+        if inner is None:
+            return self._state.external(relation, self.program.relations[relation].kinds)
+        return inner.external(relation)
+
+    def rows(self, relation: str) -> int:
+        inner = self._inner
+        return self.table(relation).rows if inner is None else inner.rows(relation)
+
+    @property
+    def ranks(self) -> Callable[[str], np.ndarray] | None:
+        """As of the engine proper, if it knows ranks."""
+        return getattr(self._awake(), "ranks", None)
+
+    def explain(self) -> str:
+        return self._awake().explain()
+
+    # ------------------------------------------------------------------------------------------------------------- closing
+
+    def close(self) -> None:
+        """Writes what the next session can begin with, if the engine has it, and lets go of the state."""
+        inner = self._inner
+        try:
+            if inner is not None and self._state.round and (self._stale or not self._state.settled):
+                self._state.settle(self._fingerprint, {name: partial(inner.table, name) for name in sorted(self._ruled)})
+        finally:
+            self._state.close()
+            if inner is not None:
+                inner.close()
+
+    def abandon(self) -> None:
+        """Lets go of the state as it is."""
+        self._state.close()
+
+
+def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
+    """Facts of relations of the program as changes of a round."""
+    catalog = Catalog(replace(program, facts=dict(facts)), Memory(None))
+    catalog.symbols, catalog.records = interned.symbols, interned.records
+    found = {}
+    for name, rows in facts.items():
+        marks = np.full(len(rows), diff, np.int64), np.full(len(rows), round, np.int64)
+        found[name] = Updates(tuple(catalog.fact_columns(name)), *marks)
+    return found
+
+
+def fed(program: Program, names: Iterable[str]) -> Program:
+    """The program for an engine that is to take rows from outside for all these relations, whether they have rules or not."""
+    return replace(program, io=(*program.io, *(Io("input", name) for name in names)))
+
+
+def all_of(table: Table, round: int) -> Updates:
+    """All rows of a table as insertions."""
+    return from_table(tuple(words(column) for column in table.columns), table.rows, round)
+
+
+def negated(updates: Updates) -> Updates:
+    """What takes the updates back."""
+    return replace(updates, diffs=-updates.diffs)

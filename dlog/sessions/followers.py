@@ -1,0 +1,157 @@
+"""Who follows a session's rounds: its history, open views of past rounds, and subscriptions. Told after each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from dlog.engine.program.rules import Program, Relation
+from dlog.engine.values.differences import words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.sessions.changes import from_table
+from dlog.sessions.mistakes import mistake, unreadable_round
+from dlog.sessions.past import Past, joined, undone
+from dlog.sessions.subscriptions import Subscription
+from dlog.values import Codec
+
+
+class Reader(Protocol):
+    """Somebody who may still read a round."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit: the rounds after `before` up to `last`, and how to read its changes and the rows after it."""
+
+    before: int
+    last: int
+    program: Program
+    codec: Codec
+    changes: Callable[[str], Updates]
+    table: Callable[[str], Table]
+
+
+@dataclass(slots=True)
+class _Following:
+    """A subscription, and the round it is to start at if that is still to come."""
+
+    subscription: Subscription
+    snapshot: bool
+    start: int | None
+
+
+class Followers:
+    """All of them. `noted` is the last round that this object knows of; `lock` is held for moments only, so that a view can be
+    opened while a commit runs. The rest is used under the session's lock."""
+
+    def __init__(self, history: int) -> None:
+        self.history = history
+        self.readers: WeakSet[Reader] = WeakSet()
+        self.past = Past()
+        self.noted = 0
+        self.lock = Lock()
+        self._following: list[_Following] = []
+
+    def nobody(self, last: int) -> bool:
+        """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
+        with self.lock:
+            if self.history or self._following or self.readers:
+                return False
+            self.noted = last
+            return True
+
+    def committed(self, commit: Committed) -> None:
+        """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
+        with self.lock:
+            if self.history or self.readers:
+                noted = {name: updates for name in commit.program.relations if (updates := commit.changes(name)).rows}
+                self.past.note(commit.before, commit.last, noted)
+                self.forget(commit.last)
+            self.noted = commit.last
+        if not self._following:
+            return
+        raised = [error for following in self._following if (error := _told(following, commit)) is not None]
+        self._following = [following for following in self._following if not following.subscription.closed]
+        if raised:
+            raise raised[0]
+
+    def read(self, reader: Reader, round: int | None) -> None:
+        """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
+        with self.lock:
+            oldest = self.past.oldest(self.noted)
+            reader.round = self.noted if round is None else round
+            if not oldest <= reader.round <= self.noted:
+                raise unreadable_round(reader.round, oldest, self.noted)
+            self.readers.add(reader)
+
+    def leave(self, reader: Reader) -> None:
+        with self.lock:
+            self.readers.discard(reader)
+            self.forget(self.noted)
+
+    def forget(self, now: int) -> None:
+        """Lets go of rounds that neither the history nor a view needs."""
+        self.past.forget(min([now - self.history, *(reader.round for reader in self.readers)]))
+
+    def subscribe(self, subscription: Subscription, snapshot: bool, start: int | None, commit: Committed) -> None:
+        """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is."""
+        relation, now = subscription.relation, commit.last
+        start = now if start is None else start
+        if start < self.past.oldest(now):
+            raise unreadable_round(start, self.past.oldest(now), now)
+        waits = start > now
+        self._following.append(_Following(subscription, snapshot, start if waits else None))
+        if not waits:
+            later = self.past.since(start, relation.name, relation.arity)
+            updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
+            subscription.deliver(updates, now, commit.codec, relation)
+
+    def close(self) -> None:
+        for following in self._following:
+            following.subscription.close()
+        self._following.clear()
+
+
+def _told(following: _Following, commit: Committed) -> Exception | None:
+    """Delivers a commit; what the callback raises is kept for later."""
+    subscription = following.subscription
+    relation = commit.program.relations.get(subscription.relation.name)
+    if relation is None:
+        subscription.close()
+        return None
+    updates = commit.changes(relation.name)
+    if following.start is not None:
+        if commit.last < following.start:
+            return None
+        later = joined([updates], relation.arity, following.start)
+        updates = _beginning(relation, following.start, following.snapshot, commit.table(relation.name), later)
+        following.start = None
+    try:
+        subscription.deliver(updates, commit.last, commit.codec, relation)
+    except Exception as error:
+        return error
+    return None
+
+
+def _beginning(relation: Relation, start: int, snapshot: bool, table: Table, later: Updates) -> Updates:
+    """The first delivery: all rows as of `start`, if asked for, then what happened since."""
+    if not snapshot:
+        return later
+    then = undone(relation, table, later)
+    rows = from_table(tuple(words(column) for column in then.columns), then.rows, start)
+    columns = tuple(np.concatenate(pair) for pair in zip(rows.columns, later.columns, strict=True))
+    return Updates(columns, np.concatenate((rows.diffs, later.diffs)), np.concatenate((rows.rounds, later.rounds)))
+
+
+def check_history(rounds: int) -> int:
+    if not isinstance(rounds, int) or rounds < 0:
+        raise mistake("bad-history", f"history is a number of rounds, not {rounds!r}")
+    return rounds

@@ -1,0 +1,81 @@
+"""The symbols and records of a session as tables of bytes on disk: an entry for each, in the order of ids, so that ids keep
+their meaning when the state is opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.values.symbols import SymbolTable
+from dlog.sessions.mistakes import mistake
+
+_SYMBOLS = "symbols"
+_RECORDS = "records-"
+"""Followed by the arity."""
+
+
+class Interned:
+    """The tables that ids stand for, and how many entries of each are on disk."""
+
+    def __init__(self, memory: int | None) -> None:
+        self.symbols = SymbolTable()
+        self.records = RecordTables(Memory(memory))
+        self._saved: dict[str, int] = {}
+
+    def restore(self, tables: Mapping[str, Sequence[Entries]]) -> None:
+        """Takes in what is on disk, in order; other tables do not matter."""
+        for name, parts in tables.items():
+            for entries in parts:
+                if name == _SYMBOLS:
+                    ids = self.symbols.intern_slices(entries.data, entries.offsets[:-1], entries.offsets[1:])
+                elif name.startswith(_RECORDS):
+                    ids = self._pack(int(name.removeprefix(_RECORDS)), entries) - 1
+                else:
+                    continue
+                before = self._saved.get(name, 0)
+                if not np.array_equal(ids, np.arange(before, before + entries.count)):
+                    raise mistake("state-corrupt", f"the state is damaged: the table of {name} has an entry twice")
+                self._saved[name] = before + entries.count
+
+    def _pack(self, arity: int, entries: Entries) -> np.ndarray:
+        fields = entries.data.copy().view(np.int64).reshape(entries.count, arity)
+        return self.records.pack(arity, [np.ascontiguousarray(fields[:, c]) for c in range(arity)])
+
+    def every(self) -> dict[str, Entries]:
+        """All entries there are, in memory that does not change."""
+        return self._since({})
+
+    def fresh(self) -> dict[str, Entries]:
+        """The entries that are not on disk yet."""
+        return self._since(self._saved)
+
+    def saved(self, fresh: Mapping[str, Entries]) -> None:
+        """These are on disk now."""
+        for name, entries in fresh.items():
+            self._saved[name] = self._saved.get(name, 0) + entries.count
+
+    def _since(self, first: Mapping[str, int]) -> dict[str, Entries]:
+        found = {}
+        start = first.get(_SYMBOLS, 0)
+        if len(self.symbols) > start:
+            heap, offsets = self.symbols.strings
+            found[_SYMBOLS] = Entries(heap[: offsets[-1]], offsets).since(start)
+        for arity, table in self.records._tables.items():
+            name = f"{_RECORDS}{arity}"
+            start = first.get(name, 0)
+            if table.rows > start:
+                found[name] = _entries(table, start)
+        return found
+
+
+def _entries(records: StoredRelation, first: int) -> Entries:
+    """Records from number `first` on, each as the bytes of its fields."""
+    rows, arity = records.rows - first, records.arity
+    fields = np.empty((rows, arity), np.int64)
+    for c in range(arity):
+        fields[:, c] = records.column(c)[first:]
+    return Entries(fields.reshape(-1).view(np.uint8), np.arange(rows + 1, dtype=np.int64) * (8 * arity))

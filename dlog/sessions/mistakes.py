@@ -1,0 +1,47 @@
+"""The mistakes one can make with a session, as diagnostics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.suggest import closest
+
+
+def mistake(code: str, message: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic(code, message, notes=notes))
+
+
+def remark(message: str) -> None:
+    """What is no mistake, but good to know when a session is opened."""
+    warnings.warn(message, RuntimeWarning, stacklevel=6)  # at the call of `dlog.session`
+
+
+def unknown_relation(name: object, relations: Iterable[str]) -> DlogError:
+    close = closest(name, relations) if isinstance(name, str) else None
+    return mistake("unknown-relation", f"unknown relation `{name}`", *([f"did you mean `{close}`?"] if close else []))
+
+
+def derived_relation(name: str) -> DlogError:
+    note = f"change the relations that its rules read, or declare `.input {name}` to put in rows besides those"
+    return mistake("derived-relation", f"`{name}` follows from rules: it cannot be changed from outside", note)
+
+
+def closed_session() -> DlogError:
+    return mistake("closed-session", "the session is closed")
+
+
+def busy() -> DlogError:
+    return mistake("commit-inside-commit", "a subscription's callback cannot commit", "it may stage changes for the next round")
+
+
+def unreadable_round(round: int, oldest: int, newest: int) -> DlogError:
+    message = f"round {round} cannot be read: the session has rounds {oldest} to {newest}"
+    if round > newest:
+        return mistake("unknown-round", message)
+    return mistake("unknown-round", message, "`history` says how many past rounds stay readable")
+
+
+def bad_query() -> DlogError:
+    return mistake("bad-query", "a query is one body of a rule: ?- path(1, X), X != 3.")

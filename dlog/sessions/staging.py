@@ -1,0 +1,68 @@
+"""Changes that wait for their commit: per relation, what came last about each row.
+
+Rows are tuples of 64-bit words (see `Updates`). Single rows are kept in a dict, where a later change of a row replaces an
+earlier one; many rows at once are kept as the arrays they came in. The two are in the order they came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.values.differences import Columns, last_of_each
+from dlog.engine.values.updates import Updates
+
+Words = tuple[int, ...]
+
+
+class Staged:
+    """The staged changes of one relation with `arity` columns."""
+
+    __slots__ = ("_chunks", "arity", "single")
+
+    def __init__(self, arity: int) -> None:
+        self.arity = arity
+        self.single: dict[Words, int] = {}
+        self._chunks: list[Updates] = []
+
+    def __len__(self) -> int:
+        """How many changes wait, those that later ones replace included where they came in bulk."""
+        return len(self.single) + sum(chunk.rows for chunk in self._chunks)
+
+    def put_many(self, columns: Columns, diffs: np.ndarray) -> None:
+        """Rows as columns of words, in order."""
+        self._settle()
+        self._chunks.append(Updates(columns, diffs, diffs))
+
+    def copy(self) -> Staged:
+        made = Staged(self.arity)
+        made.single, made._chunks = dict(self.single), list(self._chunks)
+        return made
+
+    def updates(self, round: int) -> Updates:
+        """All of it as the changes of one round, each row with at most one sign."""
+        if not self._chunks:
+            columns, diffs = _columns(self.single, self.arity)
+            return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
+        self._settle()
+        diffs = np.concatenate([chunk.diffs for chunk in self._chunks])
+        columns = tuple(np.concatenate(parts) for parts in zip(*(chunk.columns for chunk in self._chunks), strict=True))
+        if len(diffs) and diffs.min() != diffs.max():
+            places = last_of_each(columns, len(diffs))
+            columns, diffs = tuple(column[places] for column in columns), diffs[places]
+        return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
+
+    def _settle(self) -> None:
+        """Makes the single rows a chunk, so that what comes next comes after them."""
+        if self.single:
+            columns, diffs = _columns(self.single, self.arity)
+            self._chunks.append(Updates(columns, diffs, diffs))
+            self.single = {}
+
+
+def _columns(single: dict[Words, int], arity: int) -> tuple[Columns, np.ndarray]:
+    diffs = np.array(list(single.values()), np.int64)
+    if len(single) == 1:
+        [row] = single
+        return tuple([np.array((word,), np.int64) for word in row]), diffs
+    listed = np.array(list(single), np.int64).reshape(len(single), arity)
+    return tuple([np.ascontiguousarray(listed[:, i]) for i in range(arity)]), diffs

@@ -1,0 +1,249 @@
+"""A session's folder on disk: the log of its rounds and what checkpoints made of it (see `dlog.engine.trace.store`).
+
+What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
+that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
+when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while
+it runs would be out of date a round later, and leaves them out. It runs beside the commits, in a thread of its own, and
+works on what has been logged, not on the engine's relations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock, Thread
+from typing import get_args
+
+import numpy as np
+
+from dlog import __version__
+from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.trace.durable.checkpoint import History
+from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.layers import Stored
+from dlog.engine.trace.store import Store, Sync
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.externals import Chunk, ExternalRows, applied
+from dlog.sessions.interned import Interned
+from dlog.sessions.mistakes import mistake
+
+LEAST = 1 << 20
+"""Bytes of the log below which no checkpoint begins while the session runs."""
+_PROGRAM = "program"
+"""The table of texts that the program has had; the last one holds."""
+_DERIVED = "/rows"
+"""Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
+_MARK = "/mark"
+"""A relation of one row, the mark; no program can declare it."""
+
+_Frozen = tuple[ExternalRows, Stored | None, Sequence[Chunk]]
+"""External rows, and what they were when a checkpoint began."""
+
+
+class State:
+    """An open state. `relations` are those of the program as it is now; `round` is the last one in the log, `mark` the number
+    that came with it or an earlier one."""
+
+    def __init__(self, folder: str | Path, sync: Sync, memory: int | None) -> None:
+        if sync not in get_args(Sync):
+            note = f"it is one of {', '.join(get_args(Sync))}"
+            raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
+        self._store = Store.open(folder, "", sync=sync)
+        try:
+            self.interned = Interned(memory)
+            self.relations: Mapping[str, Relation] = {}
+            self._rows: dict[str, ExternalRows] = {}
+            self._texts: list[bytes] = []
+            self.text: str | None = None
+            """The program's text in the canonical layout; None before the first round."""
+            self._lock = Lock()
+            self._writing: Thread | None = None
+            self._restore()
+            self._due = self._next_due()
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _restore(self) -> None:
+        """Maps what the last checkpoint wrote and takes in what has been logged since."""
+        for name, stored in self._store.relations.items():
+            if not name.endswith(_DERIVED):
+                self._rows[name] = ExternalRows(stored)
+        tables = {name: [entries] for name, entries in self._store.tables.items()}
+        for logged in self._store.rounds():
+            self._note(logged.changes)
+            for name, entries in logged.tables.items():
+                tables.setdefault(name, []).append(entries)
+        self.interned.restore(tables)
+        self._texts = [piece for entries in tables.get(_PROGRAM, ()) for piece in entries.pieces()]
+        if self._texts:
+            self.text = zlib.decompress(self._texts[-1]).decode("utf-8", "surrogateescape")
+        marks = self.external(_MARK, (Kind.NUMBER,)).columns[0].tolist()
+        self.mark: int | None = marks[0] if marks else None
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def round(self) -> int:
+        return self._store.round
+
+    @property
+    def path(self) -> Path:
+        return self._store.path
+
+    def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
+        """The external rows as of the last round; columns may be views of a mapped file."""
+        with self._lock:
+            rows = self._rows.setdefault(relation, ExternalRows())
+            stored, chunks = rows.stored, rows.logged()
+        return applied(stored, chunks, kinds)
+
+    def externals(self) -> Iterable[str]:
+        """The relations that may have external rows."""
+        return [name for name in self._rows if name != _MARK]
+
+    def changed(self, relation: str) -> bool:
+        """Whether the external rows may be others than at the last checkpoint."""
+        return relation in self._rows and self._rows[relation].changed
+
+    def derived(self, relation: str, fingerprint: str) -> Stored | None:
+        """All rows of a relation as of the last checkpoint, if that was for this program and wrote them."""
+        if self._store.stored_fingerprint != fingerprint:
+            return None
+        return self._store.relations.get(relation + _DERIVED)
+
+    # ------------------------------------------------------------------------------------------------------------- logging
+
+    def append(
+        self, round: int, changes: Mapping[str, Updates], text: str | None = None, mark: int | None = None
+    ) -> None:
+        """Logs the rounds up to `round`: what they change in external rows, the program's `text` if it is a new one, a mark if
+        there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
+        fresh = self.interned.fresh()
+        new = [] if text is None else [zlib.compress(text.encode("utf-8", "surrogateescape"))]
+        given = {name: updates for name, updates in changes.items() if updates.rows}
+        if mark is not None:
+            given[_MARK] = _marking(self.mark, mark, round)
+        with Delayed():
+            self._store.append(round, given, fresh | ({_PROGRAM: Entries.of(new)} if new else {}))
+            self.interned.saved(fresh)
+            self._texts += new
+            self.text = self.text if text is None else text
+            self.mark = self.mark if mark is None else mark
+            with self._lock:
+                self._note(given)
+
+    def _note(self, changes: Mapping[str, Updates]) -> None:
+        for name, updates in changes.items():
+            if name not in self._rows or self._rows[name].arity not in (None, len(updates.columns)):
+                self._rows[name] = ExternalRows()  # an earlier relation of the name has been dropped
+            self._rows[name].add(updates)
+
+    # --------------------------------------------------------------------------------------------------------- checkpoints
+
+    def checkpoint_if_due(self, fingerprint: str) -> None:
+        """Begins a checkpoint of the external rows if much has been logged since the last one. It runs on by itself."""
+        if self._store.log_bytes < self._due or (self._writing is not None and self._writing.is_alive()):
+            return
+        try:
+            steps = self._begin(fingerprint, {})
+        except DlogError:
+            self._due = 2 * self._store.log_bytes  # the log has it all; closing will say what is wrong
+            return
+        self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
+        self._writing.start()
+
+    def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]]) -> None:
+        """Writes everything: the external rows and, of relations with rules, all rows."""
+        self._wait()
+        for _ in self._begin(fingerprint, {name + _DERIVED: read for name, read in derived.items()}):
+            pass
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing has been logged since the last checkpoint."""
+        return self.round == self._store.checkpoint_round
+
+    def _begin(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]]) -> Iterator[None]:
+        """Freezes the present round for a checkpoint; returns its steps."""
+        with self._lock:
+            frozen = {name: (rows, rows.stored, rows.logged()) for name, rows in self._rows.items()}
+        kinds = {_MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
+        readers: dict[str, Callable[[], Table | History]] = dict(derived)
+        for name, (_, stored, chunks) in frozen.items():
+            if name in kinds:
+                readers[name] = _reader(stored, chunks, kinds[name])
+        self._store.fingerprint = fingerprint
+        tables = self.interned.every() | {_PROGRAM: Entries.of(self._texts)}
+        return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables), frozen)
+
+    def _steps(self, steps: Iterator[None], frozen: Mapping[str, _Frozen]) -> Iterator[None]:
+        """A checkpoint's steps; after the last one the external rows are those it has written."""
+        yield from steps
+        with self._lock:
+            for name, (rows, _, chunks) in frozen.items():
+                rows.rebase(self._store.stored(name), len(chunks))
+        self._due = self._next_due()
+
+    def _write(self, steps: Iterator[None]) -> None:
+        try:
+            for _ in steps:
+                pass
+        except DlogError:
+            self._due = 2 * self._store.log_bytes
+
+    def _next_due(self) -> int:
+        """A checkpoint writes about as many bytes as the layers have: it should be worth that."""
+        return max(LEAST, self._store.layer_bytes // 2)
+
+    def _wait(self) -> None:
+        """Until no checkpoint runs."""
+        if self._writing is not None:
+            self._writing.join()
+            self._writing = None
+
+    def close(self) -> None:
+        """Lets go of the folder. May be called again."""
+        try:
+            self._wait()
+        finally:
+            self._store.close()
+
+
+class _Read(Mapping[str, "Table | History"]):
+    """Relations that are made when they are written."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], Table | History]]) -> None:
+        self._readers = readers
+
+    def __getitem__(self, name: str) -> Table | History:
+        return self._readers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+def _reader(stored: Stored | None, chunks: Sequence[Chunk], kinds: tuple[Kind, ...]) -> Callable[[], Table | History]:
+    """External rows for a checkpoint; those that have not changed stay in the file they are in."""
+    if stored is not None and stored.kinds == kinds and not chunks:
+        return lambda: (stored.kinds, stored.batches)
+    return lambda: applied(stored, chunks, kinds)
+
+
+def _marking(old: int | None, new: int, round: int) -> Updates:
+    """One mark in the place of another."""
+    marks = [new] if old is None else [old, new]
+    return Updates((np.array(marks),), np.array([-1, 1][-len(marks) :]), np.full(len(marks), round))
+
+
+def fingerprint(items: Iterable[str]) -> str:
+    """Stands for a program, whatever the order of its clauses and declarations, under this version of dlog."""
+    return hashlib.sha256("\n".join([__version__, *sorted(items)]).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,87 @@
+"""Changes of many rounds at once, from whatever they come in, as updates of the engine.
+
+Rounds ascend in the result; of the changes of one row in one round the last one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.program.rules import Relation
+from dlog.engine.values.differences import last_of_each
+from dlog.engine.values.updates import Updates
+from dlog.sessions.changes import Changes, mark_names
+from dlog.sessions.intake import Intake, arrow_table
+from dlog.sessions.mistakes import mistake
+
+
+def rounds_of(intake: Intake, changes: Any, after: int) -> Updates:
+    """The changes of one relation: another session's `Changes`, (round, row, diff) tuples, or named columns of which `round`
+    and `diff` (without it: +1) are marks, as a dict or a table."""
+    if isinstance(changes, Changes):
+        rows, rounds, diffs = [row for row, _ in changes], changes.rounds, changes.diffs
+    elif isinstance(changes, Mapping):
+        rows, rounds, diffs = _marked(intake.relation, dict(changes))
+    else:
+        data = arrow_table(changes)
+        if data is not None:
+            rows, rounds, diffs = _marked(intake.relation, dict(zip(data.column_names, data.columns, strict=True)))
+        else:
+            rows, rounds, diffs = _listed(intake.relation, changes)
+    columns, count = intake.columns(rows)
+    marks = _integers(intake.relation, "round", rounds, count), _integers(intake.relation, "diff", diffs, count)
+    return netted(intake.relation, Updates(columns, marks[1], marks[0]), after)
+
+
+def netted(relation: Relation, updates: Updates, after: int) -> Updates:
+    """Checked, in the order of rounds, each row once a round."""
+    rounds, diffs, columns = updates.rounds, updates.diffs, updates.columns
+    if not updates.rows:
+        return updates
+    if rounds.min() <= after:
+        message = f"changes of `{relation.name}` are for round {rounds.min()}, but round {after} is committed"
+        raise mistake("past-round", message)
+    if not (np.abs(diffs) == 1).all():
+        wrong = diffs[np.abs(diffs) != 1][0]
+        raise mistake("bad-diff", f"a change of `{relation.name}` has diff {wrong}: relations are sets, it is 1 or -1")
+    steps = np.diff(rounds)
+    if (steps > 0).all():
+        return updates
+    if (steps < 0).any():
+        order = np.argsort(rounds, kind="stable")
+        rounds, diffs, columns = rounds[order], diffs[order], tuple(column[order] for column in columns)
+    if diffs.min() == diffs.max():
+        return Updates(columns, diffs, rounds)
+    places = last_of_each((rounds, *columns), len(rounds))
+    return Updates(tuple(column[places] for column in columns), diffs[places], rounds[places])
+
+
+def _marked(relation: Relation, columns: dict[str, Any]) -> tuple[Any, Any, Any]:
+    diff, round = mark_names(relation)
+    if round not in columns:
+        raise mistake("bad-columns", f"the changes of `{relation.name}` need a column `{round}`")
+    rounds = columns.pop(round)
+    return (columns if relation.arity else [()] * len(rounds)), rounds, columns.pop(diff, None)
+
+
+def _listed(relation: Relation, changes: Iterable[Any]) -> tuple[Any, Any, Any]:
+    listed = list(changes)
+    for item in listed:
+        if not isinstance(item, tuple | list) or len(item) != 3:
+            raise mistake("bad-rows", f"{item!r} is not a change of `{relation.name}`: (round, row, diff)")
+    return [row for _, row, _ in listed], [round for round, _, _ in listed], [diff for _, _, diff in listed]
+
+
+def _integers(relation: Relation, name: str, values: Any, count: int) -> np.ndarray:
+    """A column of marks as int64; diffs that are not given are 1."""
+    if values is None:
+        return np.ones(count, np.int64)
+    found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if len(found) and not np.issubdtype(found.dtype, np.integer):
+        raise mistake("bad-columns", f"the column `{name}` of the changes of `{relation.name}` is not of integers")
+    if len(found) != count:
+        raise mistake("bad-columns", f"the changes of `{relation.name}` have {count} rows, but {len(found)} in `{name}`")
+    return np.ascontiguousarray(found, np.int64)

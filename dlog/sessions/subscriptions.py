@@ -1,0 +1,121 @@
+"""Subscriptions: a relation as a stream of rounds, each with its changes, never two rounds mixed.
+
+The sum of what a subscriber got up to a round is the relation as of that round: first a snapshot (all rows as insertions, at
+the round the subscription starts), then the changes of each later round, in order. With `progress` the last round of every
+commit is delivered even if nothing changed, and says that all up to it has been delivered.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from threading import Condition
+from time import monotonic
+from typing import TypeAlias
+
+from dlog.engine.program.rules import Relation
+from dlog.engine.values.updates import Updates
+from dlog.sessions.changes import Changes, none, split
+from dlog.values import Codec
+
+Callback: TypeAlias = Callable[[int, Changes], object]
+Item: TypeAlias = tuple[int, Changes]
+
+
+class Subscription:
+    """One subscriber; a context manager that closes it.
+
+    Iterating waits for rounds and ends when the subscription, or its session, is closed, or `up_to` is reached; `fetch` takes
+    what is there. With a callback nothing is left to take: it is called in the thread that commits, after the commit.
+    """
+
+    def __init__(self, relation: Relation, callback: Callback | None, progress: bool, up_to: int | None) -> None:
+        self.relation = relation
+        self._callback = callback
+        self._progress = progress
+        self._up_to = up_to
+        self._waiting: deque[Iterator[Item]] = deque()
+        self._arrived = Condition()
+        self._open = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more rounds will come."""
+        return not self._open
+
+    # ---------------------------------------------------------------------------------------------------------- delivering
+
+    def deliver(self, updates: Updates, last: int, codec: Codec, relation: Relation) -> None:
+        """Takes the changes of one commit, which ended with the round `last`."""
+        if not self._open:
+            return
+        if updates.rows or self._progress:
+            items = self._items(updates, last, codec, relation)
+            if self._callback is None:
+                with self._arrived:
+                    self._waiting.append(items)
+                    self._arrived.notify_all()
+            else:
+                for round, changes in items:
+                    self._callback(round, changes)
+        if self._up_to is not None and last + 1 >= self._up_to:
+            self.close()
+
+    def _items(self, updates: Updates, last: int, codec: Codec, relation: Relation) -> Iterator[Item]:
+        end = last + 1 if self._up_to is None else min(last + 1, self._up_to)
+        reached = -1
+        for reached, changes in split(updates):
+            if reached >= end:
+                return
+            yield reached, Changes(relation, changes, codec)
+        if self._progress and reached < end - 1:
+            yield end - 1, Changes(relation, none(relation.arity), codec)
+
+    def close(self) -> None:
+        """Ends the subscription; what has arrived can still be taken."""
+        with self._arrived:
+            self._open = False
+            self._arrived.notify_all()
+
+    # -------------------------------------------------------------------------------------------------------------- taking
+
+    def fetch(self, timeout: float | None = 0.0) -> list[Item]:
+        """The rounds that have arrived. If there is none, waits up to `timeout` seconds for one (None: until one comes or the
+        subscription is closed)."""
+        first = self._take(timeout)
+        found = [] if first is None else [first]
+        while (item := self._take(0.0)) is not None:
+            found.append(item)
+        return found
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        item = self._take(None)
+        if item is None:
+            raise StopIteration
+        return item
+
+    def _take(self, timeout: float | None) -> Item | None:
+        end = None if timeout is None else monotonic() + timeout
+        with self._arrived:
+            while True:
+                while self._waiting:
+                    item = next(self._waiting[0], None)
+                    if item is not None:
+                        return item
+                    self._waiting.popleft()
+                left = None if end is None else end - monotonic()
+                if not self._open or (left is not None and left <= 0):
+                    return None
+                self._arrived.wait(left)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<dlog.Subscription to {self.relation.name}{', closed' if self.closed else ''}>"

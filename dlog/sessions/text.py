@@ -1,0 +1,154 @@
+"""The program of a session as text and syntax tree, to which clauses are added and from which they are dropped.
+
+Text is only ever appended, so that the spans of all nodes stay right whatever is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlog.engine.compiler import check_tree, parse
+from dlog.engine.program.rules import Program
+from dlog.engine.program.stratify import stratify
+from dlog.grammar import syntax
+from dlog.grammar.preprocess import preprocess
+from dlog.grammar.source import Source, Span
+from dlog.grammar.suggest import closest
+from dlog.pipeline import stage
+from dlog.sessions.mistakes import mistake, unknown_relation
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A program, parsed. `items` are those in force; `source` holds every text there ever was."""
+
+    source: Source
+    items: tuple[syntax.Item, ...]
+
+    def __str__(self) -> str:
+        """The program as it is now, in the canonical layout."""
+        from dlog.grammar.unparse import format_program
+
+        return format_program(syntax.Program(self.items))
+
+    @property
+    def formatted(self) -> list[str]:
+        """Each item in the canonical layout."""
+        from dlog.grammar.unparse import format_program
+
+        return [format_program(syntax.Program((item,))).rstrip("\n") for item in self.items]
+
+    @property
+    def declarations(self) -> tuple[syntax.Item, ...]:
+        """The items that say what relations and types there are, not what rows they have or where from."""
+        said = (syntax.Clause, syntax.Subsumption, syntax.Directive, syntax.Pragma)
+        return tuple(item for item in self.items if not isinstance(item, said))
+
+    def compiled(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
+        """The typed program of all items, or of these."""
+        with stage("compiler"):
+            return stratify(check_tree(syntax.Program(self.items if items is None else items), self.source))
+
+    def parsed(self, more: Source) -> Text:
+        """The items of a further text alone; their spans are in the joined text."""
+        joined = self.source.followed_by(more)
+        with stage("parser"):
+            return Text(joined, parse(joined.hidden_before(len(self.source.text) + 1)).items)
+
+
+def read_text(program: Path | str, include: Sequence[str], macros: Sequence[str]) -> Text:
+    """A program file (a Path) or program text."""
+    with stage("preprocessor"):
+        source = preprocess(program, include, macros)
+    with stage("parser"):
+        return Text(source, parse(source).items)
+
+
+def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> tuple[Text, Text]:
+    """The program with the clauses, declarations and directives of `more`, and those alone."""
+    with stage("preprocessor"):
+        new = text.parsed(preprocess(more, include, macros))
+    return Text(new.source, text.items + new.items), new
+
+
+def without_rules(text: Text, which: str) -> Text:
+    """The program without the clauses that `which` writes out or, if it is the name of a relation, without its rules."""
+    if which.strip().isidentifier():
+        return _without_rules_of(text, which.strip())
+    clauses = [item for item in text.parsed(Source(which, "<dropped>")).items if isinstance(item, syntax.Clause)]
+    left = list(text.items)
+    for clause in clauses:
+        if clause.body is None:
+            raise mistake("no-rule", "a fact is not a rule", "remove the row with `remove`")
+        if clause not in left:
+            raise _no_such_rule(text, clause)
+        left.remove(clause)
+    if not clauses:
+        raise mistake("no-rule", f"there is no rule in {which!r}")
+    return replace(text, items=tuple(left))
+
+
+def _without_rules_of(text: Text, name: str) -> Text:
+    declared = relations(text)
+    if name not in declared:
+        raise unknown_relation(name, declared)
+    left: list[syntax.Item] = []
+    for item in text.items:
+        if isinstance(item, syntax.Clause) and item.body is not None:
+            heads = tuple(head for head in item.heads if head.name != name)
+            if heads:
+                left.append(item if heads == item.heads else replace(item, heads=heads))
+        else:
+            left.append(item)
+    if tuple(left) == text.items:
+        raise mistake("no-rule", f"`{name}` has no rules")
+    return replace(text, items=tuple(left))
+
+
+def without_relation(text: Text, name: str) -> Text:
+    """The program without a relation: its declaration, clauses and directives. What still reads it is found by the compiler."""
+    declared = relations(text)
+    if name not in declared:
+        raise unknown_relation(name, declared)
+    left = _without_rules_of(text, name) if _has_rules(text, name) else text
+    return replace(left, items=tuple(kept for item in left.items if (kept := _without(item, name)) is not None))
+
+
+def relations(text: Text) -> list[str]:
+    """The names of the declared relations."""
+    return [name for item in text.items if isinstance(item, syntax.RelationDecl) for name in item.names]
+
+
+def _has_rules(text: Text, name: str) -> bool:
+    clauses = (item for item in text.items if isinstance(item, syntax.Clause) and item.body is not None)
+    return any(head.name == name for clause in clauses for head in clause.heads)
+
+
+def _without(item: syntax.Item, name: str) -> syntax.Item | None:
+    match item:
+        case syntax.RelationDecl(names=names, name_spans=spans) if name in names:
+            left, left_spans = _names_without(name, names, spans)
+            return replace(item, names=left, name_spans=left_spans) if left else None
+        case syntax.Directive(relations=names, relation_spans=spans) if name in names:
+            left, left_spans = _names_without(name, names, spans)
+            return replace(item, relations=left, relation_spans=left_spans) if left else None
+        case syntax.Clause(heads=heads, body=None) if all(head.name == name for head in heads):
+            return None
+        case _:
+            return item
+
+
+def _names_without(name: str, names: tuple[str, ...], spans: tuple[Span, ...]) -> tuple[tuple[str, ...], tuple[Span, ...]]:
+    kept = [i for i, n in enumerate(names) if n != name]
+    return tuple(names[i] for i in kept), tuple(spans[i] for i in kept if i < len(spans))
+
+
+def _no_such_rule(text: Text, clause: syntax.Clause) -> Exception:
+    from dlog.grammar.unparse import format_clause
+
+    wanted = format_clause(clause)
+    known = [format_clause(item) for item in text.items if isinstance(item, syntax.Clause) and item.body is not None]
+    close = closest(wanted, known)
+    return mistake("no-rule", f"there is no such rule: {wanted}", *([f"did you mean `{close}`?"] if close else []))

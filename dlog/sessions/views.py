@@ -1,0 +1,67 @@
+"""One round of a session, to be read as long as one likes: what later commits change is undone.
+
+A view of the present round is a consistent snapshot over all relations while other threads commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dlog.api import Relation
+from dlog.engine.values.table import Table
+from dlog.sessions.mistakes import mistake
+
+if TYPE_CHECKING:
+    from dlog.sessions.core import Session
+
+
+class View:
+    """A mapping from names to relations, as of `round`. A context manager; while it is open, commits note what they change."""
+
+    def __init__(self, session: Session) -> None:
+        self.round = 0
+        self._session: Session | None = session
+        self._read: dict[str, Relation] = {}
+
+    def __getitem__(self, relation: str) -> Relation:
+        if relation not in self._read:
+            self._read[relation] = self._open()._relation_at(relation, self.round)
+        return self._read[relation]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open())
+
+    def __len__(self) -> int:
+        return len(self._open())
+
+    def __contains__(self, relation: object) -> bool:
+        return relation in self._open()
+
+    def table(self, relation: str) -> Table:
+        """The rows as the engine's columns."""
+        return self._open()._table_at(relation, self.round)
+
+    def query(self, question: str) -> Relation:
+        """As `Session.query`, about this round."""
+        return self._open()._answer(question, self.table)
+
+    def close(self) -> None:
+        """Nothing is read afterwards; relations that were read stay readable."""
+        if self._session is not None:
+            self._session._followers.leave(self)
+            self._session = None
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise mistake("closed-view", f"the view of round {self.round} is closed")
+        return self._session
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<dlog.View of round {self.round}>"

@@ -1,0 +1,327 @@
+"""Collections, indexes and reductions as Python holds them: structs of the kernels' with the memory they own.
+
+A `Collection` is a relation maintained over rounds (kernels/collections.py); which of its parts exist depends on who changes
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+
+from dlog.engine.embedded.native import Struct, view, words
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.kernels import indexes, lists, storage
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.histories import copy_present, copy_ranks
+from dlog.engine.program.rules import Kind
+
+ROWS = 64
+"""Rows a new collection has room for."""
+
+
+class Role(Enum):
+    """Who changes a collection."""
+
+    INPUT = "from outside"
+    TOTAL = "rules without recursion"
+    PARTIAL = "rules of a recursive scope"
+    RESULT = "a reduction"
+    LATTICE = "a lattice of a recursive scope"
+    GROUPS = "keys of a reduction"
+    CANDIDATES = "values of a reduction"
+    PARTIAL_CANDIDATES = "values of a lattice"
+
+
+_BYTES = {
+    L.CO_SUPPORT: 4,
+    L.CO_STAMPS: 4,
+    L.CO_HEADS: 4,
+    L.CO_NEXTS: 4,
+    L.CO_PREVIOUS: 4,
+    L.CO_CURRENT: 4,
+    L.CO_COUNTS: 8,
+    L.CO_SUMS: 8 * L.SUM_WORDS,
+}
+"""Bytes per row of the arrays beside the columns."""
+_PARTS = {
+    Role.INPUT: (),
+    Role.TOTAL: (L.CO_COUNTS, L.CO_STAMPS),
+    Role.PARTIAL: (L.CO_SUPPORT, L.CO_STAMPS),
+    Role.RESULT: (),
+    Role.LATTICE: (L.CO_STAMPS,),
+    Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT, L.CO_SUMS),
+    Role.CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_COUNTS),
+    Role.PARTIAL_CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_SUPPORT, L.CO_STAMPS),
+}
+_VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
+_INNER = {Role.PARTIAL, Role.LATTICE}
+_QUIET = {Role.INPUT, Role.TOTAL, Role.RESULT}
+
+
+def new_list(words_each: int) -> Struct:
+    made = Struct(L.POOL_SIZE)
+    made[L.LIST_WORDS] = words_each
+    return made
+
+
+class Collection:
+    """Rows, their histories and logs; see kernels/layout.py for the fields."""
+
+    def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
+        self.name = name
+        self.kinds = tuple(kinds)
+        self.role = role
+        self.memory = memory
+        self.struct = Struct(L.CO_SIZE)
+        self.indexes: dict[tuple[int, ...], Index] = {}
+        self.lists: list[Struct] = []
+        self.histories: list[Struct] = []
+        self.asked = False
+        """Whether some path looks rows up here at a view."""
+        self.struct[L.REL_ARITY] = len(self.kinds)
+        self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
+        self.struct.point(L.REL_COLUMNS, self._columns)
+        for c, kind in enumerate(self.kinds):
+            self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8 if kind is Kind.FLOAT else 4
+            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH])
+        self.struct[L.REL_CAPACITY] = ROWS
+        self.struct[L.CO_ALIVE] = self._zeroed(ROWS // 8)
+        for part in _PARTS[role]:
+            self.struct[part] = self._zeroed(ROWS * _BYTES[part])
+        self._make_lists(scope)
+
+    def _zeroed(self, size: int) -> int:
+        address = int(storage.zeroed(self.memory.control.address, size))
+        self.memory.check()
+        return address
+
+    def _make_lists(self, scope: Struct | None) -> None:
+        wanted: list[tuple[int, int]] = []
+        role = self.role
+        if role in _VISIBLE:
+            wanted += [(L.CO_LOG, L.CHANGE_SIZE), (L.CO_BORN, 1), (L.CO_DOOMED, 1)]
+            self._point_history(L.CO_OUTER, iterations=False)
+        if role in _INNER:
+            wanted.append((L.CO_INNER_LOG, L.CHANGE_SIZE))
+            self._point_history(L.CO_INNER, iterations=True)
+        if role is Role.TOTAL:
+            wanted += [(L.CO_DERIVED, L.CHANGE_SIZE), (L.CO_TOUCHED, 1)]
+        if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
+            wanted += [(L.CO_TOUCHED, 1), (L.CO_ENTRIES, L.SUPPORT_SIZE)]
+            assert scope is not None
+            self.struct.point(L.CO_SCOPE, scope)
+        if role in (Role.LATTICE, Role.GROUPS):
+            wanted.append((L.CO_TOUCHED, 1))
+        if role in (Role.GROUPS, Role.CANDIDATES):
+            wanted.append((L.CO_DOOMED, 1))
+        for field, size in wanted:
+            self.struct.point(field, self._list(size))
+
+    def _list(self, size: int) -> Struct:
+        made = new_list(size)
+        self.lists.append(made)
+        return made
+
+    def _point_history(self, field: int, iterations: bool) -> None:
+        history = Struct(L.HI_SIZE)
+        history[L.HI_BITS] = self._zeroed(ROWS // 8)
+        if iterations:
+            history[L.HI_ITERS] = self._zeroed(ROWS * 4)
+        history.point(L.HI_ITEMS, self._list(L.ITEM_SIZE))
+        history.point(L.HI_ENTRIES, self._list(L.ENTRY_SIZE))
+        self.struct.point(field, history)
+        self.histories.append(history)
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    @property
+    def arity(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def log(self) -> Struct:
+        return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
+
+    def keep_heads(self) -> None:
+        """Gives groups the lists of their candidates."""
+        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * 4)
+
+    def index(self, key: tuple[int, ...]) -> Index:
+        """The index by these columns, made (and filled) when it is first asked for."""
+        self.asked = True
+        if key not in self.indexes:
+            made = Index(self, key)
+            indexes.fill_index(self.memory.control.address, made.address, self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS])
+            self.memory.check()
+            self.indexes[key] = made
+            self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))
+            self.struct[L.CO_INDEX_COUNT] = len(self.indexes)
+        return self.indexes[key]
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def column(self, number: int) -> np.ndarray:
+        """A view of a column, dead rows included: int32 or int64."""
+        at = number * L.COL_SIZE
+        width = np.int32 if self._columns[at + L.COL_WIDTH] == 4 else np.int64
+        return view(self._columns[at + L.COL_DATA], self.struct[L.REL_ROWS], width)
+
+    def present(self, before: bool = False) -> np.ndarray:
+        """The numbers of the rows that are present (int32) or, while a batch runs, were so before it."""
+        found = np.empty(self.struct[L.CO_LIVE], np.int32)
+        count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
+        found = found[:count]
+        if before and self.struct[L.CO_QUIET] and not self.struct[L.CO_FRESH]:
+            rows, _, diffs = self.changes()
+            changed, places = np.unique(rows, return_index=True)
+            kept = found[~np.isin(found, changed)]
+            return np.concatenate([kept, changed[diffs[places] < 0].astype(np.int32)])
+        return found
+
+    def clear_stamps(self) -> None:
+        """Forgets when rows were last touched."""
+        view(self.struct[L.CO_STAMPS], self.struct[L.REL_CAPACITY], np.int32)[:] = 0
+
+    def quieten(self) -> None:
+        """Notes that no path looks rows up here, unless one does."""
+        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _QUIET)
+
+    def ranks(self, rows: np.ndarray) -> np.ndarray:
+        """The iteration at which each of some present rows appears (int32)."""
+        inner = self.struct.keep.get(L.CO_INNER)
+        if not isinstance(inner, Struct):
+            return np.zeros(len(rows), np.int32)
+        ranks = np.empty(len(rows), np.int32)
+        copy_ranks(inner.address, int(rows.ctypes.data), len(rows), int(ranks.ctypes.data))
+        return ranks
+
+    def raw_columns(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The values of some rows, as int64 words."""
+        return tuple(self.column(c)[rows].astype(np.int64) for c in range(self.arity))
+
+    def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Row numbers, rounds of the batch (from 0) and diffs of the last batch's changes, by round."""
+        count = self.log[L.LIST_COUNT]
+        if count and not self.log[L.LIST_DATA]:
+            rows = self.present()
+            return rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
+        log = view(self.log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
+        return log[:, L.CHANGE_ROW], (log[:, L.CHANGE_TIME] >> 32) - 1, log[:, L.CHANGE_DIFF]
+
+    # ------------------------------------------------------------------------------------------------------------ memory
+
+    def free(self) -> None:
+        """Gives all memory back; the collection is unusable afterwards."""
+        control, struct = self.memory.control.address, self.struct
+        capacity = struct[L.REL_CAPACITY]
+        for c in range(self.arity):
+            at = c * L.COL_SIZE
+            storage.release(control, self._columns[at + L.COL_DATA], capacity * self._columns[at + L.COL_WIDTH])
+        for part, size in _BYTES.items():
+            storage.release(control, struct[part], capacity * size)
+        storage.release(control, struct[L.CO_ALIVE], capacity // 8)
+        storage.release(control, struct[L.CO_FREE], struct[L.CO_FREE_CAPACITY] * 4)
+        storage.release(control, struct[L.CO_SLOTS], struct[L.CO_SLOT_COUNT] * 4)
+        for history in self.histories:
+            storage.release(control, history[L.HI_BITS], capacity // 8)
+            storage.release(control, history[L.HI_ITERS], capacity * 4)
+            storage.release(control, history[L.HI_TABLE], history[L.HI_TABLE_COUNT] * 4)
+        for made in self.lists:
+            lists.list_free(control, made.address)
+        self._free_buckets(control)
+        for index in self.indexes.values():
+            index.free()
+        self.indexes.clear()
+
+    def _free_buckets(self, control: int) -> None:
+        count = self.struct[L.CO_BUCKET_COUNT]
+        for number in range(count):
+            lists.list_free(control, self.struct[L.CO_BUCKETS] + number * L.LIST_SIZE * 8)
+        storage.release(control, self.struct[L.CO_BUCKETS], count * L.LIST_SIZE * 8)
+
+
+class Index:
+    """An arrangement of a collection by key columns (kernels/indexes.py)."""
+
+    def __init__(self, collection: Collection, key: tuple[int, ...]) -> None:
+        self.collection = collection
+        self.key = key
+        self.struct = Struct(L.IX_SIZE)
+        self.struct.keep[-1] = collection.struct
+        self.struct[L.IX_COLLECTION] = collection.address
+        self.struct[L.IX_KEY_COUNT] = len(key)
+        self.struct.point(L.IX_KEYS, words(key))
+        self.struct[L.IX_DENSE] = int(len(key) <= 1)
+        self.struct.point(L.IX_FREE, Struct(40))
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def free(self) -> None:
+        control, struct = self.collection.memory.control.address, self.struct
+        storage.release(control, struct[L.IX_SLABS], struct[L.IX_GROUP_CAPACITY] * L.IXS_SIZE * 4)
+        storage.release(control, struct[L.IX_SLOTS], struct[L.IX_SLOT_COUNT] * 4)
+        storage.release(control, struct[L.IX_POOL], struct[L.IX_POOL_CAPACITY] * 4)
+
+
+_OPS = {
+    ("min", Kind.NUMBER): L.RED_MIN,
+    ("max", Kind.NUMBER): L.RED_MAX,
+    ("min", Kind.UNSIGNED): L.RED_MIN_UNSIGNED,
+    ("max", Kind.UNSIGNED): L.RED_MAX_UNSIGNED,
+    ("min", Kind.FLOAT): L.RED_MIN_FLOAT,
+    ("max", Kind.FLOAT): L.RED_MAX_FLOAT,
+    ("sum", Kind.FLOAT): L.RED_SUM_FLOAT,
+}
+
+
+def operation(op: str, kind: Kind) -> int:
+    """The kernels' number of an aggregate over values of a kind."""
+    return {"count": L.RED_COUNT, "mean": L.RED_MEAN}.get(op, _OPS.get((op, kind), L.RED_SUM))
+
+
+class Reduction:
+    """An aggregate's groups, candidates (minimum and maximum) and result. `column` is where the value stands in the result."""
+
+    def __init__(self, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None) -> None:
+        self.result = result
+        memory = result.memory
+        keys = [k for c, k in enumerate(result.kinds) if c != column]
+        self.groups = Collection(f"{result.name} groups", keys, Role.GROUPS, memory)
+        self.candidates: Collection | None = None
+        self.kind = kind
+        if op in ("min", "max"):
+            role = Role.CANDIDATES if scope is None else Role.PARTIAL_CANDIDATES
+            wide = Kind.FLOAT if kind is Kind.FLOAT else Kind.NUMBER
+            self.candidates = Collection(f"{result.name} candidates", (Kind.NUMBER, wide), role, memory, scope)
+            self.groups.keep_heads()
+        self.struct = Struct(L.RD_SIZE)
+        self.struct[L.RD_OP] = operation(op, kind)
+        self.struct.point(L.RD_GROUPS, self.groups.struct)
+        if self.candidates is not None:
+            self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
+            self.candidates.struct[L.CO_REDUCTION] = 0 if scope is None else self.struct.address
+        self.struct.point(L.RD_RESULT, result.struct)
+        self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
+        self.struct.point(L.RD_DERIVED, self.derived)
+        self.struct.point(L.RD_MISSING, self.missing)
+        self.struct[L.RD_KEYS] = len(keys)
+        self.struct[L.RD_VALUE] = column
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def free(self) -> None:
+        control = self.result.memory.control.address
+        lists.list_free(control, self.derived.address)
+        lists.list_free(control, self.missing.address)
+        self.groups.free()
+        if self.candidates is not None:
+            self.candidates.free()

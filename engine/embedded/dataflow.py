@@ -1,0 +1,304 @@
+"""The dataflow of a maintained program: collections, reductions, lowered paths and the tasks of a batch, built once.
+
+Strata are planned in order when the first rounds arrive, for the sizes of the inputs then. Names of the planner's own relations
+are a scope's; here they get the number of their stratum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Literal
+
+import numpy as np
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.collection import Collection, Reduction, Role, new_list
+from dlog.engine.embedded.lower import LoweredPath, Tables
+from dlog.engine.embedded.lower_rounds import RoundLowering
+from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.embedded.scope import reduction_kinds
+from dlog.engine.embedded.statistics import distinct_values, second_moment
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import lists, storage
+from dlog.engine.plan import nodes
+from dlog.engine.plan.rounds import build_rounds_scope
+from dlog.engine.plan.statistics import Statistics
+from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
+
+GIVEN = " given"
+"""Ends the name of the collection with a derived relation's external rows."""
+
+
+class Dataflow:
+    """Everything a batch runs over."""
+
+    def __init__(self, program: Program, catalog: Catalog, memory: Memory, statistics: Statistics) -> None:
+        self.program = program
+        self.catalog = catalog
+        self.memory = memory
+        self.statistics = statistics
+        self.collections: dict[str, Collection] = {}
+        self.reductions: dict[str, Reduction] = {}
+        self.scopes: list[nodes.Scope] = []
+        self.tables = Tables()
+        self.owners: list[tuple[LoweredPath, Stratum]] = []
+        self.started = False
+        """Whether a batch has been committed."""
+        self.running = False
+        self._loops: list[Struct] = []
+        self.spare = new_list(L.CHANGE_SIZE)
+        self._tasks: list[tuple[int, int]] = []
+        self._inputs()
+        for number, stratum in enumerate(program.strata):
+            if stratum.rules:
+                _StratumBuilder(self, stratum, number).build()
+        for collection in self.collections.values():
+            collection.quieten()
+        self.work = self._work()
+
+    # ------------------------------------------------------------------------------------------------------------- parts
+
+    def _inputs(self) -> None:
+        derived = {name for s in self.program.strata if s.rules for name in s.relations}
+        loaded = {io.relation for io in self.program.io if io.action == "input"}
+        loaded |= {name for name, facts in self.program.facts.items() if facts}
+        for name, relation in self.program.relations.items():
+            if name not in derived:
+                self.add(name, relation.kinds, Role.INPUT)
+            elif name in loaded:
+                self.add(name + GIVEN, relation.kinds, Role.INPUT)
+
+    def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection:
+        made = Collection(name, kinds, role, self.memory, scope)
+        self.collections[name] = made
+        return made
+
+    def input(self, relation: str) -> Collection | None:
+        """The collection with a relation's external rows."""
+        found = self.collections.get(relation)
+        if found is not None and found.role is Role.INPUT:
+            return found
+        return self.collections.get(relation + GIVEN)
+
+    def stamped(self) -> Iterator[Collection]:
+        """All collections that may carry stamps."""
+        yield from self.collections.values()
+        for reduction in self.reductions.values():
+            yield reduction.groups
+            if reduction.candidates is not None:
+                yield reduction.candidates
+
+    def task(self, kind: int, address: int) -> None:
+        self._tasks.append((kind, address))
+
+    @property
+    def phase(self) -> Literal["before", "during", "after"]:
+        """Where native code is with the present batch: it has not begun it, has not ended it, has settled it."""
+        if self.work[L.WORK_ROUNDS] == 0:
+            return "before"
+        return "during" if self.work[L.WORK_AT] < self.work[L.WORK_COUNT] else "after"
+
+    def _work(self) -> Struct:
+        work = Struct(L.WORK_SIZE)
+        if not self._tasks:
+            # There is always a task, so that a batch that has begun is not taken for one that is over.
+            self._loops.append(Struct(L.SC_SIZE))
+            self.task(L.TASK_LOOP, self._loops[-1].address)
+        work.point(L.WORK_TASKS, words(w for task in self._tasks for w in task))
+        work[L.WORK_COUNT] = len(self._tasks)
+        work.point(L.WORK_COLLECTIONS, words(c.address for c in self.collections.values()))
+        work[L.WORK_COLLECTION_COUNT] = len(self.collections)
+        work.point(L.WORK_SPARE, self.spare)
+        work.point(L.WORK_COUNTS, Struct(256))
+        work[L.WORK_FIRST] = 1
+        work[L.WORK_LIMIT] = 2**31 - 2
+        return work
+
+    def rule_of(self, path: int) -> tuple[Stratum, int] | None:
+        """The stratum and the rule whose path has an address."""
+        for lowered, stratum in self.owners:
+            if lowered.address == path:
+                return stratum, lowered.path.rule
+        return None
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.free()
+
+    def free(self) -> None:
+        """Gives all memory back; a second time there is none."""
+        control = self.memory.control.address
+        for reduction in self.reductions.values():
+            reduction.free()
+        for collection in self.collections.values():
+            collection.free()
+        for loop in self._loops:
+            storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
+        lists.list_free(control, self.spare.address)
+        self.reductions.clear()
+        self.collections.clear()
+        self._loops.clear()
+
+
+class _StratumBuilder:
+    """Builds one stratum; the storage that its paths are lowered against."""
+
+    def __init__(self, flow: Dataflow, stratum: Stratum, number: int) -> None:
+        self.flow = flow
+        self.stratum = stratum
+        self.number = number
+        self.scope = build_rounds_scope(stratum, flow.program, flow.statistics)
+        flow.scopes.append(self.scope)
+        self.own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
+        self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
+        self.staged = True
+
+    def build(self) -> None:
+        self._make_collections()
+        for stage in self.scope.stages:
+            self._run(stage)
+            for name in dict.fromkeys(p.sink.relation for p in stage):
+                self._flush(name)
+        self.staged = False
+        if self.loop is None:
+            self._run([*self.scope.enter, *self._given()])
+            for name in self.scope.relations:
+                self._flush(name)
+        else:
+            self._recursive(self.loop)
+
+    def _make_collections(self) -> None:
+        flow, scope = self.flow, self.scope
+        for temporary in scope.temporaries:
+            flow.add(self._name(temporary.relation), [Kind(k) for k in temporary.kinds], Role.TOTAL)
+        for reduction in scope.reductions:
+            name = self._name(reduction.relation)
+            keys = len(reduction.keys)
+            result = flow.add(name, reduction_kinds(reduction)[: keys + 1], Role.RESULT)
+            kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
+            flow.reductions[name] = Reduction(result, reduction.op, kind, keys)
+        lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        for name in scope.relations:
+            kinds = flow.program.relations[name].kinds
+            if name in lattices:
+                lattice = lattices[name]
+                result = flow.add(name, kinds, Role.LATTICE)
+                made = Reduction(result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
+                flow.reductions[name] = made
+            else:
+                flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
+
+    def _name(self, relation: str) -> str:
+        return f"{relation} {self.number}" if relation in self.own else relation
+
+    def _given(self) -> list[nodes.Path]:
+        """Paths that derive the external rows of the stratum's relations."""
+        paths = []
+        for name in self.scope.relations:
+            given = self.flow.collections.get(name + GIVEN)
+            if given is not None:
+                binds = tuple((c, c) for c in range(given.arity))
+                terms = tuple(Variable(c) for c in range(given.arity))
+                scan = nodes.Scan(given.name, binds, changes=True)
+                paths.append(nodes.Path(-1, scan, (), nodes.Insert(name, terms), given.arity))
+        return paths
+
+    def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
+        lowered = [RoundLowering(p, self, self.flow.tables).lower() for p in paths]
+        self.flow.owners += [(p, self.stratum) for p in lowered]
+        return lowered
+
+    def _run(self, paths: Sequence[nodes.Path]) -> None:
+        for path in self._lower(paths):
+            self.flow.task(L.TASK_PATH, path.address)
+
+    def _flush(self, relation: str) -> None:
+        name = self._name(relation)
+        reduction = self.flow.reductions.get(name)
+        if reduction is not None:
+            self.flow.task(L.TASK_REDUCE, reduction.address)
+        else:
+            self.flow.task(L.TASK_DISTINCT, self.flow.collections[name].address)
+
+    def _recursive(self, loop: Struct) -> None:
+        enter = self._lower([*self.scope.enter, *self._given()])
+        body = self._lower(self.scope.loop)
+        own = [self.flow.collections[n] for n in self.scope.relations]
+        logs = {p.struct[L.PATH_LIST]: p.struct.keep[L.PATH_LIST] for p in enter if p.struct[L.PATH_LIST]}
+        parts = (
+            (L.SC_ENTER, [p.address for p in enter]),
+            (L.SC_LOOP, [p.address for p in body]),
+            (L.SC_COLLECTIONS, [c.address for c in own if c.role is Role.PARTIAL]),
+            (L.SC_LATTICES, [self.flow.reductions[c.name].address for c in own if c.role is Role.LATTICE]),
+            (L.SC_IMPORTS, list(logs)),
+        )
+        for field, addresses in parts:
+            loop.point(field, words(addresses))
+            loop[field + 1] = len(addresses)
+        self.flow._loops.append(loop)
+        self.flow.task(L.TASK_LOOP, loop.address)
+
+    # -------------------------------------------------------------------------------------------- storage, for lowering
+
+    def collection(self, name: str) -> Collection:
+        return self.flow.collections[self._name(name)]
+
+    def reduction(self, name: str) -> Reduction | None:
+        return self.flow.reductions.get(self._name(name))
+
+    def is_inner(self, name: str) -> bool:
+        return not self.staged and name in self.scope.variables
+
+    def partial(self) -> bool:
+        return not self.staged and self.loop is not None
+
+    def records(self, arity: int) -> StoredRelation:
+        return self.flow.catalog.records.table(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self.flow.catalog.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self.flow.catalog.encode(constant)
+
+
+class Waiting:
+    """Rows that wait to come in, as `statistics` looks at relations."""
+
+    def __init__(self, columns: Sequence[np.ndarray], rows: int) -> None:
+        self.columns = columns
+        self.rows = rows
+
+    def column(self, number: int) -> np.ndarray:
+        return self.columns[number]
+
+    def code_space(self, columns: Sequence[int]) -> float | None:
+        return None
+
+
+class Figures:
+    """What the planner may know before the first round: the inputs' rows that wait to come in."""
+
+    def __init__(self, waiting: Mapping[str, Waiting], known: frozenset[str]) -> None:
+        self.waiting = waiting
+        self.known = known
+
+    def rows(self, relation: str) -> int | None:
+        if relation not in self.known:
+            return None
+        found = self.waiting.get(relation)
+        return 0 if found is None else found.rows
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self._figure(relation, columns, distinct_values)
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self._figure(relation, columns, second_moment)
+
+    def _figure(self, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
+        if relation not in self.known:
+            return None
+        found = self.waiting.get(relation)
+        return 0.0 if found is None else figure(found, tuple(sorted(set(columns))))

@@ -1,0 +1,37 @@
+"""Which engine maintains a program."""
+
+from __future__ import annotations
+
+from dlog.engine.embedded.dataflow import Figures
+from dlog.engine.embedded.maintained import Maintained
+from dlog.engine.embedded.recompute import Recompute
+from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
+from dlog.engine.program.rules import Program
+from dlog.engine.rounds import RoundsEngine
+
+
+def make_engine(
+    program: Program,
+    *,
+    threads: int = 1,
+    memory: int | None = None,
+    max_iterations: int | None = None,
+    old: RoundsEngine | None = None,
+) -> RoundsEngine:
+    """The engine for a program: it is maintained where every stratum can be, else computed anew in each round.
+
+    `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
+    symbols and records, so that ids keep their meaning."""
+    engine = Maintained if is_incremental(program) else Recompute
+    return engine(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+
+
+def is_incremental(program: Program) -> bool:
+    """Whether all strata of a program can be maintained over rounds."""
+    try:
+        for stratum in program.strata:
+            if stratum.rules:
+                build_rounds_scope(stratum, program, Figures({}, frozenset(program.relations)))
+    except NotIncremental:
+        return False
+    return True

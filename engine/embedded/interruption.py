@@ -1,0 +1,54 @@
+"""Interruptions wait for a moment at which nothing is half done.
+
+Python raises KeyboardInterrupt between any two bytecodes of the main thread, so also right after native code has changed
+everything and before Python has taken note. Within `Delayed` a SIGINT is only noted: `check` raises it where the caller can go
+back, and what is left is raised at the end of the outermost block, when all is done.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+_outermost: Delayed | None = None
+
+
+class Delayed:
+    """A block within which SIGINT is delayed. Does nothing outside the main thread, or where SIGINT has no Python handler."""
+
+    __slots__ = ("_frame", "_nested", "_previous")
+
+    def __enter__(self) -> Delayed:
+        global _outermost
+        self._previous: Any = None
+        self._frame: FrameType | None = None
+        self._nested = _outermost is not None
+        if not self._nested and threading.current_thread() is threading.main_thread():
+            previous = signal.getsignal(signal.SIGINT)
+            if callable(previous):
+                signal.signal(signal.SIGINT, self._note)
+                self._previous = previous
+                _outermost = self
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._frame = frame
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        global _outermost
+        if self._previous is None:
+            return
+        _outermost = None
+        signal.signal(signal.SIGINT, self._previous)
+        if self._frame is not None and not (kind is not None and issubclass(kind, KeyboardInterrupt)):
+            self._previous(signal.SIGINT, self._frame)
+
+
+def check() -> None:
+    """Raises KeyboardInterrupt (or what the program's handler raises) if an interruption waits."""
+    waiting = _outermost
+    if waiting is not None and waiting._frame is not None and threading.current_thread() is threading.main_thread():
+        frame, waiting._frame = waiting._frame, None
+        waiting._previous(signal.SIGINT, frame)

@@ -1,0 +1,237 @@
+"""Lowering of paths over rounds (`total` and `partial` models) to the machine's code.
+
+Besides its variables a block carries the seed's time, the latest iteration it met (partial only) and the product of diffs, as
+variables with numbers of their own. Readings of the scope's variables look at inner histories; all others at outer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dlog.engine.embedded.collection import Collection, Index, Reduction
+from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables, _needed_after
+from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan import nodes
+from dlog.engine.program.rules import Constant, Kind, Term, Variable
+from dlog.grammar.diagnostics import InternalError
+
+TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
+
+
+class RoundStorage(Protocol):
+    """Where lowering finds what a path over rounds reads and writes."""
+
+    def collection(self, name: str) -> Collection: ...
+    def reduction(self, name: str) -> Reduction | None: ...
+    def is_inner(self, name: str) -> bool: ...
+    def partial(self) -> bool: ...
+    def records(self, arity: int) -> StoredRelation: ...
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]: ...
+    def encode(self, constant: Constant) -> int: ...
+
+
+class RoundLowering(PathLowering):
+    """Lowers one path over rounds."""
+
+    def __init__(self, path: nodes.Path, storage: RoundStorage, tables: Tables) -> None:
+        super().__init__(path, storage, tables)  # type: ignore[arg-type]
+        self.rounds = storage
+        self.tracked = frozenset({TIME, DIFF} | ({ITERATION} if storage.partial() else set()))
+        self.needed = [n | self.tracked for n in _needed_after(path)]
+        self.seed_list: Struct | None = None
+        self.gates: list[Collection] = []
+
+    def _finish(self) -> LoweredPath:
+        code = [words(level) for level in self.levels]
+        struct = Struct(L.PATH_SIZE)
+        struct[L.PATH_LEVELS] = len(code)
+        struct.point(L.PATH_CODE, words(c.address for c in code))
+        if self.seed_list is not None:
+            struct.point(L.PATH_LIST, self.seed_list)
+        struct.point(L.PATH_GATES, words(c.address for c in self.gates))
+        struct[L.PATH_GATE_COUNT] = len(self.gates)
+        return LoweredPath(self.path, struct, code, False)
+
+    def _iteration(self) -> int:
+        return self.registers.get(ITERATION, -1)
+
+    # ------------------------------------------------------------------------------------------------------------- seed
+
+    def _seed(self) -> None:
+        match self.path.seed:
+            case nodes.Unit():
+                self._track()
+                self._emit(L.OP_ONCE, self.registers[TIME], self._iteration(), self.registers[DIFF])
+            case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
+                collection = self.rounds.collection(name)
+                self.seed_list = self._changes(name, collection, missing)
+                self._track()
+                pairs = [w for column, variable in binds for w in (column, self._bind(variable, collection.kinds[column]))]
+                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF])
+                changes = self.seed_list.address
+                self._emit(L.OP_CHANGES, collection.address, changes, int(negated), *tracked, len(binds), *pairs)
+
+    def _track(self) -> None:
+        for variable in sorted(self.tracked):
+            self._bind(variable, Kind.NUMBER)
+
+    def _changes(self, name: str, collection: Collection, missing: bool) -> Struct:
+        if missing:
+            reduction = self.rounds.reduction(name)
+            if reduction is None:
+                raise InternalError("lower", f"{name} is not a reduction")
+            return reduction.missing
+        found = collection.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
+        assert isinstance(found, Struct)
+        return found
+
+    # ------------------------------------------------------------------------------------------------------------ steps
+
+    def _gate(self, collection: Collection, view: nodes.View) -> None:
+        """Notes a collection without whose old rows the path finds nothing. Paths seeded by iterations have none: there `alt`
+        has this round's earlier iterations."""
+        looping = isinstance(self.path.seed, nodes.Scan) and self.rounds.is_inner(self.path.seed.relation)
+        if view == "alt" and not looping and collection not in self.gates:
+            self.gates.append(collection)
+
+    def _group_of(self, index: Index, key: Sequence[Term]) -> int:
+        keys = [self._term(t) for t in key]
+        group = self._fresh()
+        self._emit(L.OP_INDEX, index.address, group, *keys)
+        return group
+
+    def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
+        name = step.arrangement.relation
+        collection = self.rounds.collection(name)
+        self._gate(collection, step.view)
+        if len(step.key) == collection.arity > 0:
+            by_column = dict(zip(step.arrangement.key, step.key, strict=True))
+            self._ask(name, [by_column[c] for c in range(collection.arity)], True, needed, step.view)
+            return
+        group = self._group_of(collection.index(step.arrangement.key), step.key)
+        index = collection.index(step.arrangement.key)
+        inner = self.rounds.is_inner(name)
+        carried, tracked = self._next_round_level(needed, inner)
+        kinds = collection.kinds
+        bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
+        flat = [w for pair in (*carried, *bound) for w in pair]
+        head = (index.address, group, int(step.view == "neu"), tracked[0], int(inner), *tracked[1:])
+        self._emit(L.OP_ROWS_OF, *head, len(carried), len(bound), *flat)
+
+    def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
+        """Ends the level. Returns what is carried over, and the registers of time, iteration and diff before it and of the last
+        two behind it; an inner look-up makes those anew."""
+        time, iteration, diff = self.registers[TIME], self._iteration(), self.registers[DIFF]
+        fresh = frozenset({ITERATION, DIFF}) if inner else frozenset()
+        carried = self._next_level(needed - fresh)
+        for variable in sorted(fresh):
+            self._bind(variable, Kind.NUMBER)
+        return carried, (time, iteration, diff, self._iteration(), self.registers[DIFF])
+
+    def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
+        collections = [self.rounds.collection(p.arrangement.relation) for p in step.proposers]
+        found = [c.index(p.arrangement.key) for c, p in zip(collections, step.proposers, strict=True)]
+        for collection, proposer in zip(collections, step.proposers, strict=True):
+            self._gate(collection, proposer.view)
+        groups = [self._group_of(i, p.key) for i, p in zip(found, step.proposers, strict=True)]
+        later = needed | {v.id for p in step.proposers for v in p.key if isinstance(v, Variable)} | {step.variable}
+        old_time = self.registers[TIME]
+        carried = self._next_level(later)
+        target = self._bind(step.variable, collections[0].kinds[step.proposers[0].column])
+        choice = self._bind(CHOICE, Kind.NUMBER)
+        proposers = zip(found, groups, step.proposers, strict=True)
+        flat = [w for i, g, p in proposers for w in (i.address, g, p.column, self._neu(p))]
+        flat += [w for pair in carried for w in pair]
+        self._emit(L.OP_PROPOSE, target, choice, old_time, len(found), len(carried), *flat)
+        for number, proposer in enumerate(step.proposers):
+            args: list[Term | None] = [None] * self.rounds.collection(proposer.arrangement.relation).arity
+            for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
+                args[column] = term
+            args[proposer.column] = Variable(step.variable)
+            self._ask(proposer.arrangement.relation, tuple(args), True, later | {CHOICE}, proposer.view, number)
+
+    def _neu(self, proposer: nodes.Proposer) -> int:
+        return -1 if self.rounds.is_inner(proposer.arrangement.relation) else int(proposer.view == "neu")
+
+    def _step(self, step: nodes.Step, needed: frozenset[int]) -> None:
+        match step:
+            case nodes.SemiJoin(relation=name, args=args, view=view):
+                self._gate(self.rounds.collection(name), view)
+                self._ask(name, args, True, needed, view)
+            case nodes.AntiJoin(relation=name, args=args, view=view):
+                self._ask(name, args, False, needed, view)
+            case _:
+                super()._step(step, needed)
+
+    def _ask(
+        self,
+        name: str,
+        args: Sequence[Term | None],
+        wanted: bool,
+        needed: frozenset[int],
+        view: nodes.View,
+        proposer: int = -1,
+    ) -> None:
+        """Keeps rows for which the relation has (not) the row `args`; those that came from the proposer have it."""
+        collection = self.rounds.collection(name)
+        collection.asked = True
+        neu = int(view == "neu")
+        if any(a is None for a in args):
+            key = tuple(c for c, a in enumerate(args) if a is not None)
+            index = collection.index(key)
+            group = self._group_of(index, [a for a in args if a is not None])
+            live = self._live(needed)
+            self._emit(L.OP_ANY, index.address, group, len(live), *live)
+            return
+        keys = [self._term(a) for a in args if a is not None]
+        if not self.rounds.is_inner(name):
+            live = self._live(needed)
+            choice = self.registers[CHOICE] if proposer >= 0 else 0
+            head = (collection.address, int(wanted), neu, self.registers[TIME], proposer, choice)
+            self._emit(L.OP_PRESENT, *head, len(live), *live, *keys)
+            return
+        row = self._fresh()
+        live = [*self._live(needed), row]
+        self._emit(L.OP_ROW, collection.address, row, len(live), *live, *keys)
+        carried, tracked = self._next_round_level(needed, True)
+        flat = [w for pair in carried for w in pair]
+        self._emit(L.OP_ENTRIES, collection.address, row, neu, *tracked, len(carried), *flat)
+
+    def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
+        collection = self.rounds.collection(step.relation)
+        keys = len(step.key)
+        index = collection.index(tuple(range(keys)))
+        group = self._group_of(index, step.key)
+        live = self._live(needed)
+        target = self._bind(step.variable, collection.kinds[keys])
+        default = (0, 0) if step.default is None else (1, step.default)
+        if step.default is None:
+            self._gate(collection, step.view)
+        head = (index.address, group, int(step.view == "neu"), self.registers[TIME], keys, target, *default)
+        self._emit(L.OP_VALUE, *head, len(live) + 1, *live, target)
+
+    # ------------------------------------------------------------------------------------------------------------- sink
+
+    def _sink(self) -> None:
+        match self.path.sink:
+            case nodes.Insert(relation=name, terms=terms):
+                values = [self._term(t) for t in terms]
+                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], self.path.advance)
+                reduction = self.rounds.reduction(name)
+                if reduction is None:
+                    self._emit(L.OP_DERIVE, self.rounds.collection(name).address, *tracked, *values)
+                else:
+                    column = reduction.struct[L.RD_VALUE]
+                    keys = [v for c, v in enumerate(values) if c != column]
+                    self._emit(L.OP_REDUCE, reduction.address, *tracked, values[column], *keys)
+            case nodes.Accumulate(relation=name, key=key, value=value):
+                reduction = self.rounds.reduction(name)
+                if reduction is None:
+                    raise InternalError("lower", f"{name} is not a reduction")
+                keys = [self._term(t) for t in key]
+                contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
+                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
+                self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)

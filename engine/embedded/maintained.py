@@ -1,0 +1,445 @@
+"""The incremental engine: a program's relations are maintained over rounds, at a cost that goes with the change.
+
+A commit goes to compiled code with its inputs' changes and comes back when every relation is complete for its rounds
+(kernels/rounds.py). A commit that fails leaves nothing behind: the inputs are put back as they were and, since that is rare,
+the rest is derived from them anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.collection import Collection, Role
+from dlog.engine.embedded.dataflow import Dataflow, Figures, Waiting
+from dlog.engine.embedded.external import evaluate
+from dlog.engine.embedded.interruption import Delayed, check
+from dlog.engine.embedded.lower import ExternalCall
+from dlog.engine.embedded.native import words
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import changes, rounds
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.explain import explain
+from dlog.engine.plan.rounds import NotIncremental
+from dlog.engine.program.rules import Program
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.differences import apply_changes, row_groups
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+BUDGET = 1 << 20
+"""Rows that paths may make before signals and readers in other threads get their turn."""
+BATCH_ROUNDS = 4096
+"""Rounds that go through the dataflow together; a commit of more is several batches, with memory for one."""
+MANY_TICKS = 2**30
+"""Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
+BULK_ROWS = 4096
+"""Rows from which an empty input is loaded by columns."""
+
+
+class Maintained:
+    """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`)."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        threads: int = 1,
+        memory: int | None = None,
+        max_iterations: int | None = None,
+        old: RoundsEngine | None = None,
+    ) -> None:
+        self.program = program
+        self.memory = Memory(memory, threads)
+        self.max_iterations = max_iterations
+        self.catalog = Catalog(program, self.memory)
+        if old is not None:
+            self.catalog.symbols = old.symbols
+            self.catalog.records = old.records  # type: ignore[assignment]
+        self.worker = Worker(self.memory)
+        self.round = 0 if old is None else old.round
+        self._flow: Dataflow | None = None
+        self._first = self.round + 1
+        self._batches: list[dict[str, Updates]] = []
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self.worker.control[L.CTL_BUDGET] = BUDGET
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self.catalog.symbols
+
+    @property
+    def records(self) -> RecordTables:
+        return self.catalog.records
+
+    # -------------------------------------------------------------------------------------------------------------- commit
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        first, last = self._span(inputs)
+        given = {name: updates for name, updates in inputs.items() if updates.rows}
+        if self._flow is None:
+            given = self._with_facts(given, first)
+            self._flow = self._build(given)
+        with Delayed(), self._lock:
+            self._batches = []
+            flow = self._flow
+            self._keep_ticks(flow)
+            flow.running = True
+            try:
+                for start, end in _batches(given, first, last):
+                    if start > first:
+                        self._batches.append(self._take_changes(flow))
+                    flow.work[L.WORK_ROUNDS] = 0
+                    self._first = start
+                    check()
+                    batch = given if end - start == last - first else _between(given, start, end)
+                    self._run(flow, batch, start, end - start + 1)
+            except BaseException:
+                # Whatever a signal's handler raises may come when the native part is over.
+                if flow.phase == "after" and end == last:
+                    self._note(flow, last)
+                else:
+                    self._restore(flow)
+                raise
+            self._note(flow, last)
+        return last
+
+    def _note(self, flow: Dataflow, last: int) -> None:
+        """Takes note of a commit that has happened."""
+        flow.started, flow.running = True, False
+        self.round = last
+
+    def _keep_ticks(self, flow: Dataflow) -> None:
+        """Begins the stamps' clock anew before it passes 32 bits."""
+        if flow.work[L.WORK_TICK] > MANY_TICKS:
+            for collection in flow.stamped():
+                collection.clear_stamps()
+            flow.work[L.WORK_TICK] = 0
+
+    def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
+        """The changes of the batch just run, of the program's relations and the external rows, out of the kernels' memory."""
+        taken = {}
+        for name, collection in flow.collections.items():
+            if collection.log[L.LIST_COUNT] and (name in self.program.relations or collection.role is Role.INPUT):
+                taken[name] = self._batch_changes(collection)
+        return taken
+
+    def _batch_changes(self, collection: Collection) -> Updates:
+        rows, places, diffs = collection.changes()
+        updates = Updates(collection.raw_columns(rows), diffs.copy(), places + self._first)
+        return _net(updates) if collection.role is Role.INPUT else updates
+
+    def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
+        """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
+        present = [u.rounds for u in inputs.values() if u.rows]
+        if not present:
+            return self.round + 1, self.round + 1
+        first, last = min(int(r[0]) for r in present), max(int(r[-1]) for r in present)
+        return (self.round + 1 if self._flow is None else first), last
+
+    def _with_facts(self, given: Mapping[str, Updates], first: int) -> dict[str, Updates]:
+        """The changes of the first commit, with the facts of the program's text before them."""
+        result = dict(given)
+        for name, facts in self.program.facts.items():
+            if facts:
+                columns = tuple(self.catalog.fact_columns(name))
+                own = _insertions(columns, len(facts), first)
+                result[name] = _joined([own, result[name]]) if name in result else own
+        return result
+
+    def _build(self, given: Mapping[str, Updates]) -> Dataflow:
+        derived = {name for s in self.program.strata if s.rules for name in s.relations}
+        known = frozenset(self.program.relations.keys() - derived)
+        waiting = {name: Waiting(u.columns, u.rows) for name, u in given.items() if name in known}
+        try:
+            flow = Dataflow(self.program, self.catalog, self.memory, Figures(waiting, known))
+        except NotIncremental:
+            # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
+            flow = Dataflow(self.program, self.catalog, self.memory, Figures({}, known))
+        if self.max_iterations is not None:
+            flow.work[L.WORK_LIMIT] = self.max_iterations
+        self.worker.prepare(flow.tables)
+        return flow
+
+    def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
+        """One batch. Raises what a rule's evaluation raises."""
+        control, work = self.worker.control, flow.work.address
+        control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+        if len(given) == 1:
+            ((name, updates),) = given.items()
+            if updates.rows < BULK_ROWS:
+                rows = _staged(updates, first)
+                target = self._input(flow, name).address
+                status = rounds.commit_one(work, control.address, target, rows.ctypes.data, len(rows), count)
+                return self._finish(flow, status)
+        rounds.begin_batch(work, control.address, count)
+        for name, updates in given.items():
+            if not self._apply(self._input(flow, name), updates, first):
+                raise self._mistake(flow)
+        return self._finish(flow, rounds.run_batch(work, control.address))
+
+    def _apply(self, target: Collection, updates: Updates, first: int) -> bool:
+        """Brings an input's changes in; false with CTL_ERROR set."""
+        control = self.worker.control.address
+        bulk = updates.rows >= BULK_ROWS and target.struct[L.CO_FRESH] and updates.rounds[-1] == first
+        if bulk and (updates.diffs > 0).all():
+            columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
+            listed = words(c.ctypes.data for c in columns)
+            return bool(changes.bring_in(control, target.address, 0, listed.address, updates.rows))
+        rows = _staged(updates, first)
+        return bool(changes.bring_in(control, target.address, rows.ctypes.data, 0, len(rows)))
+
+    def _finish(self, flow: Dataflow, status: int) -> None:
+        """Runs a batch on until it is done. Between stretches of native work signals and readers get their turn."""
+        while status != L.DONE:
+            if status == L.FAILED:
+                raise self._mistake(flow)
+            if status == L.EXTERNAL:
+                self._call(flow)
+            if self._waiting and not self._batches:
+                # What readers see then is the state before this batch (see `_present`), hence before the commit.
+                self._lock.release()
+                try:
+                    time.sleep(0)
+                finally:
+                    self._lock.acquire()
+            check()
+            status = rounds.run_batch(flow.work.address, self.worker.control.address)
+
+    def _input(self, flow: Dataflow, name: str) -> Collection:
+        found = flow.input(name)
+        if found is None:
+            raise InternalError("rounds", f"{name} takes no rows from outside")
+        return found
+
+    def _call(self, flow: Dataflow) -> None:
+        try:
+            self.worker.call(self._evaluate)
+        except DlogError as error:
+            raise self._at_rule(flow, error) from None
+
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
+        return evaluate(call, args, self.catalog.symbols)
+
+    # ------------------------------------------------------------------------------------------------------------ failure
+
+    def _mistake(self, flow: Dataflow) -> Exception:
+        control = self.worker.control
+        code, control[L.CTL_ERROR] = control[L.CTL_ERROR], 0
+        if code == L.ERROR_MEMORY:
+            return self.memory.exhausted()
+        if code == L.ERROR_ROWS:
+            return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
+        if code == L.ERROR_DIVISION:
+            return self._at_rule(flow, DlogError(Diagnostic("division-by-zero", "division by zero")))
+        if code == L.ERROR_ITERATIONS:
+            message = f"a stratum needs more than {self.max_iterations} iterations"
+            return DlogError(Diagnostic("too-many-iterations", message))
+        return InternalError("evaluation", f"kernel error {code}")
+
+    def _at_rule(self, flow: Dataflow, error: DlogError) -> DlogError:
+        """The mistake, shown at the rule that was being evaluated where it has no place yet."""
+        found = flow.rule_of(self.worker.control[L.CTL_RUN_PATH])
+        if found is None or found[1] < 0 or any(d.labels or d.place for d in error.diagnostics):
+            return error
+        stratum, rule = found
+        label = Label(stratum.rules[rule].span, "while evaluating this rule")
+        return DlogError([replace(d, labels=(label,), source=self.program.source) for d in error.diagnostics])
+
+    def _restore(self, flow: Dataflow) -> None:
+        """Back to the state before a commit that failed."""
+        if flow.phase == "before" and not self._batches:
+            flow.running = False
+            return
+        if flow.phase == "after":
+            self._batches.append(self._take_changes(flow))
+        inputs = [name for name in self.program.relations if flow.input(name) is not None]
+        before = {name: self._old_rows(flow, name) for name in inputs}
+        began = flow.started
+        flow.free()
+        self._flow = None
+        self._batches = []
+        if began:
+            given = {name: updates for name, updates in before.items() if updates.rows}
+            control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
+            control[L.CTL_LIMIT] = 2**62
+            flow = self._build(given)
+            self._run(flow, given, 1, 1)
+            control[L.CTL_LIMIT] = limit
+            for collection in flow.collections.values():
+                collection.log[L.LIST_COUNT] = 0
+            flow.started = True
+            self._flow = flow
+
+    def _old_rows(self, flow: Dataflow, name: str) -> Updates:
+        """The external rows as they were before the commit, to be inserted: those before its last batch, less what earlier
+        batches changed."""
+        given = self._input(flow, name)
+        rows = given.present(before=flow.phase == "during")
+        columns, count = given.raw_columns(rows), len(rows)
+        for batch in reversed(self._batches):
+            if given.name in batch:
+                undone = batch[given.name]
+                backwards = tuple(column[::-1] for column in undone.columns)
+                columns, count = apply_changes(columns, count, backwards, -undone.diffs[::-1])
+        return _insertions(columns, count, 1)
+
+    # ------------------------------------------------------------------------------------------------------------ reading
+
+    def changes(self, relation: str) -> Updates:
+        with self._turn() as flow:
+            if flow is None:
+                return _no_updates(self.program.relations[relation].arity)
+            if flow.running:
+                message = f"the changes of round {self.round} are no longer kept: the next commit is running"
+                raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
+            earlier = [batch[relation] for batch in self._batches if relation in batch]
+            return _joined([*earlier, self._batch_changes(flow.collections[relation])])
+
+    def table(self, relation: str) -> Table:
+        return self._read(lambda flow: flow.collections[relation], relation)
+
+    def external(self, relation: str) -> Table:
+        return self._read(lambda flow: flow.input(relation), relation)
+
+    def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
+        with self._turn() as flow:
+            found = None if flow is None else find(flow)
+            if flow is not None and found is not None:
+                return _table(found, _present(flow, found))
+        kinds = self.program.relations[relation].kinds
+        return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
+
+    def rows(self, relation: str) -> int:
+        with self._turn() as flow:
+            return 0 if flow is None else len(_present(flow, flow.collections[relation]))
+
+    def ranks(self, relation: str) -> np.ndarray:
+        """The iteration at which each row of `table(relation)` first appears in its recursive stratum (int32, in the table's
+        order); 0 for relations without recursion."""
+        with self._turn() as flow:
+            if flow is None:
+                return np.empty(0, np.int32)
+            collection = flow.collections[relation]
+            return collection.ranks(_present(flow, collection))
+
+    @contextmanager
+    def _turn(self) -> Iterator[Dataflow | None]:
+        """A moment at which no native work is under way."""
+        self._waiting += 1
+        try:
+            with self._lock:
+                yield self._flow
+        finally:
+            self._waiting -= 1
+
+    def explain(self) -> str:
+        flow = self._flow or self._build({})
+        text = "\n".join(explain(scope, self.program) for scope in flow.scopes)
+        if self._flow is None:
+            flow.free()
+        return text
+
+    def close(self) -> None:
+        with self._lock:
+            flow, self._flow = self._flow, None
+            if flow is not None:
+                flow.free()
+
+
+def _staged(updates: Updates, first: int) -> np.ndarray:
+    """Changes as the kernels take them: rows of values, diff and round of the batch, as words."""
+    rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
+    for c, column in enumerate(updates.columns):
+        rows[:, c] = column
+    rows[:, -2] = updates.diffs
+    rows[:, -1] = updates.rounds
+    rows[:, -1] -= first
+    return rows
+
+
+def _insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:
+    return Updates(columns, np.ones(rows, np.int64), np.full(rows, round, np.int64))
+
+
+def _no_updates(arity: int) -> Updates:
+    nothing = np.empty(0, np.int64)
+    return Updates((nothing,) * arity, nothing, nothing)
+
+
+def _present(flow: Dataflow, collection: Collection) -> np.ndarray:
+    """The rows as of the last committed round."""
+    return collection.present(before=flow.running)
+
+
+def _table(collection: Collection, rows: np.ndarray) -> Table:
+    columns = []
+    for c, kind in enumerate(collection.kinds):
+        values = collection.column(c)[rows]
+        columns.append(_typed(values, kind.value))
+    return Table(collection.kinds, tuple(columns), len(rows))
+
+
+def _typed(values: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "float":
+        return values.view(np.float64)
+    if kind == "unsigned":
+        return values.astype(np.int64).view(np.uint64)
+    return values
+
+
+def _net(updates: Updates) -> Updates:
+    """Changes of which those of one row in one round are added up."""
+    if updates.rows < 2:
+        return updates
+    order, starts = row_groups((*updates.columns, updates.rounds), updates.rows)
+    if len(starts) == updates.rows:
+        return updates
+    totals = np.add.reduceat(updates.diffs[order], starts)
+    places = np.sort(order[starts[totals != 0]])
+    diffs = dict(zip(order[starts].tolist(), totals.tolist(), strict=True))
+    kept = np.array([diffs[p] for p in places.tolist()], np.int64)
+    return Updates(tuple(c[places] for c in updates.columns), kept, updates.rounds[places])
+
+
+def _joined(parts: Sequence[Updates]) -> Updates:
+    """Lists of changes one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True))
+    return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
+
+
+def _batches(given: Mapping[str, Updates], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The first and last rounds of the batches of a commit; rounds far apart are not gone through one by one."""
+    if last - first < BATCH_ROUNDS:
+        yield first, last
+        return
+    present = np.unique(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    at = 0
+    while at < len(present):
+        start = int(present[at])
+        at = int(np.searchsorted(present, start + BATCH_ROUNDS))
+        yield start, int(present[at - 1])
+
+
+def _between(given: Mapping[str, Updates], first: int, last: int) -> dict[str, Updates]:
+    """The changes of rounds first to last."""
+    result = {}
+    for name, updates in given.items():
+        low, high = np.searchsorted(updates.rounds, (first, last + 1))
+        if low < high:
+            columns = tuple(column[low:high] for column in updates.columns)
+            result[name] = Updates(columns, updates.diffs[low:high], updates.rounds[low:high])
+    return result

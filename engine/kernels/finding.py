@@ -1,0 +1,49 @@
+"""Finding rows of a collection for a whole block: all hashes first, then all slots, then the rows, so that memory answers while
+the block goes on."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.collections import find_or_add, find_values, warm_rows
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import BLOCK, CTL_SCRATCH, REL_ARITY
+from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.storage import mix, register
+
+
+@kernel
+def scratch_block(ctl, number):
+    """Address of one of the worker's scratch blocks."""
+    return load_i64(ctl, CTL_SCRATCH) + number * (BLOCK * 8)
+
+
+@kernel
+def hash_registers(ctl, registers, arity, n, hashes):
+    """hashes[i] = hash of block row i."""
+    for i in range(n):
+        store_i64(hashes, i, 0)
+    for c in range(arity):
+        values = register(ctl, load_i64(registers, c))
+        for i in range(n):
+            store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(values, i)))
+
+
+@kernel
+def find_block(ctl, collection, registers, n, rows, making):
+    """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
+    with CTL_ERROR set. Uses scratch blocks 2 and 3."""
+    arity = load_i64(collection, REL_ARITY)
+    buffer = scratch_block(ctl, 2)
+    hashes = scratch_block(ctl, 3)
+    hash_registers(ctl, registers, arity, n, hashes)
+    warm_rows(collection, hashes, n)
+    for i in range(n):
+        for c in range(arity):
+            store_i64(buffer, c, load_i64(register(ctl, load_i64(registers, c)), i))
+        if making:
+            row = find_or_add(ctl, collection, buffer, load_i64(hashes, i))
+            if row < 0:
+                return False
+        else:
+            row = find_values(collection, buffer, load_i64(hashes, i))
+        store_i64(rows, i, row)
+    return True

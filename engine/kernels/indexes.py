@@ -1,0 +1,535 @@
+"""Indexes: arrangements of a collection by key columns, kept while its rows come and go.
+
+A group is a slab of row numbers. The groups of one key column with values close together are found by the value itself; others
+by hash, where the first row of a slab stands for its key. An index without key columns has one group: all rows.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    COL_DATA,
+    COL_SIZE,
+    COL_WIDTH,
+    IX_COLLECTION,
+    IX_DENSE,
+    IX_FREE,
+    IX_FREE_GROUP,
+    IX_GROUP_CAPACITY,
+    IX_GROUPS,
+    IX_KEY_COUNT,
+    IX_KEYS,
+    IX_LOW,
+    IX_POOL,
+    IX_POOL_CAPACITY,
+    IX_POOL_SIZE,
+    IX_SLABS,
+    IX_SLOT_COUNT,
+    IX_SLOTS,
+    IX_USED,
+    IXS_CAPACITY,
+    IXS_COUNT,
+    IXS_SIZE,
+    IXS_START,
+    REL_COLUMNS,
+)
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.storage import load_cell, mix, register, release, resize, zeroed
+
+BULK = 1024
+"""Rows from which an empty index is built in one go."""
+AHEAD = 16
+SPREAD = 4
+"""A dense index has at most this many groups for each key in use, and 4,096 more."""
+
+
+@kernel
+def key_of(index, number, row):
+    """Value of the key column in a row."""
+    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + load_i64(load_i64(index, IX_KEYS), number) * COL_SIZE * 8
+    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+
+
+@kernel
+def hash_key(index, row):
+    hashed = 0
+    for k in range(load_i64(index, IX_KEY_COUNT)):
+        hashed = mix(hashed, key_of(index, k, row))
+    return hashed
+
+
+@kernel
+def slab_at(index, group):
+    return load_i64(index, IX_SLABS) + group * (IXS_SIZE * 4)
+
+
+@kernel
+def grow_groups(ctl, index, groups):
+    """Room for slabs of `groups` groups, new ones empty; false with CTL_ERROR set."""
+    old = load_i64(index, IX_GROUP_CAPACITY)
+    if groups <= old:
+        return True
+    new = max(groups, old + (old >> 1), 16)
+    moved = resize(ctl, load_i64(index, IX_SLABS), old * IXS_SIZE * 4, new * IXS_SIZE * 4)
+    if moved == 0:
+        return False
+    for word in range(old * IXS_SIZE, new * IXS_SIZE):
+        store_i32(moved, word, 0)
+    store_i64(index, IX_SLABS, moved)
+    store_i64(index, IX_GROUP_CAPACITY, new)
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------- dense
+
+
+@kernel
+def fits_dense(index, value):
+    """Whether a dense index may be extended to a value: the groups stay few for the keys in use."""
+    low = load_i64(index, IX_LOW)
+    groups = load_i64(index, IX_GROUPS)
+    allowed = load_i64(index, IX_USED) * SPREAD + 4096
+    if groups == 0:
+        return True
+    if value <= low - allowed or value >= low + groups + allowed:
+        return False
+    return max(low + groups, value + 1) - min(low, value) <= max(allowed, groups)
+
+
+@kernel
+def dense_group(ctl, index, value):
+    """Group of a value in a dense index, which is extended; -1 with CTL_ERROR set. The value fits."""
+    groups = load_i64(index, IX_GROUPS)
+    if groups == 0:
+        # The first key is met in the middle, not at the edge.
+        store_i64(index, IX_LOW, value if value < 0 or value > 64 else 0)
+    low = load_i64(index, IX_LOW)
+    if value < low:
+        if not shift_groups(ctl, index, low - value + (groups >> 2)):
+            return -1
+        low = load_i64(index, IX_LOW)
+    group = value - low
+    if group >= load_i64(index, IX_GROUPS):
+        if not grow_groups(ctl, index, group + 1):
+            return -1
+        store_i64(index, IX_GROUPS, group + 1)
+    return group
+
+
+@kernel
+def shift_groups(ctl, index, by):
+    """Makes room for `by` groups below the first; false with CTL_ERROR set."""
+    groups = load_i64(index, IX_GROUPS)
+    if not grow_groups(ctl, index, groups + by):
+        return False
+    slabs = load_i64(index, IX_SLABS)
+    for word in range(groups * IXS_SIZE - 1, -1, -1):
+        store_i32(slabs, word + by * IXS_SIZE, load_i32(slabs, word))
+    for word in range(by * IXS_SIZE):
+        store_i32(slabs, word, 0)
+    store_i64(index, IX_GROUPS, groups + by)
+    store_i64(index, IX_LOW, load_i64(index, IX_LOW) - by)
+    return True
+
+
+@kernel
+def to_hash(ctl, index):
+    """Turns a dense index into one by hash; false with CTL_ERROR set. Empty groups become free ones."""
+    store_i64(index, IX_DENSE, 0)
+    store_i64(index, IX_FREE_GROUP, 0)
+    for group in range(load_i64(index, IX_GROUPS)):
+        if load_i32(slab_at(index, group), IXS_COUNT) == 0:
+            free_group(index, group)
+    return grow_slots(ctl, index, load_i64(index, IX_USED) + 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------- hash
+
+
+@kernel
+def free_group(index, group):
+    """Links an empty group to the free ones; its slab's memory stays with it."""
+    slab = slab_at(index, group)
+    store_i32(slab, IXS_COUNT, -1 - load_i64(index, IX_FREE_GROUP))
+    store_i64(index, IX_FREE_GROUP, group + 1)
+
+
+@kernel
+def grow_slots(ctl, index, keys):
+    """Keeps at least twice as many slots as keys; false with CTL_ERROR set."""
+    old = load_i64(index, IX_SLOT_COUNT)
+    if keys * 2 <= old:
+        return True
+    count = max(old * 2, 64)
+    while count < keys * 2:
+        count *= 2
+    table = zeroed(ctl, count * 4)
+    if table == 0:
+        return False
+    release(ctl, load_i64(index, IX_SLOTS), old * 4)
+    store_i64(index, IX_SLOTS, table)
+    store_i64(index, IX_SLOT_COUNT, count)
+    pool = load_i64(index, IX_POOL)
+    for group in range(load_i64(index, IX_GROUPS)):
+        slab = slab_at(index, group)
+        if load_i32(slab, IXS_COUNT) > 0:
+            at = (hash_key(index, load_i32(pool, load_i32(slab, IXS_START))) >> 20) & (count - 1)
+            while load_i32(table, at) != 0:
+                at = (at + 1) & (count - 1)
+            store_i32(table, at, group + 1)
+    return True
+
+
+@kernel
+def same_key(index, left, right):
+    for k in range(load_i64(index, IX_KEY_COUNT)):
+        if key_of(index, k, left) != key_of(index, k, right):
+            return False
+    return True
+
+
+@kernel
+def first_row(index, group):
+    return load_i32(load_i64(index, IX_POOL), load_i32(slab_at(index, group), IXS_START))
+
+
+@kernel
+def hash_slot(index, row):
+    """The slot of a row's key: where its group is, or the free slot where it would be."""
+    table = load_i64(index, IX_SLOTS)
+    mask = load_i64(index, IX_SLOT_COUNT) - 1
+    at = (hash_key(index, row) >> 20) & mask
+    while True:
+        group = load_i32(table, at) - 1
+        if group < 0 or same_key(index, first_row(index, group), row):
+            return at
+        at = (at + 1) & mask
+
+
+@kernel
+def hash_group(ctl, index, row):
+    """Group of a row's key, made if it is new; -1 with CTL_ERROR set."""
+    if not grow_slots(ctl, index, load_i64(index, IX_USED) + 1):
+        return -1
+    slot = hash_slot(index, row)
+    group = load_i32(load_i64(index, IX_SLOTS), slot) - 1
+    if group >= 0:
+        return group
+    group = load_i64(index, IX_FREE_GROUP) - 1
+    if group >= 0:
+        slab = slab_at(index, group)
+        store_i64(index, IX_FREE_GROUP, -1 - load_i32(slab, IXS_COUNT))
+        store_i32(slab, IXS_COUNT, 0)
+    else:
+        group = load_i64(index, IX_GROUPS)
+        if not grow_groups(ctl, index, group + 1):
+            return -1
+        store_i64(index, IX_GROUPS, group + 1)
+    store_i32(load_i64(index, IX_SLOTS), slot, group + 1)
+    return group
+
+
+@kernel
+def remove_key(index, hole):
+    """Empties a slot; later groups of its run move up."""
+    table = load_i64(index, IX_SLOTS)
+    mask = load_i64(index, IX_SLOT_COUNT) - 1
+    at = hole
+    while True:
+        at = (at + 1) & mask
+        group = load_i32(table, at) - 1
+        if group < 0:
+            break
+        home = (hash_key(index, first_row(index, group)) >> 20) & mask
+        if (at - home) & mask >= (at - hole) & mask:
+            store_i32(table, hole, group + 1)
+            hole = at
+    store_i32(table, hole, 0)
+
+
+# ----------------------------------------------------------------------------------------------------------------- slabs
+
+
+@kernel
+def extend_slab(ctl, index, slab):
+    """Doubles a full slab; freed ones of each size are kept in lists threaded through their first item."""
+    capacity = load_i32(slab, IXS_CAPACITY)
+    target = 1
+    size = 0
+    while target <= capacity:
+        target *= 2
+        size += 1
+    lists = load_i64(index, IX_FREE)
+    start = load_i64(lists, size) - 1
+    pool = load_i64(index, IX_POOL)
+    if start >= 0:
+        store_i64(lists, size, load_i32(pool, start))
+    else:
+        start = load_i64(index, IX_POOL_SIZE)
+        room = load_i64(index, IX_POOL_CAPACITY)
+        if start + target > room:
+            wanted = max(room + (room >> 1), start + target, 64)
+            pool = resize(ctl, pool, room * 4, wanted * 4)
+            if pool == 0:
+                return False
+            store_i64(index, IX_POOL, pool)
+            store_i64(index, IX_POOL_CAPACITY, wanted)
+        store_i64(index, IX_POOL_SIZE, start + target)
+    old = load_i32(slab, IXS_START)
+    for i in range(load_i32(slab, IXS_COUNT)):
+        store_i32(pool, start + i, load_i32(pool, old + i))
+    free_slab(index, old, capacity)
+    store_i32(slab, IXS_START, start)
+    store_i32(slab, IXS_CAPACITY, target)
+    return True
+
+
+@kernel
+def free_slab(index, start, capacity):
+    """Keeps a slab for reuse, in the list of the largest power of two that it holds."""
+    if capacity > 0:
+        size = 0
+        while (2 << size) <= capacity:
+            size += 1
+        lists = load_i64(index, IX_FREE)
+        store_i32(load_i64(index, IX_POOL), start, load_i64(lists, size))
+        store_i64(lists, size, start + 1)
+
+
+@kernel
+def group_of(ctl, index, row):
+    """Group of a row, made if it is new; -1 with CTL_ERROR set."""
+    if load_i64(index, IX_DENSE) != 0:
+        value = 0
+        if load_i64(index, IX_KEY_COUNT) > 0:
+            value = key_of(index, 0, row)
+        group = value - load_i64(index, IX_LOW)
+        if 0 <= group < load_i64(index, IX_GROUPS):
+            return group
+        if fits_dense(index, value):
+            return dense_group(ctl, index, value)
+        if not to_hash(ctl, index):
+            return -1
+    return hash_group(ctl, index, row)
+
+
+@kernel
+def index_insert(ctl, index, row):
+    """Adds a row; false with CTL_ERROR set."""
+    group = group_of(ctl, index, row)
+    if group < 0:
+        return False
+    slab = slab_at(index, group)
+    count = load_i32(slab, IXS_COUNT)
+    if count == load_i32(slab, IXS_CAPACITY) and not extend_slab(ctl, index, slab):
+        return False
+    store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START) + count, row)
+    store_i32(slab, IXS_COUNT, count + 1)
+    if count == 0:
+        store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
+    return True
+
+
+@kernel
+def index_remove(index, row):
+    """Takes a row out; the last of its group takes its place."""
+    dense = load_i64(index, IX_DENSE) != 0
+    slot = 0
+    if not dense:
+        slot = hash_slot(index, row)
+        group = load_i32(load_i64(index, IX_SLOTS), slot) - 1
+    elif load_i64(index, IX_KEY_COUNT) > 0:
+        group = key_of(index, 0, row) - load_i64(index, IX_LOW)
+    else:
+        group = 0
+    slab = slab_at(index, group)
+    start = load_i32(slab, IXS_START)
+    last = load_i32(slab, IXS_COUNT) - 1
+    pool = load_i64(index, IX_POOL)
+    at = start
+    while load_i32(pool, at) != row:
+        at += 1
+    if last == 0:
+        if not dense:
+            remove_key(index, slot)
+        free_slab(index, start, load_i32(slab, IXS_CAPACITY))
+        store_i32(slab, IXS_CAPACITY, 0)
+        store_i64(index, IX_USED, load_i64(index, IX_USED) - 1)
+    else:
+        store_i32(pool, at, load_i32(pool, start + last))
+    store_i32(slab, IXS_COUNT, last)
+    if last == 0 and not dense:
+        free_group(index, group)
+
+
+# ---------------------------------------------------------------------------------------------------------------- lookup
+
+
+@kernel
+def find_group(index, values):
+    """Group of a key (one word per key column), or -1."""
+    if load_i64(index, IX_DENSE) != 0:
+        group = 0
+        if load_i64(index, IX_KEY_COUNT) > 0:
+            group = load_i64(values, 0) - load_i64(index, IX_LOW)
+        return group if 0 <= group < load_i64(index, IX_GROUPS) else -1
+    count = load_i64(index, IX_SLOT_COUNT)
+    if count == 0:
+        return -1
+    keys = load_i64(index, IX_KEY_COUNT)
+    hashed = 0
+    for k in range(keys):
+        hashed = mix(hashed, load_i64(values, k))
+    table = load_i64(index, IX_SLOTS)
+    at = (hashed >> 20) & (count - 1)
+    while True:
+        group = load_i32(table, at) - 1
+        if group < 0:
+            return -1
+        row = first_row(index, group)
+        equal = True
+        for k in range(keys):
+            equal = equal and key_of(index, k, row) == load_i64(values, k)
+        if equal:
+            return group
+        at = (at + 1) & (count - 1)
+
+
+@kernel
+def warm_group(index, row):
+    """Asks for the slab of a row's group in a dense index."""
+    if load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1:
+        group = key_of(index, 0, row) - load_i64(index, IX_LOW)
+        if 0 <= group < load_i64(index, IX_GROUPS):
+            prefetch(slab_at(index, group))
+
+
+@kernel
+def find_index_groups(index, ctl, registers, n, buffer, groups):
+    """groups[i] = group of the key in block row i, or -1. `buffer` has room for a key."""
+    keys = load_i64(index, IX_KEY_COUNT)
+    if load_i64(index, IX_DENSE) != 0 and keys == 1:
+        low = load_i64(index, IX_LOW)
+        count = load_i64(index, IX_GROUPS)
+        values = register(ctl, load_i64(registers, 0))
+        for i in range(n):
+            group = load_i64(values, i) - low
+            if 0 <= group < count:
+                prefetch(slab_at(index, group))
+            else:
+                group = -1
+            store_i64(groups, i, group)
+        if n > 1:
+            pool = load_i64(index, IX_POOL)
+            for i in range(n):
+                if load_i64(groups, i) >= 0:
+                    prefetch(pool + load_i32(slab_at(index, load_i64(groups, i)), IXS_START) * 4)
+        return
+    for i in range(n):
+        for k in range(keys):
+            store_i64(buffer, k, load_i64(register(ctl, load_i64(registers, k)), i))
+        store_i64(groups, i, find_group(index, buffer))
+
+
+@kernel
+def fill_index(ctl, index, alive, rows):
+    """Adds all living rows to an empty index; false with CTL_ERROR set."""
+    for row in range(rows):
+        if (load_i64(alive, row >> 6) >> (row & 63)) & 1 != 0 and not index_insert(ctl, index, row):
+            return False
+    return True
+
+
+@kernel
+def build_index(ctl, index, rows):
+    """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
+    if load_i64(index, IX_USED) != 0 or rows < BULK:
+        for row in range(rows):
+            if not index_insert(ctl, index, row):
+                return False
+        return True
+    if load_i64(index, IX_KEY_COUNT) > 0 and not choose_dense(ctl, index, rows):
+        return False
+    groups = zeroed(ctl, rows * 4)
+    if groups == 0:
+        return False
+    if not assign_groups(ctl, index, groups, rows):
+        release(ctl, groups, rows * 4)
+        return False
+    start = load_i64(index, IX_POOL_SIZE)
+    room = load_i64(index, IX_POOL_CAPACITY)
+    if start + rows > room:
+        pool = resize(ctl, load_i64(index, IX_POOL), room * 4, (start + rows) * 4)
+        if pool == 0:
+            release(ctl, groups, rows * 4)
+            return False
+        store_i64(index, IX_POOL, pool)
+        store_i64(index, IX_POOL_CAPACITY, start + rows)
+    for group in range(load_i64(index, IX_GROUPS)):
+        slab = slab_at(index, group)
+        count = load_i32(slab, IXS_COUNT)
+        if count > 0:
+            free_slab(index, load_i32(slab, IXS_START), load_i32(slab, IXS_CAPACITY))
+            store_i32(slab, IXS_START, start)
+            store_i32(slab, IXS_CAPACITY, count)
+            store_i32(slab, IXS_COUNT, 0)
+            start += count
+    store_i64(index, IX_POOL_SIZE, start)
+    place_rows(index, groups, rows)
+    release(ctl, groups, rows * 4)
+    return True
+
+
+@kernel
+def choose_dense(ctl, index, rows):
+    """Lets an empty index be dense if its one key column allows it for all rows; false with CTL_ERROR set."""
+    if load_i64(index, IX_DENSE) == 0:
+        return True
+    low = key_of(index, 0, 0)
+    high = low
+    for row in range(rows):
+        value = key_of(index, 0, row)
+        low = min(low, value)
+        high = max(high, value)
+    store_i64(index, IX_GROUPS, 0)
+    if low < -(1 << 40) or high > 1 << 40 or high - low >= rows * SPREAD:
+        return to_hash(ctl, index)
+    if not grow_groups(ctl, index, high - low + 1):
+        return False
+    store_i64(index, IX_LOW, low)
+    store_i64(index, IX_GROUPS, high - low + 1)
+    return True
+
+
+@kernel
+def assign_groups(ctl, index, groups, rows):
+    """groups[row] and the groups' sizes. A new group by hash needs its first row in its slab, to be found by."""
+    for row in range(rows):
+        group = group_of(ctl, index, row)
+        if group < 0:
+            return False
+        slab = slab_at(index, group)
+        count = load_i32(slab, IXS_COUNT)
+        if count == 0:
+            store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
+            if load_i64(index, IX_DENSE) == 0:
+                if load_i32(slab, IXS_CAPACITY) == 0 and not extend_slab(ctl, index, slab):
+                    return False
+                store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START), row)
+        store_i32(slab, IXS_COUNT, count + 1)
+        store_i32(groups, row, group)
+    return True
+
+
+@kernel
+def place_rows(index, groups, rows):
+    """Puts the rows into their groups' slabs."""
+    pool = load_i64(index, IX_POOL)
+    slabs = load_i64(index, IX_SLABS)
+    for row in range(rows):
+        if row + AHEAD < rows:
+            prefetch(slabs + load_i32(groups, row + AHEAD) * (IXS_SIZE * 4))
+        slab = slabs + load_i32(groups, row) * (IXS_SIZE * 4)
+        count = load_i32(slab, IXS_COUNT)
+        store_i32(pool, load_i32(slab, IXS_START) + count, row)
+        store_i32(slab, IXS_COUNT, count + 1)

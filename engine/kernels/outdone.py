@@ -1,0 +1,68 @@
+"""Values of minima and maxima: which one is better, and which candidates cannot matter."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.collections import cell
+from dlog.engine.kernels.histories import get_bit
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    CO_CURRENT,
+    CO_FRESH,
+    CO_INNER,
+    CO_REDUCTION,
+    CO_SCOPE,
+    CO_STAMPS,
+    HI_BITS,
+    HI_ITERS,
+    RD_GROUPS,
+    RD_OP,
+    RD_RESULT,
+    RD_VALUE,
+    RED_MAX,
+    RED_MAX_UNSIGNED,
+    RED_MIN,
+    RED_MIN_FLOAT,
+    RED_MIN_UNSIGNED,
+    SC_ROUND_TICK,
+)
+from dlog.engine.kernels.memory import as_float, load_i32, load_i64
+
+_TOP = -9223372036854775808
+
+
+@kernel
+def is_better(op, left, right):
+    """Whether value `left` beats `right` (bits)."""
+    if op == RED_MIN:
+        return left < right
+    if op == RED_MAX:
+        return left > right
+    if op == RED_MIN_UNSIGNED:
+        return left ^ _TOP < right ^ _TOP
+    if op == RED_MAX_UNSIGNED:
+        return left ^ _TOP > right ^ _TOP
+    if op == RED_MIN_FLOAT:
+        return as_float(left) < as_float(right)
+    return as_float(left) > as_float(right)
+
+
+@kernel
+def is_outdone(candidates, row, iteration):
+    """Whether a lattice's candidate cannot change anything from an iteration on: the group's result is better, is there by that
+    iteration, and nothing has disturbed the group in this round. If something does later, the group is evaluated then, and
+    after it wherever its history goes on."""
+    reduction = load_i64(candidates, CO_REDUCTION)
+    if reduction == 0:
+        return False
+    groups = load_i64(reduction, RD_GROUPS)
+    group = cell(candidates, 0, row)
+    if load_i32(load_i64(groups, CO_STAMPS), group) >= load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK):
+        return False
+    best = load_i32(load_i64(groups, CO_CURRENT), group) - 1
+    result = load_i64(reduction, RD_RESULT)
+    inner = load_i64(result, CO_INNER)
+    if best < 0 or load_i64(result, CO_FRESH) != 0 or get_bit(load_i64(inner, HI_BITS), best) != 0:
+        return False
+    if load_i32(load_i64(inner, HI_ITERS), best) > iteration:
+        return False
+    return is_better(load_i64(reduction, RD_OP), cell(result, load_i64(reduction, RD_VALUE), best), cell(candidates, 1, row))

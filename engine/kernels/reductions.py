@@ -1,0 +1,698 @@
+"""Reductions over rounds: aggregates, and lattice relations inside recursion.
+
+A reduction has `groups` (a collection of keys) and a `result` (a collection of keys and value, one row per group at any time).
+Counts, sums and means keep three words per group: a sum, what it lost to rounding (floats), how many. Minima and maxima keep
+`candidates`: rows (group, value) with their derivations, in a list per group; while the best stays, nothing else is looked at.
+
+In the `total` model candidates have counts, changes come by round. In the `partial` model candidates keep derivations per
+iteration, and at iteration i the result changes by [best new(<=i)] - [best new(<i)] - [best old(<=i)] + [best old(<i)].
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.changes import (
+    absent_inner,
+    announce,
+    bucket_at,
+    gather_bucket,
+    log_fresh,
+    next_tick,
+    same_time,
+    schedule,
+    settle_inner,
+    support_at,
+)
+from dlog.engine.kernels.collections import (
+    add_values,
+    cell,
+    enter_indexes,
+    find_or_add,
+    find_values,
+    hash_values,
+    remove_row,
+)
+from dlog.engine.kernels.histories import (
+    add_entry,
+    drop_entries,
+    entry_at,
+    first_entry,
+    get_bit,
+    item_of,
+    open_item,
+    settle_entries,
+)
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    BLOCK,
+    CHANGE_DIFF,
+    CHANGE_ROW,
+    CHANGE_TIME,
+    CHANGE_VALUE,
+    CO_ALIVE,
+    CO_BUCKET_COUNT,
+    CO_COUNTS,
+    CO_CURRENT,
+    CO_DOOMED,
+    CO_ENTRIES,
+    CO_FRESH,
+    CO_HEADS,
+    CO_INNER,
+    CO_INNER_LOG,
+    CO_NEXTS,
+    CO_OUTER,
+    CO_PREVIOUS,
+    CO_STAMPS,
+    CO_SUMS,
+    CO_SUPPORT,
+    CO_TOUCHED,
+    CTL_SCRATCH,
+    ENTRY_DIFF,
+    ENTRY_NEXT,
+    ENTRY_TIME,
+    HI_BITS,
+    LIST_COUNT,
+    LIST_DATA,
+    RD_CANDIDATES,
+    RD_DERIVED,
+    RD_GROUPS,
+    RD_KEYS,
+    RD_MISSING,
+    RD_OP,
+    RD_RESULT,
+    RD_VALUE,
+    RED_COUNT,
+    RED_MEAN,
+    RED_SUM_FLOAT,
+    SC_ROUND_TICK,
+    SC_TICK,
+    SUM_COUNT,
+    SUM_LOST,
+    SUM_ODD,
+    SUM_VALUE,
+    SUM_WORDS,
+    SUPPORT_AT,
+    SUPPORT_NEW,
+    SUPPORT_OLD,
+)
+from dlog.engine.kernels.lists import change_at, list_empty, list_push, pool_give, push_change, sort_changes
+from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.outdone import is_better
+
+_SCALE = 2.0**-64
+_TOP = -9223372036854775808
+_NAN = 9221120237041090560
+_INFINITE = 9218868437227405312
+
+
+@kernel
+def result_values(ctl, reduction, group, value):
+    """The result's row of a group with a value, in the worker's third scratch block: address of its words."""
+    buffer = load_i64(ctl, CTL_SCRATCH) + 2 * BLOCK * 8
+    groups = load_i64(reduction, RD_GROUPS)
+    keys = load_i64(reduction, RD_KEYS)
+    place = load_i64(reduction, RD_VALUE)
+    for k in range(keys):
+        store_i64(buffer, k if k < place else k + 1, cell(groups, k, group))
+    store_i64(buffer, place, value)
+    return buffer
+
+
+@kernel
+def result_row(ctl, reduction, group, value):
+    """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+    values = result_values(ctl, reduction, group, value)
+    return find_or_add(ctl, load_i64(reduction, RD_RESULT), values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
+
+
+@kernel
+def replace_result(ctl, reduction, group, row, time):
+    """Makes `row` (-1: none) the group's result from `time` on; false with CTL_ERROR set."""
+    current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
+    result = load_i64(reduction, RD_RESULT)
+    before = load_i32(current, group) - 1
+    if before == row:
+        return True
+    store_i32(current, group, row + 1)
+    missing = load_i64(reduction, RD_MISSING)
+    if before >= 0 and not announce(ctl, result, before, time, -1):
+        return False
+    if row >= 0 and not announce(ctl, result, row, time, 1):
+        return False
+    if before < 0:
+        return push_change(ctl, missing, row, time, -1, 0)
+    if row < 0:
+        return push_change(ctl, missing, before, time, 1, 0)
+    return True
+
+
+@kernel
+def flush_reduction(ctl, work, reduction, spare, counts):
+    """What was derived (total model) becomes changes of the result, round by round; false with CTL_ERROR set."""
+    derived = load_i64(reduction, RD_DERIVED)
+    if not sort_changes(ctl, derived, spare, counts):
+        return False
+    groups = load_i64(reduction, RD_GROUPS)
+    first = 0
+    while first < load_i64(derived, LIST_COUNT):
+        last = same_time(derived, first)
+        if load_i64(reduction, RD_CANDIDATES) != 0:
+            done = best_round(ctl, reduction, derived, first, last, next_tick(work))
+        elif last == first + 1:
+            done = sum_single(ctl, reduction, change_at(derived, first))
+        else:
+            done = sum_round(ctl, reduction, derived, first, last, next_tick(work))
+        if not done:
+            return False
+        first = last
+    list_empty(ctl, derived)
+    log_fresh(load_i64(reduction, RD_RESULT))
+    return remove_groups(ctl, groups) and enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+
+
+@kernel
+def remove_groups(ctl, groups):
+    """Removes the groups that ended without members; false with CTL_ERROR set."""
+    doomed = load_i64(groups, CO_DOOMED)
+    for i in range(load_i64(doomed, LIST_COUNT)):
+        group = load_i64(load_i64(doomed, LIST_DATA), i)
+        if is_empty(groups, group) and not remove_row(ctl, groups, group):
+            return False
+    list_empty(ctl, doomed)
+    return True
+
+
+@kernel
+def is_empty(groups, group):
+    """Whether a living group has no result, no candidates and no members."""
+    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or load_i32(load_i64(groups, CO_CURRENT), group) != 0:
+        return False
+    heads = load_i64(groups, CO_HEADS)
+    if heads != 0:
+        return load_i32(heads, group) == 0
+    return load_i64(load_i64(groups, CO_SUMS), group * SUM_WORDS + SUM_COUNT) == 0
+
+
+# ------------------------------------------------------------------------------------------------------------------ sums
+
+
+@kernel
+def add_to_sum(op, sums, group, value, diff):
+    """Adds `diff` times a value to a group's words.
+
+    Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
+    overflows that is taken away again. Those that are not finite are counted apart."""
+    place = sums + group * (SUM_WORDS * 8)
+    store_i64(place, SUM_COUNT, load_i64(place, SUM_COUNT) + diff)
+    if op == RED_COUNT:
+        return
+    if op not in (RED_SUM_FLOAT, RED_MEAN):
+        store_i64(place, SUM_VALUE, load_i64(place, SUM_VALUE) + value * diff)
+        return
+    number = as_float(value)
+    if number - number != 0:
+        shift = 0 if number != number else (21 if number > 0 else 42)
+        store_i64(place, SUM_ODD, load_i64(place, SUM_ODD) + (diff << shift))
+        return
+    total = as_float(load_i64(place, SUM_VALUE))
+    term = number * _SCALE * diff
+    grown = total + term
+    part = grown - total
+    lost = (total - (grown - part)) + (term - part)
+    store_i64(place, SUM_VALUE, as_bits(grown))
+    store_i64(place, SUM_LOST, as_bits(as_float(load_i64(place, SUM_LOST)) + lost))
+
+
+@kernel
+def sum_value(op, sums, group):
+    """A group's value, as bits."""
+    place = sums + group * (SUM_WORDS * 8)
+    if op == RED_COUNT:
+        return load_i64(place, SUM_COUNT)
+    if op not in (RED_SUM_FLOAT, RED_MEAN):
+        return load_i64(place, SUM_VALUE)
+    odd = load_i64(place, SUM_ODD)
+    if odd != 0:
+        rising = (odd >> 21) & 0x1FFFFF
+        falling = (odd >> 42) & 0x1FFFFF
+        if odd & 0x1FFFFF != 0 or (rising != 0 and falling != 0):
+            return _NAN
+        return _INFINITE if rising != 0 else _INFINITE | _TOP
+    total = as_float(load_i64(place, SUM_VALUE)) + as_float(load_i64(place, SUM_LOST))
+    if op == RED_MEAN:
+        return as_bits(total / load_i64(place, SUM_COUNT) / _SCALE)
+    return as_bits(total / _SCALE)
+
+
+@kernel
+def sum_round(ctl, reduction, derived, first, last, tick):
+    """One round of a count, sum or mean."""
+    op = load_i64(reduction, RD_OP)
+    groups = load_i64(reduction, RD_GROUPS)
+    stamps = load_i64(groups, CO_STAMPS)
+    sums = load_i64(groups, CO_SUMS)
+    touched = load_i64(groups, CO_TOUCHED)
+    store_i64(touched, LIST_COUNT, 0)
+    for i in range(first, last):
+        change = change_at(derived, i)
+        group = load_i64(change, CHANGE_ROW)
+        if load_i32(stamps, group) != tick:
+            store_i32(stamps, group, tick)
+            if not list_push(ctl, touched, group):
+                return False
+        add_to_sum(op, sums, group, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
+    time = load_i64(change_at(derived, first), CHANGE_TIME)
+    for i in range(load_i64(touched, LIST_COUNT)):
+        if not update_sum(ctl, reduction, load_i64(load_i64(touched, LIST_DATA), i), time):
+            return False
+    return True
+
+
+@kernel
+def sum_single(ctl, reduction, change):
+    """`sum_round` of a round with one change."""
+    group = load_i64(change, CHANGE_ROW)
+    sums = load_i64(load_i64(reduction, RD_GROUPS), CO_SUMS)
+    add_to_sum(load_i64(reduction, RD_OP), sums, group, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
+    return update_sum(ctl, reduction, group, load_i64(change, CHANGE_TIME))
+
+
+@kernel
+def update_sum(ctl, reduction, group, time):
+    """The result of a group whose words changed; false with CTL_ERROR set."""
+    groups = load_i64(reduction, RD_GROUPS)
+    sums = load_i64(groups, CO_SUMS)
+    row = -1
+    if load_i64(sums, group * SUM_WORDS + SUM_COUNT) > 0:
+        row = result_row(ctl, reduction, group, sum_value(load_i64(reduction, RD_OP), sums, group))
+        if row < 0:
+            return False
+    else:
+        if load_i64(sums, group * SUM_WORDS + SUM_COUNT) == 0:
+            for word in range(SUM_WORDS):
+                store_i64(sums, group * SUM_WORDS + word, 0)
+        if not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+            return False
+    return replace_result(ctl, reduction, group, row, time)
+
+
+# ------------------------------------------------------------------------------------------------------------ candidates
+
+
+@kernel
+def candidate_row(ctl, reduction, group, value, hashed):
+    """The candidate of a group with a value (and their hash), made and linked if there is none; -1 with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    buffer = load_i64(ctl, CTL_SCRATCH) + 2 * BLOCK * 8
+    store_i64(buffer, 0, group)
+    store_i64(buffer, 1, value)
+    row = find_values(candidates, buffer, hashed)
+    if row >= 0:
+        return row
+    row = add_values(ctl, candidates, buffer, hashed)
+    if row >= 0:
+        heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+        following = load_i32(heads, group)
+        store_i32(load_i64(candidates, CO_NEXTS), row, following)
+        store_i32(load_i64(candidates, CO_PREVIOUS), row, 0)
+        if following > 0:
+            store_i32(load_i64(candidates, CO_PREVIOUS), following - 1, row + 1)
+        store_i32(heads, group, row + 1)
+    return row
+
+
+@kernel
+def unlink(ctl, reduction, group, row):
+    """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
+    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    following = load_i32(load_i64(candidates, CO_NEXTS), row)
+    before = load_i32(load_i64(candidates, CO_PREVIOUS), row)
+    if before > 0:
+        store_i32(load_i64(candidates, CO_NEXTS), before - 1, following)
+    else:
+        store_i32(heads, group, following)
+    if following > 0:
+        store_i32(load_i64(candidates, CO_PREVIOUS), following - 1, before)
+    return remove_row(ctl, candidates, row)
+
+
+@kernel
+def best_round(ctl, reduction, derived, first, last, tick):
+    """One round of a minimum or maximum. A group's first word is its best candidate, plus one."""
+    op = load_i64(reduction, RD_OP)
+    groups = load_i64(reduction, RD_GROUPS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    counts = load_i64(candidates, CO_COUNTS)
+    best = load_i64(groups, CO_SUMS)
+    touched = load_i64(groups, CO_TOUCHED)
+    if not count_candidates(ctl, reduction, derived, first, last, tick):
+        return False
+    for i in range(load_i64(touched, LIST_COUNT)):
+        group = load_i64(load_i64(touched, LIST_DATA), i)
+        row = load_i64(best, group * SUM_WORDS) - 1
+        if row >= 0 and load_i64(counts, row) <= 0:
+            store_i64(best, group * SUM_WORDS, best_candidate(reduction, group) + 1)
+    for i in range(first, last):
+        row = load_i64(change_at(derived, i), CHANGE_ROW)
+        group = cell(candidates, 0, row)
+        known = load_i64(best, group * SUM_WORDS) - 1
+        if load_i64(counts, row) > 0 and (known < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, known))):
+            store_i64(best, group * SUM_WORDS, row + 1)
+    time = load_i64(change_at(derived, first), CHANGE_TIME)
+    for i in range(load_i64(touched, LIST_COUNT)):
+        group = load_i64(load_i64(touched, LIST_DATA), i)
+        known = load_i64(best, group * SUM_WORDS) - 1
+        row = -1
+        if known >= 0:
+            row = result_row(ctl, reduction, group, cell(candidates, 1, known))
+            if row < 0:
+                return False
+        elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+            return False
+        if not replace_result(ctl, reduction, group, row, time):
+            return False
+    return drop_candidates(ctl, reduction, derived, first, last)
+
+
+@kernel
+def count_candidates(ctl, reduction, derived, first, last, tick):
+    """Adds the changes of a round to the candidates' counts and lists the groups touched."""
+    groups = load_i64(reduction, RD_GROUPS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    counts = load_i64(candidates, CO_COUNTS)
+    stamps = load_i64(groups, CO_STAMPS)
+    touched = load_i64(groups, CO_TOUCHED)
+    store_i64(touched, LIST_COUNT, 0)
+    for i in range(first, last):
+        change = change_at(derived, i)
+        row = load_i64(change, CHANGE_ROW)
+        store_i64(counts, row, load_i64(counts, row) + load_i64(change, CHANGE_DIFF))
+        group = cell(candidates, 0, row)
+        if load_i32(stamps, group) != tick:
+            store_i32(stamps, group, tick)
+            if not list_push(ctl, touched, group):
+                return False
+    return True
+
+
+@kernel
+def best_candidate(reduction, group):
+    """The best candidate with derivations of a group, or -1."""
+    op = load_i64(reduction, RD_OP)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    counts = load_i64(candidates, CO_COUNTS)
+    nexts = load_i64(candidates, CO_NEXTS)
+    best = -1
+    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    while at != 0:
+        row = at - 1
+        if load_i64(counts, row) > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
+            best = row
+        at = load_i32(nexts, row)
+    return best
+
+
+@kernel
+def drop_candidates(ctl, reduction, derived, first, last):
+    """Removes the candidates of a round that have no derivations left and are not derived later in this batch."""
+    if last < load_i64(derived, LIST_COUNT):
+        # A later round of the batch may name the same row: it is cleared away when the batch is over.
+        doomed = load_i64(load_i64(reduction, RD_CANDIDATES), CO_DOOMED)
+        for i in range(first, last):
+            if not list_push(ctl, doomed, load_i64(change_at(derived, i), CHANGE_ROW)):
+                return False
+        return True
+    doomed = load_i64(load_i64(reduction, RD_CANDIDATES), CO_DOOMED)
+    for i in range(load_i64(doomed, LIST_COUNT)):
+        if not drop_candidate(ctl, reduction, load_i64(load_i64(doomed, LIST_DATA), i)):
+            return False
+    store_i64(doomed, LIST_COUNT, 0)
+    for i in range(first, last):
+        if not drop_candidate(ctl, reduction, load_i64(change_at(derived, i), CHANGE_ROW)):
+            return False
+    return True
+
+
+@kernel
+def drop_candidate(ctl, reduction, row):
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    if get_bit(load_i64(candidates, CO_ALIVE), row) == 0 or load_i64(load_i64(candidates, CO_COUNTS), row) != 0:
+        return True
+    return unlink(ctl, reduction, cell(candidates, 0, row), row)
+
+
+# --------------------------------------------------------------------------------------------------------------- partial
+
+
+@kernel
+def process_lattice(ctl, scope, reduction, iteration, time):
+    """The candidates derived at an iteration become changes of the result; false with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    if iteration >= load_i64(candidates, CO_BUCKET_COUNT):
+        return True
+    rows = gather_bucket(ctl, scope, candidates, iteration)
+    if rows < 0:
+        return False
+    groups = load_i64(reduction, RD_GROUPS)
+    tick = load_i64(scope, SC_TICK)
+    data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
+    warm_groups(reduction, data, rows)
+    for i in range(rows):
+        group = cell(candidates, 0, load_i64(data, i))
+        stamps = load_i64(groups, CO_STAMPS)
+        if load_i32(stamps, group) != tick:
+            store_i32(stamps, group, tick)
+            if not evaluate_group(ctl, scope, reduction, group, iteration, time):
+                return False
+    list_empty(ctl, bucket_at(candidates, iteration))
+    return enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+
+
+@kernel
+def warm_groups(reduction, data, rows):
+    """Asks for what evaluating the groups of these candidates will touch."""
+    if rows < 2:
+        return
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    support = load_i64(candidates, CO_SUPPORT)
+    nexts = load_i64(candidates, CO_NEXTS)
+    rows = min(rows, 512)
+    for i in range(rows):
+        prefetch(heads + cell(candidates, 0, load_i64(data, i)) * 4)
+    for i in range(rows):
+        first = load_i32(heads, cell(candidates, 0, load_i64(data, i)))
+        if first > 0:
+            prefetch(support + (first - 1) * 4)
+            prefetch(nexts + (first - 1) * 4)
+
+
+@kernel
+def evaluate_group(ctl, scope, reduction, group, iteration, time):
+    """The change of a group's best at an iteration: see the module's text. It is looked at again where its history goes on
+    differently."""
+    op = load_i64(reduction, RD_OP)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    nexts = load_i64(candidates, CO_NEXTS)
+    old_before = -1
+    new_before = -1
+    old_after = -1
+    new_after = -1
+    following = -1
+    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    first = at - 1
+    while at != 0:
+        row = at - 1
+        value = cell(candidates, 1, row)
+        old = 0
+        new = 0
+        had_old = 0
+        had_new = 0
+        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
+        while number != 0:
+            entry = support_at(candidates, number)
+            word = load_i64(entry, SUPPORT_AT)
+            place = word & 0xFFFFFFFF
+            if place > iteration:
+                if following < 0 or place < following:
+                    following = place
+                break
+            old += load_i64(entry, SUPPORT_OLD)
+            new += load_i64(entry, SUPPORT_NEW)
+            if place < iteration:
+                had_old = old
+                had_new = new
+            number = word >> 32
+        if old > 0 and (old_after < 0 or is_better(op, value, cell(candidates, 1, old_after))):
+            old_after = row
+        if new > 0 and (new_after < 0 or is_better(op, value, cell(candidates, 1, new_after))):
+            new_after = row
+        if had_old > 0 and (old_before < 0 or is_better(op, value, cell(candidates, 1, old_before))):
+            old_before = row
+        if had_new > 0 and (new_before < 0 or is_better(op, value, cell(candidates, 1, new_before))):
+            new_before = row
+        at = load_i32(nexts, row)
+    if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, first):
+        return False
+    if new_after == old_after and new_before == old_before:
+        # Nothing changes here; a group that never had a result may be on its way out.
+        current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
+        return load_i32(current, group) != 0 or list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group)
+    if not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED), group):
+        return False
+    return emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time)
+
+
+@kernel
+def emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
+    """Changes the result by new_after - new_before - old_after + old_before (candidates, or -1), equal ones together."""
+    for corner in range(4):
+        row = new_after
+        if corner == 1:
+            row = new_before
+        elif corner == 2:
+            row = old_after
+        elif corner == 3:
+            row = old_before
+        seen = (corner > 0 and row == new_after) or (corner > 1 and row == new_before) or (corner > 2 and row == old_after)
+        if row < 0 or seen:
+            continue
+        diff = (1 if row == new_after else 0) - (1 if row == new_before else 0)
+        diff += (1 if row == old_before else 0) - (1 if row == old_after else 0)
+        if diff != 0 and not emit_value(ctl, scope, reduction, group, row, diff, time):
+            return False
+    return True
+
+
+@kernel
+def emit_value(ctl, scope, reduction, group, row, diff, time):
+    """Changes the result, at an iteration, by `diff` times a candidate's row; false with CTL_ERROR set."""
+    made = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, row))
+    if made < 0:
+        return False
+    result = load_i64(reduction, RD_RESULT)
+    stamps = load_i64(result, CO_STAMPS)
+    if load_i32(stamps, made) < load_i64(scope, SC_ROUND_TICK):
+        store_i32(stamps, made, load_i64(scope, SC_TICK))
+        if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
+            return False
+    if not add_entry(ctl, load_i64(result, CO_INNER), made, time, diff):
+        return False
+    return push_change(ctl, load_i64(result, CO_INNER_LOG), made, time, diff, 0)
+
+
+@kernel
+def end_lattice(ctl, reduction, time):
+    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with CTL_ERROR set."""
+    groups = load_i64(reduction, RD_GROUPS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    touched = load_i64(groups, CO_TOUCHED)
+    for i in range(load_i64(touched, LIST_COUNT)):
+        group = load_i64(load_i64(touched, LIST_DATA), i)
+        known = best_supported(reduction, group)
+        row = -1
+        if known >= 0:
+            row = result_row(ctl, reduction, group, cell(candidates, 1, known))
+            if row < 0:
+                return False
+        elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+            return False
+        if not replace_result(ctl, reduction, group, row, time):
+            return False
+    store_i64(touched, LIST_COUNT, 0)
+    touched = load_i64(candidates, CO_TOUCHED)
+    for i in range(load_i64(touched, LIST_COUNT)):
+        row = load_i64(load_i64(touched, LIST_DATA), i)
+        settle_support(candidates, row)
+        unused = load_i32(load_i64(candidates, CO_SUPPORT), row) == 0
+        if unused and not unlink(ctl, reduction, cell(candidates, 0, row), row):
+            return False
+    list_empty(ctl, touched)
+    result = load_i64(reduction, RD_RESULT)
+    touched = load_i64(result, CO_TOUCHED)
+    for i in range(load_i64(touched, LIST_COUNT)):
+        if not end_value(ctl, result, load_i64(load_i64(touched, LIST_DATA), i)):
+            return False
+    list_empty(ctl, touched)
+    log_fresh(result)
+    return remove_groups(ctl, groups)
+
+
+@kernel
+def best_supported(reduction, group):
+    """The best candidate of a group that is derived at any iteration after this round, or -1."""
+    op = load_i64(reduction, RD_OP)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    nexts = load_i64(candidates, CO_NEXTS)
+    best = -1
+    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    while at != 0:
+        row = at - 1
+        total = 0
+        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
+        while number != 0:
+            entry = support_at(candidates, number)
+            total += load_i64(entry, SUPPORT_NEW)
+            number = load_i64(entry, SUPPORT_AT) >> 32
+        if total > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
+            best = row
+        at = load_i32(nexts, row)
+    return best
+
+
+@kernel
+def settle_support(candidates, row):
+    """Derivations after the round become those before the next; entries without any are freed."""
+    heads = load_i64(candidates, CO_SUPPORT)
+    pool = load_i64(candidates, CO_ENTRIES)
+    before = 0
+    at = load_i32(heads, row)
+    while at != 0:
+        entry = support_at(candidates, at)
+        word = load_i64(entry, SUPPORT_AT)
+        count = load_i64(entry, SUPPORT_NEW)
+        store_i64(entry, SUPPORT_OLD, count)
+        if count != 0:
+            before = at
+        else:
+            if before == 0:
+                store_i32(heads, row, word >> 32)
+            else:
+                previous = support_at(candidates, before)
+                store_i64(previous, SUPPORT_AT, (load_i64(previous, SUPPORT_AT) & 0xFFFFFFFF) | (word >> 32 << 32))
+            pool_give(pool, at - 1)
+        at = word >> 32
+
+
+@kernel
+def end_value(ctl, result, row):
+    """Settles the iterations at which a row of a lattice relation is present; false with CTL_ERROR set."""
+    inner = load_i64(result, CO_INNER)
+    outer = load_i64(result, CO_OUTER)
+    if get_bit(load_i64(inner, HI_BITS), row) == 0:
+        # Present from an iteration of this (first) round on; outside it was announced.
+        return True
+    kept = settle_entries(inner, item_of(inner, row))
+    if kept == 1:
+        entry = entry_at(inner, first_entry(inner, row))
+        iteration = load_i64(entry, ENTRY_TIME)
+        drop_entries(inner, item_of(inner, row))
+        return settle_inner(inner, row, iteration)
+    gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and sum_entries(inner, row) <= 0
+    # A fresh row counts as present outside until it says otherwise.
+    if gone and load_i64(result, CO_FRESH) != 0 and open_item(ctl, outer, row) == 0:
+        return False
+    if kept == 0:
+        return absent_inner(ctl, inner, row) and list_push(ctl, load_i64(result, CO_DOOMED), row)
+    return True
+
+
+@kernel
+def sum_entries(history, row):
+    """Sum of all diffs of a row whose bit is set."""
+    total = 0
+    at = first_entry(history, row)
+    while at != 0:
+        total += load_i64(entry_at(history, at), ENTRY_DIFF)
+        at = load_i64(entry_at(history, at), ENTRY_NEXT)
+    return total

@@ -1,0 +1,66 @@
+"""What maintains a program while its inputs change: the protocol between sessions and engines.
+
+A round is a set of changes of input relations that takes effect at once. After round r every relation equals the least fixed
+point of the program on the inputs accumulated at r; round 0 is before everything, with all relations empty. The facts of the
+program's text are inputs too: they arrive with the first round that is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.program.rules import Program
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+
+
+class RoundsEngine(Protocol):
+    """Maintains one program.
+
+    One thread commits at a time; `table` and `rows` may be called by others meanwhile. Changes that come in from outside are
+    about the *external* rows of a relation: all rows of one without rules; where there are rules, rows besides those that the
+    rules derive."""
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def symbols(self) -> SymbolTable:
+        """The strings that ids in tables and updates stand for."""
+
+    @property
+    def records(self) -> RecordTables:
+        """The records that ids in tables and updates stand for."""
+
+    @property
+    def round(self) -> int:
+        """The last committed round; 0 before the first commit."""
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        """Applies one or several rounds and returns the last one, which is `round` from then on.
+
+        The rounds of the updates are absolute, ascending within each relation, and larger than `round`; all rounds up to the
+        largest are committed, without any just the next one. External rows are a set: inserting one that is there or removing
+        one that is not changes nothing. A row has no two updates of opposite sign in one round. Whatever is raised (DlogError,
+        KeyboardInterrupt), the engine is at its previous round."""
+
+    def changes(self, relation: str) -> Updates:
+        """The exact changes that the last commit made to the relation, by round; each row at most once a round."""
+
+    def table(self, relation: str) -> Table:
+        """The rows now; while a commit runs in another thread, as of the last committed round."""
+
+    def external(self, relation: str) -> Table:
+        """The external rows now."""
+
+    def rows(self, relation: str) -> int:
+        """How many rows there are now."""
+
+    def explain(self) -> str:
+        """How the program is maintained, for people."""
+
+    def close(self) -> None:
+        """Gives back memory and threads; nothing else is called afterwards."""

@@ -1,0 +1,58 @@
+"""A checkpoint: moves what the log says into layers and tables, in steps that can be spread over time.
+
+The log goes on in a new segment before it begins, so that rounds may be appended while it writes. Layers that are on disk
+already are not written again. The last step makes the new manifest hold; only then may files that no longer count be removed.
+Giving up half-way leaves the old manifest in force; files already written are removed when the state is opened next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dlog.engine.program.rules import Kind
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.durable.entries import Entries, TableSize, extend_table
+from dlog.engine.trace.durable.layers import LayerFile, settled_batch, write_layer
+from dlog.engine.trace.durable.manifest import BatchFiles, Manifest, RelationFiles, write_manifest
+from dlog.engine.trace.layer import Layer
+from dlog.engine.values.table import Table
+
+History = tuple[tuple[Kind, ...], Sequence[Batch]]
+"""The kinds of a relation and its batches."""
+
+
+def write_checkpoint(
+    folder: Path,
+    old: Manifest,
+    known: Mapping[Layer, LayerFile],
+    fingerprint: str,
+    round: int,
+    log: int,
+    relations: Mapping[str, Table | History],
+    tables: Mapping[str, Entries],
+) -> Iterator[tuple[Manifest, dict[Layer, LayerFile]] | None]:
+    """Yields None after each file, at the end the manifest that now holds and the files of its layers."""
+    number, file_of = old.next, {}
+    described = {}
+    for name, relation in relations.items():
+        if isinstance(relation, Table):
+            relation = relation.kinds, [settled_batch(relation, round + 1)]
+        kinds, batches = relation
+        for layer in (layer for batch in batches for layer in batch.layers):
+            if layer in known:
+                file_of[layer] = known[layer]
+            else:
+                file_of[layer] = write_layer(folder, f"{number:08d}.layer", layer)
+                number += 1
+                yield None
+        described[name] = RelationFiles(
+            kinds, tuple(BatchFiles(b.description, tuple(file_of[layer] for layer in b.layers)) for b in batches)
+        )
+    sizes = dict(old.tables)
+    for name, entries in tables.items():
+        sizes[name] = extend_table(folder, name, sizes.get(name, TableSize()), entries)
+        yield None
+    manifest = Manifest(fingerprint, round, log, number, described, sizes)
+    write_manifest(folder, manifest)
+    yield manifest, file_of

@@ -1,0 +1,103 @@
+"""Files that survive: written beside and renamed, synchronized before anything refers to them.
+
+Everything that changes the disk goes through this module. What the system refuses (no room, no permission) is the user's to
+know: a DlogError with the path.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+Bytes = bytes | bytearray | memoryview
+
+
+@contextmanager
+def refusals(path: Path, action: str) -> Iterator[None]:
+    """Turns what the operating system refuses into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        message = f"cannot {action} the state: {error.strerror or error}"
+        raise DlogError(Diagnostic("state-file", message, place=str(path))) from error
+
+
+def damaged(path: Path, what: str, *notes: str) -> DlogError:
+    """The state on disk is not what was written."""
+    return DlogError(Diagnostic("state-corrupt", f"the state is damaged: {what}", notes=notes, place=str(path)))
+
+
+def write_all(descriptor: int, pieces: Sequence[Bytes]) -> None:
+    """Writes all bytes of all pieces at the end of the file."""
+    for piece in pieces:
+        view = memoryview(piece).cast("B")
+        while view:
+            view = view[os.write(descriptor, view) :]
+
+
+def sync(descriptor: int) -> None:
+    """Waits until the file's contents are on the disk."""
+    os.fsync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until names made, renamed and removed in a folder are on the disk."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create(path: Path, pieces: Sequence[Bytes]) -> None:
+    """A new file that is wholly on the disk, under a name nothing refers to yet: what is there is overwritten."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        write_all(descriptor, pieces)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Gives a file new content: at any instant it has either the old or the new one, whole."""
+    beside = path.with_name(path.name + ".new")
+    create(beside, [content])
+    os.replace(beside, path)
+    sync_folder(path.parent)
+
+
+def open_to_append(path: Path, size: int) -> int:
+    """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    cut(descriptor, size)
+    return descriptor
+
+
+def cut(descriptor: int, size: int) -> None:
+    """Drops what is beyond `size`."""
+    if os.fstat(descriptor).st_size > size:
+        os.ftruncate(descriptor, size)
+
+
+def remove(path: Path) -> None:
+    """Removes a file that may be gone already."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def mapped(path: Path, size: int) -> np.ndarray:
+    """The first bytes of a file, mapped read-only; it may grow or be removed meanwhile."""
+    if size == 0:
+        return np.empty(0, np.uint8)
+    if not path.exists() or path.stat().st_size < size:
+        raise damaged(path, "a file is missing or too short")
+    return np.memmap(path, np.uint8, "r", shape=(size,)).view(np.ndarray)

@@ -1,0 +1,187 @@
+"""A layer: sorted updates as columns in one block of memory, which nothing changes once it is made.
+
+Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow,
+else 8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
+single update is nothing but words. `words` is what kernels read (kernels/trace.py says how); they point into `memory`, be it
+this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from dlog.engine.kernels import trace as K
+from dlog.engine.times.lattice import Time
+from dlog.engine.trace.pages import Pages, allocate
+from dlog.grammar.diagnostics import InternalError
+
+MAX_ROWS = 2**31 - 1
+
+_byte_of = ctypes.c_char.from_buffer
+_WIDTH, _BOUND, _SIZE = K.FIELD_WIDTH, K.FIELD_BOUND, K.FIELD_SIZE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """`rows` updates, described by `words`, which lie at `address`."""
+
+    words: np.ndarray
+    memory: np.ndarray
+    rows: int
+    address: int
+
+    @staticmethod
+    def of(words: np.ndarray, memory: np.ndarray) -> Layer:
+        """A layer with these words, in this memory."""
+        return Layer(words, memory, int(words[K.LAYER_ROWS]), address_of(words))
+
+    @property
+    def arity(self) -> int:
+        return int(self.words[K.LAYER_ARITY])
+
+    @property
+    def depth(self) -> int:
+        return int(self.words[K.LAYER_DEPTH])
+
+    @property
+    def fields(self) -> int:
+        return (len(self.words) - K.LAYER_FIELDS) // _SIZE
+
+    @property
+    def latest(self) -> Time:
+        """A time at or after all of its times."""
+        at = K.LAYER_FIELDS + _SIZE * self.arity + _BOUND
+        return tuple(self.words[at : at + _SIZE * self.depth : _SIZE].tolist())
+
+    @property
+    def weight(self) -> int:
+        """The sum of all |diff|."""
+        return int(self.words[_BOUND - _SIZE])
+
+    @property
+    def settled(self) -> bool:
+        """Whether every row is there once since the least time, so that no times and no diffs are stored."""
+        return self.constant(self.fields - 1) == 1 and not any(self.latest)
+
+    @property
+    def indexed(self) -> bool:
+        return bool(self.words[K.LAYER_INDEX])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all fields and the index."""
+        widths = int(self.words[K.LAYER_FIELDS + _WIDTH :: _SIZE].sum())
+        return self.rows * widths + (4 * (int(self.words[K.LAYER_RANGE]) + 1) if self.indexed else 0)
+
+    def width(self, field: int) -> int:
+        return int(self.words[K.LAYER_FIELDS + _SIZE * field + _WIDTH])
+
+    def constant(self, field: int) -> int | None:
+        """The one value of a field, where it has just one."""
+        at = K.LAYER_FIELDS + _SIZE * field
+        return None if self.words[at + _WIDTH] else int(self.words[at])
+
+    def stored(self, field: int) -> np.ndarray:
+        """The values of a field that is no constant, as they lie in memory."""
+        start, width = int(self.words[K.LAYER_FIELDS + _SIZE * field]) - address_of(self.memory), self.width(field)
+        return self.memory.view(np.uint8)[start : start + self.rows * width].view(np.int32 if width == 4 else np.int64)
+
+    def values(self, field: int, chosen: np.ndarray | None = None) -> np.ndarray:
+        """A field as int64, of all rows or of the chosen ones."""
+        constant = self.constant(field)
+        if constant is not None:
+            return np.full(self.rows if chosen is None else len(chosen), constant, np.int64)
+        stored = self.stored(field)
+        return (stored if chosen is None else stored[chosen]).astype(np.int64)
+
+    def columns(self, chosen: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+        return tuple(self.values(c, chosen) for c in range(self.arity))
+
+    def times(self, chosen: np.ndarray | None = None) -> np.ndarray:
+        """Times as (depth, n)."""
+        found = np.empty((self.depth, self.rows if chosen is None else len(chosen)), np.int64)
+        for c in range(self.depth):
+            found[c] = self.values(self.arity + c, chosen)
+        return found
+
+    def diffs(self, chosen: np.ndarray | None = None) -> np.ndarray:
+        return self.values(self.fields - 1, chosen)
+
+    def index(self) -> np.ndarray | None:
+        """The first row of each value of the first column, one entry more than there are values."""
+        if not self.indexed:
+            return None
+        start = int(self.words[K.LAYER_INDEX]) - address_of(self.memory)
+        return self.memory.view(np.int32)[start // 4 : start // 4 + int(self.words[K.LAYER_RANGE]) + 1]
+
+    def seek(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each probe, a column of `keys` (prefix columns, probes; int64, contiguous), the rows that begin with it: first,
+        and behind the last."""
+        count, probes = keys.shape
+        ranges = np.empty((2, probes), np.int64)
+        at = address_of(ranges)
+        K.seek(self.address, address_of(keys), count, probes, at, at + 8 * probes)
+        return ranges[0], ranges[1]
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where a contiguous array begins."""
+    try:
+        return ctypes.addressof(_byte_of(array))  # several times faster than to ask NumPy
+    except (TypeError, ValueError):  # read-only, or empty
+        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------------------------------- building
+
+
+def build(
+    columns: Sequence[np.ndarray], times: np.ndarray | Time, diffs: np.ndarray | int, pages: Pages | None = None
+) -> Layer | None:
+    """A layer of unsorted updates; None where they cancel out. Columns are int64 (or int32), times (depth, n) or one time for
+    all, diffs int64 or one for all. Something must have n entries."""
+    fields = [*columns, *times, diffs]
+    described = _describe(len(columns), len(times), fields)
+    rows, size = described[K.LAYER_ROWS], len(described)
+    if rows == 0:
+        return None
+    source = allocate(size + K.PLAN_SIZE * len(fields) + rows * (len(fields) + 3) + 8)
+    source[:size] = described
+    # How much is needed turns out on the way; of large blocks only that becomes resident.
+    memory = allocate(size + rows * len(fields) + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
+    reading, writing = address_of(source), address_of(memory)
+    K.build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
+    found = int(memory[K.LAYER_ROWS])
+    return Layer(memory[:size], memory, found, writing) if found else None
+
+
+def _describe(arity: int, depth: int, fields: list[np.ndarray | int]) -> list[int]:
+    """Words for updates as they are given; non-contiguous columns in `fields` are replaced by copies, which must be kept."""
+    words = [-1, arity, depth, 0, 0, 0]
+    rows = -1
+    for f, field in enumerate(fields):
+        if not isinstance(field, np.ndarray):
+            words += (int(field), 0, 0)
+            continue
+        if not field.flags.c_contiguous:
+            fields[f] = field = np.ascontiguousarray(field)
+        width = field.itemsize
+        if field.dtype.kind != "i" or width not in (4, 8) or rows not in (-1, len(field)):
+            _refuse(field, rows)
+        rows = len(field)
+        words += (address_of(field), width, 0)
+    if not 0 <= rows <= MAX_ROWS:
+        _refuse(None, rows)
+    words[K.LAYER_ROWS] = rows
+    return words
+
+
+def _refuse(field: np.ndarray | None, rows: int) -> NoReturn:
+    if field is None:
+        raise InternalError("trace", f"{rows} updates in one batch")
+    raise InternalError("trace", f"a column of updates has {len(field)} values of {field.dtype}, others have {rows}")

@@ -1,0 +1,101 @@
+"""The merge of two adjacent batches, done a little at a time.
+
+While it goes on both batches stay as they are and in use; when it is done they are replaced by one. Times are advanced to the
+frontier that was `since` when the merge began, equal (row, time) pairs add up, zeros go. Nothing but merging compacts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.kernels import trace as K
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.pages import Pages, allocate
+
+ALL = 2**50
+"""Fuel enough for any merge."""
+
+_HISTORY = 64  # updates of one row that fit before the scratch grows
+
+
+class Merge:
+    """`first` comes before `second`. `work` until it says that it is done, then take the `result`."""
+
+    __slots__ = (
+        "_address", "_control", "_layers", "_outputs", "_pages", "_result", "_scratch", "description", "first", "second",
+    )
+
+    def __init__(self, first: Batch, second: Batch, since: Antichain, pages: Pages | None = None) -> None:
+        self.first, self.second, self._pages = first, second, pages
+        self.description = first.description.followed_by(second.description, since)
+        self._layers = first.layers + second.layers
+        self._result: Batch | None = None
+        if self._layers:
+            self._prepare(split=first.oldest)
+        else:
+            self._result = Batch(self.description, ())
+
+    def work(self, fuel: int) -> bool:
+        """Merges about `fuel` updates; True when all is done."""
+        while self._result is None:
+            status = K.merge_layers(self._address, fuel)
+            if status == K.MERGE_PAUSED:
+                return False
+            if status == K.MERGE_DONE:
+                self._finish()
+            else:
+                size = 2 * int(self._control[K.MERGE_NEEDED])
+                self._scratch = np.empty(size * (self._layers[0].depth + 1), np.int64)
+                self._use_history(address_of(self._scratch), size)
+        return True
+
+    @property
+    def result(self) -> Batch:
+        """The merged batch, worked out to the end if need be."""
+        self.work(ALL)
+        assert self._result is not None
+        return self._result
+
+    def _prepare(self, split: bool) -> None:
+        layers, elements = self._layers, self.description.since.elements
+        depth, stride = layers[0].depth, len(layers[0].words)
+        block = min(sum(layer.rows for layer in layers), K.MERGE_TOGETHER)
+        words = [len(layers), len(elements), int(split), 0, 0, 0, 0, block, *(0,) * (K.MERGE_HEADS - 8)]
+        for layer in layers:
+            words += (layer.address, *(0,) * (K.HEAD_SIZE - 1))
+        frontier = len(words) + 2 * stride
+        scratch = frontier + (len(elements) + 1) * depth + 2 * len(layers) + block * (K.PENDING_SIZE + depth)
+        self._control = np.zeros(scratch + _HISTORY * (depth + 1), np.int64)
+        self._control[: len(words)] = words
+        self._control[frontier : frontier + len(elements) * depth] = [coordinate for time in elements for coordinate in time]
+        self._address = address_of(self._control)
+        K.plan_merge(self._address)
+        self._use_history(self._address + 8 * scratch, _HISTORY)
+        self._outputs = [self._reserve(size) for size in self._control[K.MERGE_SETTLED_BYTES : K.MERGE_OPEN_BYTES + 1].tolist()]
+        K.start_merge(self._address, *(address for _, address in self._outputs))
+
+    def _reserve(self, size: int) -> tuple[np.ndarray, int]:
+        """Memory for an output, the layer's words in front, and the address behind them."""
+        stride = len(self._layers[0].words)
+        memory = allocate(stride + size // 8 + 1, self._pages)
+        return memory, address_of(memory) + 8 * stride
+
+    def _use_history(self, address: int, size: int) -> None:
+        """Has histories of up to so many updates gathered there."""
+        depth = self._layers[0].depth
+        self._control[K.MERGE_TIMES : K.MERGE_ROOM + 1] = address, address + 8 * size * depth, size
+
+    def _finish(self) -> None:
+        made = []
+        stride = len(self._layers[0].words)
+        starts = self._control[K.MERGE_SETTLED : K.MERGE_OPEN + 1].tolist()
+        for start, (memory, address) in zip(starts, self._outputs, strict=True):
+            at = (start - self._address) // 8
+            rows = int(self._control[at + K.LAYER_ROWS])
+            if rows:
+                memory[:stride] = self._control[at : at + stride]
+                made.append(Layer(memory[:stride], memory, rows, address - 8 * stride))
+        self._result = Batch(self.description, tuple(made))
+        self._layers = ()

@@ -1,0 +1,284 @@
+"""Durable state: a folder that survives whatever kills the process.
+
+Every append writes the changes of one or several rounds to a log; when it returns they count. From time to time a checkpoint
+writes relations as layers and starts the log anew. Opening maps the layers of the last checkpoint; the rounds after it are
+replayed:
+
+    store = Store.open(folder, fingerprint)
+    store.relations, store.tables        what the last checkpoint wrote, as of `store.checkpoint_round`
+    for logged in store.rounds(): ...    what has been appended since
+    store.append(round, changes, tables)
+    store.checkpoint(round, relations, tables)
+
+Relations and tables are known by name; the store does not ask which relations a program needs. A *table* here is an append-only
+list of byte strings: the texts of symbols, the fields of records. The folder is locked while it is open.
+
+    manifest.json   which files count           00000001.log    rounds, one segment between two checkpoints
+    lock            who has it open             00000007.layer  one layer of a batch
+                                                symbols.bytes, symbols.ends   a table
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.durable import checkpoint, files, log, manifest
+from dlog.engine.trace.durable.checkpoint import History
+from dlog.engine.trace.durable.entries import Entries, read_table
+from dlog.engine.trace.durable.layers import LayerFile, Stored, map_layer
+from dlog.engine.trace.durable.lock import Lock
+from dlog.engine.trace.durable.log import LoggedRound, Segment
+from dlog.engine.trace.durable.manifest import Manifest
+from dlog.engine.trace.layer import Layer
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+
+Sync = Literal["always", "often", "never"]
+"""When appended rounds are forced to the disk: before each append returns; every OFTEN seconds, as appends come; or when the
+system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
+OFTEN = 0.1
+
+_OWN = re.compile(r"(\d+\.(log|layer)|[\w.@-]+\.(bytes|ends)|manifest\.json(\.new)?|lock)\Z")
+
+
+class Store:
+    """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
+    than the one that appends may take them. Closing, or beginning another checkpoint, has to wait until that is at an end."""
+
+    def __init__(self, folder: Path, fingerprint: str, sync: Sync, verify: bool) -> None:
+        """Use `Store.open`."""
+        self.path, self.fingerprint, self.sync_policy = folder, fingerprint, sync
+        self._lock = Lock(folder)
+        self._descriptor, self._synced = -1, 0.0
+        self._steps: Generator[None] = _no_steps()
+        try:
+            self._manifest = self._first_manifest()
+            self._file_of: dict[Layer, LayerFile] = {}
+            self.relations = {name: self._map(name, verify) for name in self._manifest.relations}
+            self.tables = {name: read_table(folder, name, size) for name, size in self._manifest.tables.items()}
+            self._segments = self._scan_segments()
+            self._replayed = tuple(self._segments)
+            self._remove_leftovers()
+            self._open_segment()
+        except BaseException:
+            self.close()
+            raise
+        rounds = [s.last_round for s in self._segments if s.last_round is not None]
+        self.round = max(rounds, default=self.checkpoint_round)
+
+    @staticmethod
+    def open(path: str | Path, fingerprint: str, *, sync: Sync = "always", verify: bool = False) -> Store:
+        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program; `verify` reads
+        all layers to check them. Raises DlogError if the folder is locked, damaged, of another version, or something else's."""
+        folder = Path(path)
+        with files.refusals(folder, "open"):
+            folder.mkdir(parents=True, exist_ok=True)
+            foreign = sorted(p.name for p in folder.iterdir() if not _OWN.match(p.name))
+        if foreign and not (folder / manifest.NAME).exists():
+            notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
+            raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
+        return Store(folder, fingerprint, sync, verify)
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def checkpoint_round(self) -> int:
+        """The round that `relations` and `tables` are of; 0 where there has been no checkpoint."""
+        return self._manifest.round
+
+    @property
+    def stored_fingerprint(self) -> str:
+        """Of the program that the last checkpoint was for."""
+        return self._manifest.fingerprint
+
+    @property
+    def changed(self) -> bool:
+        """Whether the last checkpoint was for another program."""
+        return self.fingerprint != self.stored_fingerprint
+
+    @property
+    def log_bytes(self) -> int:
+        """What has been logged since the last checkpoint: when this is much, it is time for one."""
+        return sum(s.end for s in self._segments[:-1]) + self._end
+
+    @property
+    def layer_bytes(self) -> int:
+        """What the layers of the last checkpoint have together."""
+        return sum(f.size for r in self._manifest.relations.values() for batch in r.batches for f in batch.layers)
+
+    def stored(self, relation: str) -> Stored | None:
+        """A relation as the last checkpoint wrote it, also one since the state was opened."""
+        return self._map(relation, verify=False) if relation in self._manifest.relations else None
+
+    def rounds(self) -> Iterator[LoggedRound]:
+        """What had been appended since the last checkpoint when the state was opened, in order."""
+        for segment in self._replayed:
+            yield from segment.records()
+
+    # ------------------------------------------------------------------------------------------------------------- writing
+
+    def append(self, round: int, changes: Mapping[str, Updates], tables: Mapping[str, Entries] | None = None) -> None:
+        """Makes the changes of the rounds up to `round` durable, and what is new in each table since the last append. Raises
+        DlogError where the disk refuses; then nothing has been appended."""
+        if round <= self.round:
+            raise InternalError("store", f"round {round} is appended after round {self.round}")
+        record = log.encode(round, changes, tables or {})
+        with files.refusals(self._segments[-1].path, "write"):
+            files.cut(self._descriptor, self._end)  # an earlier append may have been interrupted
+            try:
+                files.write_all(self._descriptor, [record])
+                self._sync_as_asked()
+            except BaseException:
+                files.cut(self._descriptor, self._end)
+                raise
+        self._end += len(record)
+        self.round = round
+
+    def sync(self) -> None:
+        """Forces all that has been appended to the disk."""
+        with files.refusals(self._segments[-1].path, "write"):
+            files.sync(self._descriptor)
+        self._synced = time.monotonic()
+
+    def _sync_as_asked(self) -> None:
+        match self.sync_policy:
+            case "always":
+                files.sync(self._descriptor)
+            case "often" if time.monotonic() - self._synced >= OFTEN:
+                files.sync(self._descriptor)
+                self._synced = time.monotonic()
+
+    # --------------------------------------------------------------------------------------------------------- checkpoints
+
+    def checkpoint(
+        self, round: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries] | None = None
+    ) -> None:
+        """Writes what `relations` and `tables` are after `round`, the last one appended, and starts the log anew."""
+        for _ in self.checkpoint_steps(round, relations, tables):
+            pass
+
+    def checkpoint_steps(
+        self, round: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries] | None = None
+    ) -> Iterator[None]:
+        """The same in steps, each a file written: rounds may be appended in between. A relation is a table, or its kinds and
+        the batches of its history; a table has all entries, not only new ones. Their arrays must not change until the last
+        step. A later call gives up an earlier one that is not at its end."""
+        if round != self.round:
+            raise InternalError("store", f"a checkpoint of round {round} after round {self.round} has been appended")
+        for name in tables or {}:
+            if not _OWN.match(f"{name}.ends"):
+                raise InternalError("store", f"a table cannot be called {name!r}")
+        self._start_segment()
+        self._steps.close()
+        self._steps = self._write_checkpoint(round, self._number, relations, tables or {})
+        return self._steps
+
+    def _write_checkpoint(
+        self, round: int, number: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries]
+    ) -> Generator[None]:
+        steps = checkpoint.write_checkpoint(
+            self.path, self._manifest, self._file_of, self.fingerprint, round, number, relations, tables
+        )
+        for done in steps:
+            if done is not None:
+                self._manifest, self._file_of = done
+                self._replayed = ()
+                self._segments = [s for s in self._segments if log.number_of(s.path) >= number]
+                self._remove_leftovers()
+            yield
+
+    # ------------------------------------------------------------------------------------------------------- opening, closing
+
+    def _first_manifest(self) -> Manifest:
+        """The manifest that holds, made where the folder is new: its segment of the log is there before it is."""
+        found = manifest.read_manifest(self.path)
+        if found is None:
+            found = Manifest(self.fingerprint)
+            with files.refusals(self.path, "write"):
+                files.create(log.segment_path(self.path, found.log), [log.MAGIC])
+            manifest.write_manifest(self.path, found)
+        return found
+
+    def _map(self, name: str, verify: bool) -> Stored:
+        relation = self._manifest.relations[name]
+        batches = []
+        for batch in relation.batches:
+            layers = tuple(map_layer(self.path, file, verify) for file in batch.layers)
+            self._file_of.update(zip(layers, batch.layers, strict=True))
+            batches.append(Batch(batch.description, layers))
+        return Stored(relation.kinds, tuple(batches))
+
+    def _scan_segments(self) -> list[Segment]:
+        """The log from the manifest's segment on; all but the last one have to be whole."""
+        numbers = sorted(log.number_of(p) for p in self.path.glob("*.log"))
+        numbers = [n for n in numbers if n >= self._manifest.log]
+        if numbers != list(range(self._manifest.log, self._manifest.log + len(numbers))) or not numbers:
+            raise files.damaged(self.path, f"segment {self._manifest.log} or a later one of the log is missing")
+        return [log.scan(log.segment_path(self.path, n), last=n == numbers[-1]) for n in numbers]
+
+    def _remove_leftovers(self) -> None:
+        """Removes files that the manifest does not name: of an earlier one, or of a checkpoint that did not come to its end."""
+        named = self._manifest.layer_files()
+        for path in self.path.iterdir():
+            if path.suffix == ".log":
+                spent = log.number_of(path) < self._manifest.log
+            else:
+                spent = path.suffix == ".new" or (path.suffix == ".layer" and path.name not in named)
+            if spent:
+                with files.refusals(path, "remove"):
+                    files.remove(path)
+
+    def _open_segment(self) -> None:
+        """Opens the last segment to append to it, without what was torn."""
+        last = self._segments[-1]
+        self._number = log.number_of(last.path)
+        with files.refusals(last.path, "write"):
+            self._descriptor = files.open_to_append(last.path, last.end)
+            if last.end == 0:
+                files.write_all(self._descriptor, [log.MAGIC])
+                files.sync(self._descriptor)
+        self._end = max(last.end, len(log.MAGIC))
+
+    def _start_segment(self) -> None:
+        """Goes on in a new segment; the old one is on the disk by then."""
+        self.sync()
+        path = log.segment_path(self.path, self._number + 1)
+        with files.refusals(path, "write"):
+            files.create(path, [log.MAGIC])
+            files.sync_folder(self.path)
+            descriptor = files.open_to_append(path, len(log.MAGIC))
+        os.close(self._descriptor)
+        self._descriptor, self._number = descriptor, self._number + 1
+        self._segments[-1] = replace(self._segments[-1], end=self._end)
+        self._segments.append(Segment(path, len(log.MAGIC), 0, None))
+        self._end = len(log.MAGIC)
+
+    def close(self) -> None:
+        """Forces what has been appended to the disk and lets go of the folder. May be called again."""
+        try:
+            self._steps.close()
+            if self._descriptor >= 0:
+                self.sync()
+        finally:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+            self._lock.release()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _no_steps() -> Generator[None]:
+    yield from ()

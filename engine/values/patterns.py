@@ -1,0 +1,88 @@
+"""Regular expressions on strings: `match(pattern, text)` holds where the pattern matches the whole text.
+
+A pattern that is no regular expression matches nothing, nor does its negation, with a warning. Strings are bytes: a `.` matches
+one byte.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+
+from dlog.engine.kernels.layout import (
+    VERDICT_BYTES,
+    VERDICT_COUNT,
+    VERDICT_NEITHER,
+    VERDICT_NO,
+    VERDICT_SIZE,
+    VERDICT_UNKNOWN,
+    VERDICT_YES,
+)
+from dlog.engine.values.symbols import SymbolTable
+
+
+class Verdicts:
+    """What one pattern says of each string it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
+
+    def __init__(self) -> None:
+        self._known = np.zeros(0, np.uint8)
+        self._table = np.zeros(VERDICT_SIZE, np.int64)
+        self.address = int(self._table.ctypes.data)
+
+    def of(self, pattern: int, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
+        """The verdicts on some strings; the pattern, always the same, is tried on those it has not been tried on."""
+        if len(self._known) < len(symbols):
+            self._reserve(max(len(symbols), 2 * len(self._known)))
+        verdicts = self._known[ids]
+        untried = ids[verdicts == VERDICT_UNKNOWN]
+        if len(untried):
+            self._known[untried] = verdicts_on(symbols.text(pattern), untried, symbols)
+            verdicts = self._known[ids]
+        return verdicts
+
+    def _reserve(self, count: int) -> None:
+        larger = np.zeros(count, np.uint8)
+        larger[: len(self._known)] = self._known
+        self._known = larger
+        self._table[VERDICT_BYTES], self._table[VERDICT_COUNT] = larger.ctypes.data, count
+
+
+def match(patterns: np.ndarray, texts: np.ndarray, symbols: SymbolTable, wanted: bool) -> np.ndarray:
+    """Which rows' texts match their patterns (or, not `wanted`, do not)."""
+    out = np.zeros(len(texts), np.bool_)
+    for pattern in np.unique(patterns).tolist():
+        rows = np.flatnonzero(patterns == pattern)
+        distinct, inverse = np.unique(texts[rows], return_inverse=True)
+        out[rows] = verdicts_on(symbols.text(pattern), distinct, symbols)[inverse] == wanted_verdict(wanted)
+    return out
+
+
+def wanted_verdict(wanted: bool) -> int:
+    return VERDICT_YES if wanted else VERDICT_NO
+
+
+def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
+    """Whether the pattern matches each string, as VERDICT_ values. Patterns beyond regular languages (references, look-around)
+    are left to Python, a string at a time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    data, offsets = symbols.gather(ids)
+    strings = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    source = pattern.encode("utf-8", "surrogateescape")
+    try:
+        found = pc.match_substring_regex(strings, pattern=b"\\A(?:" + source + b")\\z").to_numpy(zero_copy_only=False)
+        return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        compiled = re.compile(source)
+    except re.error as error:
+        warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
+        return np.full(len(ids), VERDICT_NEITHER, np.uint8)
+    matches = (compiled.fullmatch(text) is not None for text in strings.to_pylist())
+    return np.array([VERDICT_YES if found else VERDICT_NO for found in matches], np.uint8)

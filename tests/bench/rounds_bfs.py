@@ -1,0 +1,87 @@
+"""Distances from a root in a graph of which one edge is replaced by another in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.bench.rounds_engine import (
+    batched_rounds,
+    engine_rounds,
+    history_is_right,
+    is_right,
+    load,
+    native_rounds,
+    rows_of,
+    session_of,
+    session_rounds,
+)
+from tests.bench.rounds_measure import Row, row_of
+from tests.bench.rounds_streams import Stream, rooted_graph
+from tests.bench.rounds_twins import distance_rows
+
+CALLS = {1000: 100, 100_000: 5}
+"""How many calls of so many rounds each."""
+
+
+def run(nodes: int, edges: int, rounds: int, calls: dict[int, int] | None = None) -> Iterator[Row]:
+    calls = CALLS if calls is None else calls
+    most = max([rounds, *(per_call * count for per_call, count in calls.items())])
+    stream, root = rooted_graph(1, nodes, edges, most)
+    bench = _Bench(f"bfs {nodes}/{edges}", stream, root)
+    yield bench.native(rounds)
+    yield bench.by_engine(rounds)
+    yield bench.by_session(rounds, None)
+    yield bench.by_session(rounds, "dist")
+    for per_call, count in calls.items():
+        yield bench.batches(per_call, count)
+
+
+class _Bench:
+    def __init__(self, name: str, stream: Stream, root: int) -> None:
+        self.name = name
+        self.stream = stream
+        self.root = root
+        self.inputs = {"edge": stream.first, "root": np.array([root])}
+
+    def twin(self, edges: np.ndarray) -> np.ndarray:
+        return distance_rows(self.stream.nodes, edges, self.root)
+
+    def native(self, rounds: int) -> Row:
+        stream, loaded = self.stream.until(rounds), load("bfs", self.inputs)
+        engine, edges = loaded.engine, len(stream.first)
+        nanos = native_rounds(engine, stream)
+        right = is_right(engine, "dist", stream, self.twin)
+        used = engine.memory.used
+        notes = f"load {edges / loaded.seconds / 1e6:.1f} M edges/s; {used / edges:.0f} bytes per edge"
+        engine.close()
+        return row_of(self.name, "native", nanos, len(nanos), used, right, notes)
+
+    def by_engine(self, rounds: int) -> Row:
+        stream, engine = self.stream.until(rounds), load("bfs", self.inputs).engine
+        nanos = engine_rounds(engine, stream)
+        right = is_right(engine, "dist", stream, self.twin)
+        used = engine.memory.used
+        engine.close()
+        return row_of(self.name, "engine", nanos, len(nanos), used, right)
+
+    def by_session(self, rounds: int, read: str | None) -> Row:
+        stream = self.stream.until(rounds)
+        with session_of("bfs", self.inputs) as session:
+            nanos = session_rounds(session, stream, read)
+            right = is_right(session._engine, "dist", stream, self.twin)
+            used = session._engine.memory.used
+        return row_of(self.name, "session, read" if read else "session", nanos, len(nanos), used, right)
+
+    def batches(self, per_call: int, count: int) -> Row:
+        stream, engine = self.stream.until(per_call * count), load("bfs", self.inputs).engine
+        before = rows_of(engine, "dist")
+        done = batched_rounds(engine, stream, per_call, "dist")
+        right = is_right(engine, "dist", stream, self.twin)
+        right = right and history_is_right(before, done.changes, stream, self.twin)
+        used = engine.memory.used
+        engine.close()
+        share = done.reading.sum() / done.nanos.sum()
+        notes = f"{done.changes.rows / stream.rounds:.1f} changes a round; reading them {share:.0%}"
+        return row_of(self.name, f"{per_call:,} a call", done.nanos, stream.rounds, used, right, notes)

@@ -1,0 +1,216 @@
+"""Driving the incremental engine: the first load, single rounds through three doors, and many rounds in one call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlog.engine.compiler import compile_source
+from dlog.engine.embedded.maintained import BULK_ROWS, Maintained
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import rounds as kernels
+from dlog.engine.program.rules import Program
+from dlog.engine.values.updates import Updates
+from dlog.grammar.source import Source
+from dlog.sessions.core import Session
+from tests.bench.inputs import Rows
+from tests.bench.rounds_streams import Stream
+from tests.bench.rounds_twins import same_rows
+
+PROGRAMS = Path(__file__).parent / "programs" / "rounds"
+WARM = 200
+"""Rounds before the first one that counts."""
+
+Nanos = NDArray[np.int64]
+Twin = Callable[[Rows], Rows]
+"""From the edges to the rows of the relation that is maintained."""
+
+
+class WrongAnswer(Exception):
+    """A maintained relation is not what its twin is."""
+
+
+def text_of(program: str) -> str:
+    return (PROGRAMS / f"{program}.dl").read_text(encoding="ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    engine: Maintained
+    seconds: float
+    used: int
+    """Bytes after the first round."""
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def load(program: str, inputs: Mapping[str, Rows]) -> Loaded:
+    """A program after a first round with these rows."""
+    compiled = compile_source(Source(text_of(program), program))
+    warm_up(compiled, inputs)
+    engine = Maintained(compiled)
+    given = {name: insertions(rows, 1) for name, rows in inputs.items()}
+    start = time.perf_counter()
+    engine.commit(given)
+    return Loaded(engine, time.perf_counter() - start, engine.memory.used)
+
+
+def warm_up(program: Program, inputs: Mapping[str, Rows]) -> None:
+    """Brings the kernels that a program needs into the process: linking cached machine code takes longer than small rounds."""
+    engine = Maintained(program)
+    for rows in (BULK_ROWS, 2):
+        engine.commit({name: insertions(given[:rows], engine.round + 1) for name, given in inputs.items()})
+    engine.close()
+
+
+def insertions(rows: Rows, round: int) -> Updates:
+    columns = rows if rows.ndim == 2 else rows[:, None]
+    count = len(columns)
+    return Updates(
+        tuple(np.ascontiguousarray(columns[:, c]) for c in range(columns.shape[1])),
+        np.ones(count, np.int64),
+        np.full(count, round, np.int64),
+    )
+
+
+def replaced(stream: Stream, first: int, last: int, round: int) -> Updates:
+    """The changes of rounds [first, last) of a stream, as rounds from `round` on."""
+    count = last - first
+    rows = np.empty((2 * count, 2), np.int64)
+    rows[0::2], rows[1::2] = stream.removed[first:last], stream.inserted[first:last]
+    diffs = np.tile(np.array([-1, 1], np.int64), count)
+    columns = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+    return Updates(columns, diffs, np.repeat(np.arange(round, round + count), 2))
+
+
+# ---------------------------------------------------------------------------------------------------------- single rounds
+
+
+def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
+    """Each round as one call of compiled code with an array that is ready; what surrounds it in a commit is left out."""
+    flow = engine._flow
+    assert flow is not None
+    work, control = flow.work, engine.worker.control
+    target = engine._input(flow, "edge").address
+    staged = np.zeros((stream.rounds, 2, 4), np.int64)
+    staged[:, 0, :2], staged[:, 1, :2] = stream.removed, stream.inserted
+    staged[:, 0, 2], staged[:, 1, 2] = -1, 1
+    nanos, at, step = np.empty(stream.rounds, np.int64), int(staged.ctypes.data), staged.strides[0]
+    clock, commit, resume = time.perf_counter_ns, kernels.commit_one, kernels.run_batch
+    for r in range(stream.rounds):
+        control[L.CTL_RUNNING] = control[L.CTL_WORK] = work[L.WORK_BEGUN] = 0
+        start = clock()
+        status = commit(work.address, control.address, target, at + r * step, 2, 1)
+        while status == L.YIELD:
+            status = resume(work.address, control.address)
+        nanos[r] = clock() - start
+        if status != L.DONE:
+            raise WrongAnswer(f"round {r} ends with status {status}")
+    return nanos[WARM:]
+
+
+def engine_rounds(engine: Maintained, stream: Stream) -> Nanos:
+    """Each round as one commit of an engine."""
+    nanos, clock = np.empty(stream.rounds, np.int64), time.perf_counter_ns
+    diffs = np.array([-1, 1], np.int64)
+    edges = np.stack([stream.removed, stream.inserted], 1)
+    for r in range(stream.rounds):
+        x, y = edges[r, :, 0].copy(), edges[r, :, 1].copy()
+        start = clock()
+        engine.commit({"edge": Updates((x, y), diffs, np.full(2, engine.round + 1))})
+        nanos[r] = clock() - start
+    return nanos[WARM:]
+
+
+def session_of(program: str, inputs: Mapping[str, Rows]) -> Session:
+    """A session after a first round with these rows."""
+    facts = {name: rows if rows.ndim == 2 else rows[:, None] for name, rows in inputs.items()}
+    return Session(text_of(program), facts, threads=1)
+
+
+def session_rounds(session: Session, stream: Stream, read: str | None = None) -> Nanos:
+    """Each round as a user of Python writes it; `read` names a relation whose changes are looked at, too."""
+    nanos, clock = np.empty(stream.rounds, np.int64), time.perf_counter_ns
+    removed, inserted = ([tuple(row) for row in rows.tolist()] for rows in (stream.removed, stream.inserted))
+    for r, (old, new) in enumerate(zip(removed, inserted, strict=True)):
+        start = clock()
+        session.remove("edge", old)
+        session.insert("edge", new)
+        done = session.commit()
+        if read is not None:
+            len(done.changes(read).rows)
+        nanos[r] = clock() - start
+    return nanos[WARM:]
+
+
+# ------------------------------------------------------------------------------------------------------------ many rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """`nanos` per call with reading the changes, `reading` what of it that took; `changes` are the outputs' of all calls, with
+    rounds from 1 on."""
+
+    nanos: Nanos
+    reading: Nanos
+    changes: Updates
+
+
+def batched_rounds(engine: Maintained, stream: Stream, per_call: int, relation: str) -> Batches:
+    """The rounds of a stream, so many per call, with each round's exact changes of a relation."""
+    before = engine.round
+    calls = stream.rounds // per_call
+    nanos, reading, parts = np.empty(calls, np.int64), np.empty(calls, np.int64), []
+    for call in range(calls):
+        given = replaced(stream, call * per_call, (call + 1) * per_call, engine.round + 1)
+        start = time.perf_counter_ns()
+        engine.commit({"edge": given})
+        middle = time.perf_counter_ns()
+        parts.append(engine.changes(relation))
+        nanos[call] = time.perf_counter_ns() - start
+        reading[call] = nanos[call] - (middle - start)
+    arity = len(parts[0].columns)
+    columns = tuple(np.concatenate([p.columns[c] for p in parts]) for c in range(arity))
+    diffs, rounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("diffs", "rounds"))
+    return Batches(nanos, reading, Updates(columns, diffs, rounds - before))
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
+
+
+def rows_of(engine: Maintained, relation: str) -> Rows:
+    return np.stack(engine.table(relation).columns, 1).astype(np.int64)
+
+
+def is_right(engine: Maintained, relation: str, stream: Stream, twin: Twin) -> bool:
+    """Whether a relation is what it must be after all rounds of a stream."""
+    return same_rows(rows_of(engine, relation), twin(stream.last))
+
+
+def history_is_right(before: Rows, changes: Updates, stream: Stream, twin: Twin) -> bool:
+    """Whether what a relation was and its changes give what it must be, after some rounds on the way."""
+    rng, samples = np.random.default_rng(stream.rounds), 3 if len(stream.first) < 1_000_000 else 1
+    chosen = {stream.rounds, *rng.integers(1, max(stream.rounds, 2), samples).tolist()}
+    return all(same_rows(rolled(before, changes, rounds), twin(stream.at(rounds))) for rounds in chosen)
+
+
+def rolled(before: Rows, changes: Updates, rounds: int) -> Rows:
+    """Rows after the changes of so many rounds; raises `WrongAnswer` if one came twice or went without being there."""
+    end = int(np.searchsorted(changes.rounds, rounds, side="right"))
+    rows = np.concatenate([before, np.stack([c[:end] for c in changes.columns], 1)])
+    diffs = np.concatenate([np.ones(len(before), np.int64), changes.diffs[:end]])
+    base = int(rows.max(initial=0)) + 1
+    code = np.zeros(len(rows), np.int64)
+    for c in range(rows.shape[1]):
+        code = code * base + rows[:, c]
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    sums = np.bincount(place, diffs).astype(np.int64)
+    if len(sums) and not (sums.min() >= 0 and sums.max() <= 1):
+        raise WrongAnswer("changes do not add up to a set")
+    return rows[first[sums > 0]]

@@ -1,0 +1,148 @@
+"""The line editor: what keys do, what is completed and coloured, and what is remembered."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from dlog.repl import Options, Shell
+from dlog.repl.prompt import ProgramCompleter, converse, data_folder, highlighted
+from dlog.repl.screen import Screen
+from tests.dlog.command import ROOT, closure
+
+ENTER, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x03", "\x04", "\x1b\r"
+
+RELATIONS = {"edge": (("from", "number"), ("to", "number")), "echo": (("word", "symbol"),)}
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("DLOG_DATA", str(tmp_path / "data"))
+    yield tmp_path / "data"
+
+
+def typed(keys: str, options: Options | None = None, out: io.StringIO | None = None) -> str:
+    """What is shown when these keys are pressed."""
+    out = out or io.StringIO()
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        pipe.send_text(keys)
+        code = converse(Shell(options or Options(), Screen(out, out, colours=False), interactive=True))
+    assert code == 0
+    return out.getvalue().split("\n", 1)[1]
+
+
+def test_enter_executes_what_is_complete_and_goes_on_with_what_is_not() -> None:
+    keys = f".decl a(x: number){ENTER}a(1).{ENTER}?- a(X),{ENTER}X < 5.{ENTER}{CTRL_D}"
+    assert typed(keys) == "round 2: a +1\nX\n-\n1\n1 row\n"
+
+
+def test_ctrl_c_forgets_the_line_and_ctrl_d_leaves() -> None:
+    assert typed(f".decl a(x: number){ENTER}a(1), nonsense{CTRL_C}?- a(X).{ENTER}{CTRL_D}") == "0 rows\n"
+    assert typed(f".quit{ENTER}") == ""
+
+
+def test_alt_enter_executes_anything() -> None:
+    said = typed(f"?- a(X{ALT_ENTER}{CTRL_D}")
+    assert said.startswith("error: ")
+
+
+def test_a_program_is_checked_before_the_first_prompt(tmp_path: Path) -> None:
+    closure(tmp_path)
+    options = Options(tmp_path / "closure.dl", str(tmp_path / "facts"))
+    assert typed(f"?- path(1, X).{ENTER}{CTRL_D}", options) == "X\n-\n2\n3\n2 rows\n"
+    (tmp_path / "closure.dl").write_text("path(1).\n")
+    with pytest.raises(Exception, match="unknown relation `path`"):
+        typed("", options)
+
+
+def test_history_is_kept(data: Path) -> None:
+    typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}")
+    assert "+?- a(X).\n" in (data / "history").read_text()
+    typed(f".decl b(x: number){ENTER}{CTRL_D}")
+    entries = [line for line in (data / "history").read_text().splitlines() if line.startswith("+")]
+    assert entries == ["+.decl a(x: number)", "+?- a(X).", "+.decl b(x: number)"]
+
+
+def test_without_a_place_for_it_history_is_of_this_conversation(data: Path) -> None:
+    data.write_text("a file, no folder")
+    assert typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}") == "0 rows\n"
+
+
+def test_the_place_of_data_follows_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DLOG_DATA")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_DATA_HOME", "somewhere")
+    assert data_folder() == Path("somewhere/dlog")
+
+
+# ------------------------------------------------------------------------------------------------- completion, highlighting
+
+
+def completed(text: str) -> list[str]:
+    found = ProgramCompleter(lambda: RELATIONS).get_completions(Document(text), CompleteEvent())
+    return [text[: len(text) + completion.start_position] + completion.text for completion in found]
+
+
+def test_relations_attributes_and_words_are_completed() -> None:
+    assert completed("?- e") == ["?- edge", "?- echo"]
+    assert completed("?- edge(f") == ["?- edge(from", "?- edge(ftoi", "?- edge(ftou"]
+    assert completed("?- edge(") == ["?- edge(from", "?- edge(to"]
+    assert completed("a(x) :- edge(x, y),\n  ech") == ["a(x) :- edge(x, y),\n  echo"]
+    assert completed(".decl a(x: num") == [".decl a(x: number"]
+    assert completed("a(x) :- x = strl") == ["a(x) :- x = strlen"]
+
+
+def test_commands_and_their_arguments_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completed(".wh") == [".why", ".whynot"]
+    assert completed(".de") == [".decl"]
+    assert completed(".why e") == [".why edge", ".why echo"]
+    assert completed(".why edge(1, 2) ") == []
+    assert completed(".help .sch") == [".help .schema"]
+    assert completed(".plan ed") == [".plan edge"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.csv").touch()
+    assert completed(".load edge ed") == [".load edge edges.csv"]
+    assert completed(".read edg") == [".read edges.csv"]
+
+
+def test_the_words_of_the_language_have_colours() -> None:
+    text = '.decl a(x: number) // why\na(x) :- edge(x, "b"), x < 2.5, x = count : { c(_) }.'
+    styled = list(highlighted(text))
+    assert "".join(piece for _, piece in styled) == text
+    assert {piece: style for style, piece in styled if style not in ("mark", "name")} == {
+        ".decl": "directive",
+        "number": "word",
+        "a": "relation",
+        "// why": "comment",
+        "edge": "relation",
+        '"b"': "string",
+        "2.5": "number",
+        "count": "word",
+        "c": "relation",
+    }
+    assert next(iter(highlighted(".why a(1)"))) == ("command", ".why")
+    assert next(iter(highlighted("?- a(X)."))) == ("query", "?-")
+
+
+# ------------------------------------------------------------------------------------------------------------------ starting
+
+
+def test_the_prompt_needs_no_engine() -> None:
+    """It is there at once: what takes long to import is imported when the first statement needs it."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "import dlog.cli, dlog.repl.prompt\n"
+        "print(sorted({'numpy', 'numba', 'pyarrow', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,322 @@
+"""`dlog watch`: streams of changes in, changes of the outputs out, each round whole."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlog.__main__ import run_command
+from dlog.sessions import Session
+from tests.dlog.command import CLOSURE, Finished, arguments, dlog
+
+RunWatch = Callable[..., Finished]
+
+STREAM = "1,edge,+1,1,2\n1,edge,+1,2,3\n2,edge,-1,2,3\n2,edge,+1,2,4\n5,edge,+1,4,1\n"
+CHANGES = """\
+1,path,+1,1,2
+1,path,+1,1,3
+1,path,+1,2,3
+2,path,-1,1,3
+2,path,-1,2,3
+2,path,+1,1,4
+2,path,+1,2,4
+5,path,+1,1,1
+5,path,+1,2,1
+5,path,+1,2,2
+5,path,+1,4,1
+5,path,+1,4,2
+5,path,+1,4,4
+"""
+KINDS = """.type Pair = [left: number, right: Pair]
+.decl all(n: number, u: unsigned, f: float, s: symbol, p: Pair)
+.decl copy(n: number, u: unsigned, f: float, s: symbol, p: Pair)
+.decl flag()
+.decl raised()
+.output copy, raised
+copy(n, u, f, s, p) :- all(n, u, f, s, p).
+raised() :- flag().
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "closure.dl").write_text(CLOSURE)
+    (tmp_path / "kinds.dl").write_text(KINDS)
+    return tmp_path
+
+
+@pytest.fixture
+def watch(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> RunWatch:
+    """`watch(program, stream text, flags...)` within this process: the stream is the file changes.txt."""
+
+    def run(program: str, stream: str, *flags: str) -> Finished:
+        (folder / "changes.txt").write_text(stream, encoding="utf-8", newline="")
+        monkeypatch.chdir(folder)
+        code = run_command(["watch", program, "changes.txt", *flags])
+        return Finished(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize("header", ["", "round,relation,diff,from,to\n", "\ufeffround,relation,diff\n", "\n"])
+def test_changes_come_out_round_by_round(watch: RunWatch, header: str) -> None:
+    finished = watch("closure.dl", header + STREAM)
+    assert (finished.code, finished.out, finished.err) == (0, CHANGES, "")
+
+
+def test_lines_may_end_as_on_windows_and_the_last_need_not_end(folder: Path) -> None:
+    finished = dlog("watch", "closure.dl", "-", cwd=folder, stdin=STREAM.replace("\n", "\r\n").rstrip())
+    assert (finished.code, finished.out) == (0, CHANGES)
+
+
+def test_json_lines_answer_json_lines(watch: RunWatch) -> None:
+    stream = (
+        '{"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}\n'
+        '{"diff": -1, "row": {"to": 2, "from": 1}, "round": 2, "relation": "edge"}\n'
+    )
+    finished = watch("closure.dl", stream)
+    assert [json.loads(line) for line in finished.out.splitlines()] == [
+        {"round": 1, "relation": "path", "diff": 1, "row": [1, 2]},
+        {"round": 2, "relation": "path", "diff": -1, "row": [1, 2]},
+    ]
+
+
+def test_the_format_can_be_chosen(watch: RunWatch) -> None:
+    finished = watch("closure.dl", "1,edge,+1,1,2\n", "--format", "json")
+    assert finished.out == '{"round": 1, "relation": "path", "diff": 1, "row": [1, 2]}\n'
+
+
+def test_values_of_every_kind_pass_in_both_formats(watch: RunWatch) -> None:
+    csv = '1,all,+1,-9223372036854775808,18446744073709551615,0.1,"a, ""b""","[1,[2,nil]]"\n1,flag,+1\n'
+    out = '1,copy,+1,-9223372036854775808,18446744073709551615,0.10000000000000001,"a, ""b""","[1, [2, nil]]"\n1,raised,+1\n'
+    finished = watch("kinds.dl", csv)
+    assert (finished.err, finished.out) == ("", out)
+    again = watch("kinds.dl", out.replace("copy", "all").replace("raised", "flag"), "--format", "json")
+    row = [-(2**63), 2**64 - 1, 0.1, 'a, "b"', [1, [2, None]]]
+    assert [json.loads(line) for line in again.out.splitlines()] == [
+        {"round": 1, "relation": "copy", "diff": 1, "row": row},
+        {"round": 1, "relation": "raised", "diff": 1, "row": []},
+    ]
+    back = watch("kinds.dl", again.out.replace("copy", "all").replace("raised", "flag"), "--format", "csv")
+    assert back.out == out
+
+
+def test_facts_that_are_there_before_are_round_0(watch: RunWatch, folder: Path) -> None:
+    (folder / "facts").mkdir()
+    (folder / "facts" / "edge.facts").write_text("1\t2\n")
+    finished = watch("closure.dl", "1,edge,+1,2,3\n", "-F", "facts")
+    assert finished.out == "0,path,+1,1,2\n1,path,+1,1,3\n1,path,+1,2,3\n"
+    finished = watch("closure.dl", "", "-F", "facts")
+    assert finished.out == "0,path,+1,1,2\n"
+
+
+def test_changes_go_to_a_file_for_each_output(watch: RunWatch, folder: Path) -> None:
+    finished = watch("closure.dl", STREAM, "-D", "out/changes")
+    assert (finished.code, finished.out) == (0, "")
+    assert (folder / "out/changes/path.changes.csv").read_text() == CHANGES
+
+
+def test_without_outputs_all_that_follows_is_watched(watch: RunWatch, folder: Path) -> None:
+    (folder / "p.dl").write_text(".decl a(x: number)\n.decl b(x: number)\nb(x + 1) :- a(x).\n")
+    assert watch("p.dl", "1,a,+1,1\n").out == "1,b,+1,2\n"
+
+
+def test_no_value_but_a_whole_one_is_ever_written(watch: RunWatch, folder: Path) -> None:
+    """The two sides of the quotient come by paths of different length."""
+    (folder / "p.dl").write_text(
+        ".decl a(v: float)\n.decl b(v: float)\n.decl c(v: float)\n.decl d(q: float)\n.output d\n"
+        "b(v + 1) :- a(v).\nc(v + 1) :- b(v).\nd(x / y) :- b(x), c(y).\n"
+    )
+    finished = watch("p.dl", "1,a,+1,0\n2,a,-1,0\n2,a,+1,1\n")
+    assert finished.out == "1,d,+1,0.5\n2,d,-1,0.5\n2,d,+1,0.66666666666666663\n"
+
+
+# ------------------------------------------------------------------------------------------------------------------ mistakes
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "message"),
+    [
+        ("2,edge,+1,x,3", "2:11", "`x` is not a number"),
+        ("2,edge,+1,1,9223372036854775808", "2:13", "`9223372036854775808` does not fit a number"),
+        ("2,edge,+1,1", "2:11", "`edge` has 2 columns, but 1 value here"),
+        ("2,edge,+1,1,2,3", "2:11", "`edge` has 2 columns, but 3 values here"),
+        ("2,egde,+1,1,2", "2:3", "unknown relation `egde`"),
+        ("2,path,+1,1,2", "2:3", "`path` follows from rules"),
+        ("2,edge,+2,1,2", "2:8", "`+2` is not +1 or -1"),
+        ("two,edge,+1,1,2", "2:1", "`two` is not a round"),
+        ("0,edge,+1,1,2", "2:1", "rounds count from 1, not 0"),
+        ("edge", "2:5", "a change is round,relation,+1 or -1,values..."),
+        ('2,edge,+1,"1,2', "2:11", "never closed"),
+    ],
+)
+def test_bad_lines_are_shown_at_their_place(watch: RunWatch, line: str, place: str, message: str) -> None:
+    finished = watch("closure.dl", f"1,edge,+1,1,2\n{line}\n")
+    assert finished.code == 1
+    assert message in finished.err
+    assert f"--> changes.txt:{place}\n" in finished.err
+    assert line in finished.err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, 2]', "this is not JSON"),
+        ('{"round": 2, "relation": "edge", "diff": 1}', "the change has no `row`"),
+        ('{"round": "2", "relation": "edge", "diff": 1, "row": [1, 2]}', "`2` is not a round"),
+        ('{"round": 2, "relation": "edge", "diff": 0, "row": [1, 2]}', "`0` is not 1 or -1"),
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": [1]}', "a list of 2 values"),
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": {"from": 1, "two": 2}}', "the columns of `edge` are from, to"),
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, "2"]}', '`"2"` is not a number'),
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, true]}', "`true` is not a number"),
+        ("[1]", "a change is {"),
+    ],
+)
+def test_bad_json_is_shown_at_its_line(watch: RunWatch, line: str, message: str) -> None:
+    first = '{"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}'
+    finished = watch("closure.dl", f"{first}\n{line}\n")
+    assert (finished.code, message in finished.err) == (1, True)
+    assert " --> changes.txt:2:" in finished.err
+
+
+def test_rounds_do_not_go_down(watch: RunWatch) -> None:
+    finished = watch("closure.dl", "3,edge,+1,1,2\n2,edge,+1,1,2\n")
+    assert finished.code == 1
+    assert "round 2 comes after round 3" in finished.err
+
+
+def test_rounds_that_were_complete_before_a_bad_line_are_written(watch: RunWatch) -> None:
+    finished = watch("closure.dl", "1,edge,+1,1,2\n2,edge,+1,5,6\n3,edge,+1,7,8\nbad\n")
+    assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n2,path,+1,5,6\n")
+
+
+def test_rounds_before_one_that_fails_are_written(watch: RunWatch, folder: Path) -> None:
+    (folder / "p.dl").write_text(".decl n(x: number)\n.decl q(y: number)\n.output q\nq(100 / x) :- n(x).\n")
+    finished = watch("p.dl", "1,n,+1,5\n2,n,+1,0\n3,n,+1,4\n")
+    assert (finished.code, finished.out) == (1, "1,q,+1,20\n")
+    assert "division by zero" in finished.err
+
+
+def test_a_missing_stream_is_the_users_mistake(folder: Path) -> None:
+    finished = dlog("watch", "closure.dl", "none.csv", cwd=folder)
+    assert (finished.code, "none.csv" in finished.err) == (1, True)
+
+
+# ------------------------------------------------------------------------------------------------------------------ live
+
+
+def test_a_round_is_written_as_soon_as_the_next_one_begins(folder: Path) -> None:
+    process = subprocess.Popen(
+        arguments("watch", "closure.dl"), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("1,edge,+1,1,2\n2,edge,+1,2,3\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "1,path,+1,1,2\n"
+    process.stdin.write("3,edge,-1,1,2\n")
+    process.stdin.flush()
+    assert [process.stdout.readline() for _ in range(2)] == ["2,path,+1,1,3\n", "2,path,+1,2,3\n"]
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "3,path,-1,1,2\n3,path,-1,1,3\n")
+
+
+def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
+    stream = folder / "changes.csv"
+    stream.write_text("1,edge,+1,1,2\n2,edge,+1,")
+    process = subprocess.Popen(
+        arguments("watch", "closure.dl", "changes.csv", "--follow"),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with stream.open("a") as file:
+        for text in ("5,6\n3,ed", "ge,-1,1,2\n"):
+            time.sleep(0.2)
+            file.write(text)
+            file.flush()
+    assert [process.stdout.readline() for _ in range(2)] == ["1,path,+1,1,2\n", "2,path,+1,5,6\n"]
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_many_rounds_pass_quickly_and_exactly(folder: Path) -> None:
+    """A window of one edge moves along: each round one path goes and one comes."""
+    rounds = 3000
+    lines = [f"{i},edge,+1,{i},{i + 1}\n" + (f"{i},edge,-1,{i - 1},{i}\n" if i > 1 else "") for i in range(1, rounds + 1)]
+    finished = dlog("watch", "closure.dl", cwd=folder, stdin="".join(lines))
+    expected = [(f"{i},path,-1,{i - 1},{i}\n" if i > 1 else "") + f"{i},path,+1,{i},{i + 1}\n" for i in range(1, rounds + 1)]
+    assert finished.out == "".join(expected)
+
+
+def test_with_a_state_the_stream_goes_on_where_it_was_left(watch: RunWatch) -> None:
+    lines, expected = STREAM.splitlines(keepends=True), CHANGES.splitlines(keepends=True)
+    first = watch("closure.dl", "".join(lines[:2]), "--state", "kept")
+    assert first == Finished(0, "".join(expected[:3]), "")
+    with pytest.warns(RuntimeWarning, match="rounds up to 1 are in the state: they are left out"):
+        rest = watch("closure.dl", STREAM, "--state", "kept")
+    assert rest.out == "".join(expected[3:])
+    with pytest.warns(RuntimeWarning, match="rounds up to 5"):
+        nothing = watch("closure.dl", STREAM, "--state", "kept")
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+@pytest.mark.filterwarnings("ignore:rounds up to")
+def test_with_a_state_files_of_changes_go_on(watch: RunWatch, folder: Path) -> None:
+    lines = STREAM.splitlines(keepends=True)
+    for count in (2, 4, 5):
+        assert watch("closure.dl", "".join(lines[:count]), "--state", "kept", "-D", "out").code == 0
+    assert (folder / "out" / "path.changes.csv").read_text() == CHANGES
+
+
+def test_the_facts_are_written_when_the_state_is_new(watch: RunWatch, folder: Path) -> None:
+    (folder / "edge.facts").write_text("1\t2\n")
+    assert watch("closure.dl", "", "-F", ".", "--state", "kept").out == "0,path,+1,1,2\n"
+    assert watch("closure.dl", "1,edge,+1,2,3\n", "-F", ".", "--state", "kept").out == "1,path,+1,1,3\n1,path,+1,2,3\n"
+
+
+def test_the_state_of_another_program_is_a_mistake(watch: RunWatch) -> None:
+    watch("closure.dl", STREAM, "--state", "kept")
+    finished = watch("kinds.dl", "", "--state", "kept")
+    assert finished.code == 1
+    assert "error: the state has rows of `edge`, which the program does not declare" in finished.err
+
+
+def test_a_locked_state_is_a_mistake(watch: RunWatch, folder: Path) -> None:
+    with Session(folder / "closure.dl", state=folder / "kept"):
+        finished = watch("closure.dl", STREAM, "--state", "kept")
+    assert finished.code == 1 and "error: the state is in use" in finished.err
+
+
+def test_a_damaged_state_is_a_mistake(watch: RunWatch, folder: Path) -> None:
+    watch("closure.dl", STREAM, "--state", "kept", "--sync", "often")
+    (folder / "kept" / "manifest.json").write_text("{")
+    finished = watch("closure.dl", STREAM, "--state", "kept")
+    assert finished.code == 1 and "error: the state is damaged" in finished.err
+
+
+def test_a_killed_watch_goes_on(folder: Path) -> None:
+    path = folder / "changes.txt"
+    path.write_text("")
+    command = arguments("watch", "closure.dl", "changes.txt", "--follow", "--state", "kept", "-D", "out")
+    out = folder / "out" / "path.changes.csv"
+    with subprocess.Popen(command, cwd=folder) as process:
+        with path.open("a") as stream:
+            stream.write("1,edge,+1,1,2\n2,edge,+1,2,3\n3,edge,+1,3,4\n")
+        end = time.monotonic() + 60
+        while not out.exists() or out.read_text().count("\n") < 3:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        process.kill()
+    finished = dlog("watch", "closure.dl", "changes.txt", "--state", "kept", "-D", "out", cwd=folder)
+    assert (finished.code, finished.err) == (0, "warning: rounds up to 2 are in the state: they are left out\n")
+    assert out.read_text() == "1,path,+1,1,2\n2,path,+1,1,3\n2,path,+1,2,3\n3,path,+1,1,4\n3,path,+1,2,4\n3,path,+1,3,4\n"

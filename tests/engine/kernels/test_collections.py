@@ -1,0 +1,255 @@
+"""Collections and their indexes against Python's sets: rows come and go over batches, as inputs do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.collection import Collection, Role
+from dlog.engine.embedded.native import view, words
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import changes, collections, indexes
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.jit import JIT
+from dlog.engine.program.rules import Kind
+from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN, Row
+
+Change = tuple[Row, int]
+KEYS = {1: [(), (0,)], 2: [(), (0,), (1,), (0, 1)], 3: [(0,), (1,), (0, 2), (2, 1)]}
+"""The indexes kept for rows of each arity."""
+
+
+class Store:
+    """An input of some arity with indexes, and the set of rows that it is to hold."""
+
+    def __init__(self, arity: int) -> None:
+        self.memory = Memory(None)
+        self.control = Worker(self.memory).control
+        self.collection = Collection("c", (Kind.NUMBER,) * arity, Role.INPUT, self.memory)
+        self.keys = KEYS[arity]
+        for key in self.keys:
+            self.collection.index(key)
+        self.rows: set[Row] = set()
+        self.seen: set[Row] = set()
+
+    def batch(self, rounds: Sequence[Sequence[Change]]) -> None:
+        """One batch of rounds, in the store and in the set; the changes that it logs are those of the set."""
+        control, address = self.control.address, self.collection.address
+        listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
+        staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
+        changes.begin(control, address, len(rounds))
+        assert changes.apply_input(control, address, int(staged.ctypes.data), len(staged))
+        assert changes.settle(control, address)
+        assert self.logged(len(rounds)) == [self.followed(round) for round in rounds]
+
+    def followed(self, round: Sequence[Change]) -> set[Change]:
+        """What a round changes in all."""
+        before = set(self.rows)
+        for row, diff in round:
+            self.seen.add(row)
+            (self.rows.add if diff > 0 else self.rows.discard)(row)
+        return {(row, 1) for row in self.rows - before} | {(row, -1) for row in before - self.rows}
+
+    def logged(self, rounds: int) -> list[set[Change]]:
+        """What the log says that each round changed; rows that come and go in one round are in it twice."""
+        numbers, places, diffs = self.collection.changes()
+        totals = [Counter[Row]() for _ in range(rounds)]
+        for row, place, diff in zip(self.values(numbers), places.tolist(), diffs.tolist(), strict=True):
+            totals[place][row] += diff
+        return [{(row, diff) for row, diff in total.items() if diff} for total in totals]
+
+    def values(self, numbers: np.ndarray) -> list[Row]:
+        columns = [self.collection.column(c)[numbers].tolist() for c in range(self.collection.arity)]
+        return list(zip(*columns, strict=True))
+
+    def check(self) -> None:
+        """Everything that can be asked of the store is as the set has it."""
+        present = self.values(self.collection.present())
+        assert len(present) == len(self.rows) == self.collection.struct[L.CO_LIVE]
+        assert set(present) == self.rows
+        for row in self.seen:
+            assert (self.find(row) >= 0) == (row in self.rows)
+        for key in self.keys:
+            self.check_index(key)
+
+    def find(self, row: Row) -> int:
+        values = words(row)
+        hashed = collections.hash_values(values.address, len(row))
+        return int(collections.find_values(self.collection.address, values.address, hashed))
+
+    def check_index(self, key: tuple[int, ...]) -> None:
+        struct = self.collection.indexes[key].struct
+        groups: dict[Row, set[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(tuple(row[c] for c in key), set()).add(row)
+        assert struct[L.IX_USED] == len(groups)
+        for wanted in {tuple(row[c] for c in key) for row in self.seen}:
+            listed = self.values(self.group(key, wanted))
+            assert len(listed) == len(set(listed))
+            assert set(listed) == groups.get(wanted, set())
+
+    def group(self, key: tuple[int, ...], wanted: Row) -> np.ndarray:
+        """The row numbers of a key."""
+        struct = self.collection.indexes[key].struct
+        values = words(wanted)  # must outlive the call: the kernel gets its address
+        group = int(indexes.find_group(struct.address, values.address))
+        if group < 0:
+            return np.empty(0, np.int32)
+        slab = view(struct[L.IX_SLABS] + group * L.IXS_SIZE * 4, L.IXS_SIZE, np.int32)
+        start, count = int(slab[L.IXS_START]), max(int(slab[L.IXS_COUNT]), 0)
+        return view(struct[L.IX_POOL] + start * 4, count, np.int32)
+
+    def is_dense(self, key: tuple[int, ...]) -> bool:
+        return bool(self.collection.indexes[key].struct[L.IX_DENSE])
+
+    def close(self) -> None:
+        self.collection.free()
+        assert self.memory.used == 0
+
+
+# Near each other, far apart, below the first, at the borders of 32 and 64 bits.
+VALUES = st.sampled_from([0, 1, 2, 3, -1, -4097, 4096, 9000, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, MAX, MAX - 1, MIN, MIN + 1])
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[int, list[list[list[Change]]]]:
+    """An arity and batches of rounds of changes; rows come that are there, and go that are not."""
+    arity = draw(st.integers(1, 3))
+    rows = draw(st.lists(st.tuples(*[VALUES] * arity), min_size=1, max_size=12, unique=True))
+    change = st.tuples(st.sampled_from(rows), st.sampled_from([1, 1, -1]))
+    everything = [(row, -1) for row in rows]
+    round = st.one_of(st.lists(change, max_size=8), st.just(everything), st.just([(row, 1) for row in rows]))
+    return arity, draw(st.lists(st.lists(round, min_size=1, max_size=3), min_size=1, max_size=6))
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(told=batches())
+def test_rows_and_groups_follow_every_batch(told: tuple[int, list[list[list[Change]]]]) -> None:
+    arity, listed = told
+    store = Store(arity)
+    for rounds in listed:
+        store.batch(rounds)
+        store.check()
+    store.close()
+
+
+def inserted(rows: Iterable[Row]) -> list[list[Change]]:
+    return [[(row, 1) for row in rows]]
+
+
+def removed(rows: Iterable[Row]) -> list[list[Change]]:
+    return [[(row, -1) for row in rows]]
+
+
+@pytest.mark.parametrize("low", [0, -5000, 2**31 - 50, MIN, MAX - 4000, 2**40])
+def test_a_dense_index_grows_upwards_and_downwards(low: int) -> None:
+    store = Store(1)
+    middle = low + 2000
+    for distance in range(0, 2000, 37):
+        store.batch(inserted([(middle + distance,), (middle - distance,)] if distance else [(middle,)]))
+    store.check()
+    store.batch(removed(sorted(store.rows)[::2]))
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("far", [10**6, -(10**6), MAX, MIN])
+def test_a_dense_index_becomes_one_by_hash_when_a_key_is_far_away(far: int) -> None:
+    store = Store(2)
+    store.batch(inserted((x, x % 3) for x in range(40)))
+    store.batch(removed([(x, x % 3) for x in range(0, 40, 4)]))
+    assert store.is_dense((0,))
+    store.batch(inserted([(far, 1)]))
+    assert not store.is_dense((0,))
+    store.check()
+    store.batch(inserted([(x, 7) for x in range(0, 80, 5)]))
+    store.check()
+    store.close()
+
+
+def test_groups_that_were_empty_when_an_index_turned_to_hashes_are_used_again() -> None:
+    store = Store(2)
+    store.batch(inserted((x, 0) for x in range(60)))
+    store.batch(removed((x, 0) for x in range(0, 60, 2)))
+    store.batch(inserted([(10**6, 0)]))
+    assert not store.is_dense((0,))
+    store.batch(inserted((10**6 + x, 0) for x in range(1, 30)))
+    assert store.collection.indexes[0,].struct[L.IX_GROUPS] == 60
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000, 2**33])
+def test_a_store_that_is_loaded_at_once_equals_one_that_grew(step: int) -> None:
+    count = max(MANY // 8, 1100)
+    store = Store(2)
+    rows = [(i % 300 * step, i) for i in range(count)]
+    store.batch(inserted(rows))
+    store.check()
+    store.batch(removed(rows[::3]))
+    store.batch(inserted((i * step, -1 - i) for i in range(400)))
+    store.check()
+    store.batch(removed(store.rows))
+    store.check()
+    store.batch(inserted((x, y + 1) for x, y in rows))
+    store.check()
+    store.close()
+
+
+def test_rows_that_come_and_go_need_no_more_memory() -> None:
+    """Slots of removed rows, row numbers, slabs and groups are used again."""
+    store, random = Store(2), Random(1)
+    used = []
+    for number in range(40 if JIT else 4):
+        rows = [(random.randrange(10**9), random.randrange(50)) for _ in range(100)]
+        store.batch([*inserted(rows), *inserted([(-1, number)])])
+        store.batch([*removed(rows[:60]), *removed(rows[60:]), *removed([(-1, number)])])
+        used.append(store.memory.used)
+    assert not store.rows
+    store.check()
+    assert store.collection.struct[L.REL_ROWS] <= 202
+    assert max(used[20:], default=0) <= max(used[:20]) * 11 // 10
+    store.close()
+
+
+def test_one_batch_may_toggle_a_row_thousands_of_times() -> None:
+    store = Store(2)
+    rounds = 4000 if JIT else 100
+    store.batch([[((5, 6), 1)], [((7, 8), 1)]])
+    store.batch([[((5, 6), -1 if number % 2 == 0 else 1)] for number in range(rounds)])
+    assert store.rows == {(5, 6), (7, 8)}
+    store.check()
+    store.batch([[((5, 6), -1 if number % 2 == 0 else 1)] for number in range(rounds + 1)])
+    assert store.rows == {(7, 8)}
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_value_beyond_32_bits_widens_a_column_with_rows(place: int) -> None:
+    store = Store(3)
+    store.batch(inserted((i, -i, i * 7) for i in range(100)))
+    large = [0, 0, 0]
+    large[place] = 2**31
+    store.batch([*inserted([tuple(large)]), *removed([(3, -3, 21)])])
+    store.batch(inserted([(MIN, MAX, MIN), (-(2**31), 2**31 - 1, 0)]))
+    store.check()
+    store.close()
+
+
+def test_removing_any_row_of_a_large_group_leaves_the_others() -> None:
+    store = Store(2)
+    rows = [(1, y) for y in range(200)]
+    store.batch(inserted(rows))
+    for row in Random(2).sample(rows, 199):
+        store.batch(removed([row]))
+        assert len(store.group((0,), (1,))) == len(store.rows)
+    store.check()
+    store.close()

@@ -1,0 +1,172 @@
+"""Histories of rows, lists and pools against Python's lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.collection import Collection, Role, new_list
+from dlog.engine.embedded.native import Struct, view
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import collections, histories, lists
+from dlog.engine.kernels import layout as L
+from dlog.engine.program.rules import Kind
+from tests.engine.kernels.desk import EXAMPLES
+
+ROWS = 64
+TIMES = st.tuples(st.integers(0, 3), st.integers(0, 5)).map(lambda t: t[0] * L.ROUND + t[1])
+OPS = st.one_of(
+    st.tuples(st.just("add"), st.integers(0, ROWS - 1), TIMES, st.sampled_from([1, -1])),
+    st.tuples(st.just("add"), st.integers(0, 3), TIMES, st.sampled_from([1, -1])),
+    st.tuples(st.just("settle"), st.integers(0, ROWS - 1)),
+    st.tuples(st.just("close"), st.integers(0, ROWS - 1)),
+)
+
+
+class History:
+    """The history of a recursive scope's collection, and the entries that each row is to have."""
+
+    def __init__(self, rows: int = ROWS) -> None:
+        self.memory = Memory(None)
+        self.control = Worker(self.memory).control.address
+        self.collection = Collection("c", (Kind.NUMBER,), Role.LATTICE, self.memory)
+        found = self.collection.struct.keep[L.CO_INNER]
+        assert isinstance(found, Struct)
+        self.struct = found
+        assert collections.reserve_rows(self.control, self.collection.address, rows)
+        self.entries: list[list[tuple[int, int]]] = [[(0, 1)] for _ in range(rows)]
+
+    def has_item(self, row: int) -> bool:
+        return bool(histories.get_bit(self.struct[L.HI_BITS], row))
+
+    def item(self, row: int) -> int:
+        return int(histories.item_of(self.struct.address, np.int64(row)))
+
+    def add(self, row: int, time: int, diff: int) -> None:
+        assert histories.add_entry(self.control, self.struct.address, np.int64(row), time, diff)
+        self.entries[row].append((time, diff))
+
+    def settle(self, row: int) -> None:
+        if not self.has_item(row):
+            return
+        kept = histories.settle_entries(self.struct.address, self.item(row))
+        totals: Counter[int] = Counter()
+        for time, diff in self.entries[row]:
+            totals[time % L.ROUND] += diff
+        self.entries[row] = [(time, diff) for time, diff in totals.items() if diff]
+        assert kept == len(self.entries[row])
+
+    def close(self, row: int) -> None:
+        """The row is there from its iteration (0) on again."""
+        if self.has_item(row):
+            histories.drop_entries(self.struct.address, self.item(row))
+            histories.close_item(self.struct.address, np.int64(row))
+        self.entries[row] = [(0, 1)]
+
+    def check(self, rows: Sequence[int] = range(ROWS)) -> None:
+        limits = [0, 1, 3, L.ROUND, L.ROUND + 2, 2 * L.ROUND, 3 * L.ROUND + 1, 2**62]
+        for row in rows:
+            for limit in limits:
+                expected = sum(diff for time, diff in self.entries[row] if time < limit)
+                assert histories.presence(self.struct.address, np.int64(row), limit) == expected
+
+
+@settings(max_examples=EXAMPLES)
+@given(ops=st.lists(OPS, max_size=60))
+def test_presence_at_any_view_is_the_sum_of_the_entries_before_it(ops: list[tuple]) -> None:
+    history = History()
+    for name, *args in ops:
+        getattr(history, name)(*args)
+    history.check()
+    history.collection.free()
+    assert history.memory.used == 0
+
+
+def test_items_are_found_whatever_others_are_dropped() -> None:
+    history = History()
+    for row in range(ROWS):
+        history.add(row, L.ROUND, -1)
+        history.add(row, 2 * L.ROUND + row % 5, 1)
+    for row in [*range(0, ROWS, 3), *range(ROWS - 1, 0, -4)]:
+        history.close(row)
+        history.check()
+    for row in range(ROWS):
+        history.add(row, L.ROUND + 1, -1)
+        history.settle(row)
+    history.check()
+
+
+def test_items_whose_slots_collide_are_found_whatever_others_are_dropped() -> None:
+    """All of them want one of two neighbouring slots of the table, which has 64."""
+    history = History(4096)
+    rows = [row for row in range(4096) if histories.item_slot(np.int64(row), np.int64(63)) in (62, 63)][:24]
+    for row in rows:
+        history.add(row, L.ROUND + row, -1)
+    assert len(rows) == 24 and history.struct[L.HI_TABLE_COUNT] == 64
+    for row in Random(3).sample(rows, 24):
+        history.close(row)
+        history.check(rows)
+
+
+def test_forgetting_leaves_no_item_behind() -> None:
+    history = History()
+    for row in range(0, ROWS, 2):
+        history.add(row, L.ROUND, -1)
+        histories.clear_bit(history.struct[L.HI_BITS], np.int64(row))
+        history.entries[row] = [(0, 1)]
+    histories.forget_items(history.struct.address)
+    history.check()
+    for row in range(ROWS):
+        history.add(row, L.ROUND + row % 3, -1)
+    history.check()
+
+
+# -------------------------------------------------------------------------------------------------------- lists and pools
+
+
+@settings(max_examples=EXAMPLES)
+@given(times=st.lists(st.one_of(TIMES, st.integers(0, 2**62)), max_size=300))
+def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list[int]) -> None:
+    memory = Memory(None)
+    control = Worker(memory).control.address
+    changes, spare, counts = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE), Struct(256)
+    for number, time in enumerate(times):
+        assert lists.push_change(control, changes.address, number, time, -number, number * 3)
+    assert lists.sort_changes(control, changes.address, spare.address, counts.address)
+    found = view(changes[L.LIST_DATA], len(times) * L.CHANGE_SIZE, np.int64).reshape(-1, L.CHANGE_SIZE).tolist()
+    expected = sorted(([number, time, -number, number * 3] for number, time in enumerate(times)), key=lambda c: c[1])
+    assert found == expected
+    for made in (changes, spare):
+        lists.list_free(control, made.address)
+    assert memory.used == 0
+
+
+@settings(max_examples=EXAMPLES)
+@given(ops=st.lists(st.one_of(st.none(), st.integers(0, 40)), max_size=200))
+def test_a_pool_never_hands_out_an_item_in_use(ops: list[int | None]) -> None:
+    """None takes an item, a number gives back one of those in use."""
+    memory = Memory(None)
+    control = Worker(memory).control.address
+    pool = new_list(3)
+    used: dict[int, int] = {}
+    for stamp, op in enumerate(ops):
+        if op is None:
+            number = int(lists.pool_take(control, pool.address))
+            assert number not in used
+            used[number] = stamp
+            view(pool[L.LIST_DATA], pool[L.LIST_COUNT] * 3, np.int64)[number * 3 : number * 3 + 3] = stamp
+        elif used:
+            number = sorted(used)[op % len(used)]
+            del used[number]
+            lists.pool_give(pool.address, number)
+    data = view(pool[L.LIST_DATA], pool[L.LIST_COUNT] * 3, np.int64)
+    assert all(data[number * 3 : number * 3 + 3].tolist() == [stamp] * 3 for number, stamp in used.items())
+    assert pool[L.LIST_COUNT] <= ops.count(None)
+    lists.list_free(control, pool.address)
+    assert memory.used == 0

@@ -1,0 +1,260 @@
+"""Functors on strings in kernels against Python's own, on blocks of rows; and the symbol table under several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.lower import Tables
+from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.symbols import begin_reading, begin_writing, end_reading, end_writing
+from dlog.engine.kernels.texts import text_block
+from dlog.engine.program.rules import Kind
+from dlog.engine.values.functions import evaluate
+from dlog.engine.values.patterns import Verdicts
+from dlog.engine.values.symbols import SymbolTable
+from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN
+
+PLANTED = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\udcff\udce4", "\0", "\xe9"]
+TEXT = st.one_of(st.sampled_from(PLANTED), st.text(max_size=9))
+NUMBER = st.one_of(st.sampled_from(EXTREMES), st.integers(MIN, MAX))
+PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=20)
+S, N, U, F = L.FORM_ID, L.FORM_NUMBER, L.FORM_UNSIGNED, L.FORM_FLOAT
+TARGET = 9
+
+
+class Desk:
+    """A worker with a symbol table that has room to spare, and short ways to run one instruction."""
+
+    def __init__(self, room: int = 4096) -> None:
+        self.table = SymbolTable()
+        self.table.intern_texts(["something before", *(f"#{i}" for i in range(room))])
+        self.memory = Memory(None)
+        self.memory.bytes[L.ACCOUNT_SYMBOLS] = self.table.address
+        self.worker = Worker(self.memory)
+        self.worker.prepare(Tables())
+
+    def ids(self, texts: Sequence[str]) -> np.ndarray:
+        return self.table.intern_texts(texts).astype(np.int64)
+
+    def texts(self, ids: np.ndarray) -> list[str]:
+        return [self.table.text(i) for i in ids.tolist()]
+
+    def run(self, operation: int, *args: tuple[int, np.ndarray], verdicts: int = 0) -> np.ndarray | None:
+        """The values of the instruction, or None where it leaves the block to Python."""
+        rows = len(args[0][1])
+        for register, (_, values) in enumerate(args):
+            self.worker.registers[register, :rows] = values
+        forms = [word for register, (form, _) in enumerate(args) for word in (form, register)]
+        code: Struct = words([L.OP_EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
+        done = text_block(self.worker.control.address, code.address, rows)
+        return self.worker.registers[TARGET, :rows].copy() if done else None
+
+    def values(self, operation: int, *args: tuple[int, np.ndarray], verdicts: int = 0) -> np.ndarray:
+        found = self.run(operation, *args, verdicts=verdicts)
+        assert found is not None
+        return found
+
+
+@pytest.fixture(scope="module")
+def desk() -> Desk:
+    return Desk()
+
+
+def raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+@settings(max_examples=EXAMPLES)
+@given(rows=PAIRS)
+def test_strings_compare_by_their_bytes(rows: list[tuple[str, str]]) -> None:
+    d = Desk()
+    pairs = [(raw(a), raw(b)) for a, b in rows]
+    columns = [(S, d.ids(column)) for column in zip(*rows, strict=True)]
+    assert d.values(L.TEXT_LESS, *columns).tolist() == [a < b for a, b in pairs]
+    assert d.values(L.TEXT_LESS_EQUAL, *columns).tolist() == [a <= b for a, b in pairs]
+    assert d.values(L.TEXT_CONTAINS, *columns).tolist() == [a in b for a, b in pairs]
+    assert d.values(L.TEXT_CONTAINS_NOT, *columns).tolist() == [a not in b for a, b in pairs]
+    assert d.texts(d.values(L.TEXT_MIN, *columns)) == [min(p, key=raw) for p in rows]
+    assert d.texts(d.values(L.TEXT_MAX, *columns)) == [max(p, key=raw) for p in rows]
+    assert d.texts(d.values(L.TEXT_MAX, *columns, (S, d.ids(["b"] * len(rows))))) == [max(*p, "b", key=raw) for p in rows]
+    assert d.values(L.TEXT_LENGTH, columns[0]).tolist() == [len(a) for a, _ in pairs]
+
+
+@settings(max_examples=EXAMPLES)
+@given(rows=st.lists(st.tuples(TEXT, NUMBER, NUMBER, st.floats(allow_nan=True), TEXT), min_size=1, max_size=20))
+def test_cat_joins_strings_and_the_texts_of_numbers(rows: list[tuple[str, int, int, float, str]]) -> None:
+    d = Desk()
+    first, numbers, unsigned, floats, last = zip(*rows, strict=True)
+    columns = [
+        (S, d.ids(first)),
+        (N, np.array(numbers, np.int64)),
+        (U, np.array(unsigned, np.int64)),
+        (F, np.array(floats, np.float64).view(np.int64)),
+        (S, d.ids(last)),
+    ]
+    wanted = [f"{a}{n}{u % 2**64}{f:f}{b}" for a, n, u, f, b in rows]
+    joined = d.values(L.TEXT_CAT, *columns)
+    assert d.texts(joined) == wanted
+    assert d.values(L.TEXT_CAT, *columns).tolist() == joined.tolist()
+    assert d.ids(wanted).tolist() == joined.tolist()
+    kinds = [Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL]
+    typed = [c.view(np.float64) if form == F else c for form, c in columns]
+    assert evaluate("cat", typed, kinds, d.table).tolist() == joined.tolist()
+
+
+@settings(max_examples=EXAMPLES)
+@given(rows=st.lists(st.tuples(TEXT, st.integers(-3, 12) | NUMBER, st.integers(-3, 12) | NUMBER), min_size=1, max_size=20))
+def test_substr_counts_bytes(rows: list[tuple[str, int, int]]) -> None:
+    d = Desk()
+    texts, starts, lengths = zip(*rows, strict=True)
+    columns = [d.ids(texts), np.array(starts, np.int64), np.array(lengths, np.int64)]
+    found = d.values(L.TEXT_SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
+    naive = []
+    for text, start, length in rows:
+        inside = 0 <= start <= len(raw(text))
+        end = None if length < 0 else start + length
+        naive.append(raw(text)[start:end] if inside else b"")
+    assert [raw(t) for t in d.texts(found)] == naive
+
+
+@pytest.mark.parametrize(
+    ("operation", "texts", "expected"),
+    [
+        (L.TEXT_NUMBER, ["12", " -7", "0x1f", "0b101", "3 apples"], [12, -7, 31, 5, 3]),
+        (L.TEXT_UNSIGNED, ["12", "18446744073709551615"], [12, -1]),
+        (L.TEXT_NUMBER, ["12", "apples"], None),
+        (L.TEXT_NUMBER, ["9223372036854775808"], None),
+        (L.TEXT_FLOAT, [""], None),
+    ],
+)
+def test_numbers_are_read_or_left_to_python(desk: Desk, operation: int, texts: list[str], expected: list[int] | None) -> None:
+    found = desk.run(operation, (S, desk.ids(texts)))
+    assert (None if found is None else found.tolist()) == expected
+
+
+def test_floats_are_read(desk: Desk) -> None:
+    texts = ["1.5", "-2e3", "0.1", "1e300", "12345678901234567890"]
+    assert desk.values(L.TEXT_FLOAT, (S, desk.ids(texts))).view(np.float64).tolist() == [float(t) for t in texts]
+
+
+def test_patterns_are_tried_once_on_each_string(desk: Desk) -> None:
+    verdicts, pattern = Verdicts(), desk.ids(["a.*"])
+    ids = desk.ids(["a", "ab", "b", "ab"])
+    columns = (S, np.repeat(pattern, 4)), (S, ids)
+    assert desk.run(L.TEXT_MATCH, *columns, verdicts=verdicts.address) is None
+    verdicts.of(int(pattern[0]), ids[:2], desk.table)
+    assert desk.run(L.TEXT_MATCH, *columns, verdicts=verdicts.address) is None
+    verdicts.of(int(pattern[0]), ids, desk.table)
+    assert desk.values(L.TEXT_MATCH, *columns, verdicts=verdicts.address).tolist() == [1, 1, 0, 1]
+    assert desk.values(L.TEXT_MATCH_NOT, *columns, verdicts=verdicts.address).tolist() == [0, 0, 1, 0]
+    later = desk.ids(["a string that came later"])
+    assert desk.run(L.TEXT_MATCH, (S, pattern), (S, later), verdicts=verdicts.address) is None
+
+
+def test_a_pattern_that_is_none_matches_nothing_nor_does_its_negation(desk: Desk) -> None:
+    verdicts, pattern, ids = Verdicts(), desk.ids(["(a"]), desk.ids(["a"])
+    with pytest.warns(RuntimeWarning, match="wrong pattern"):
+        verdicts.of(int(pattern[0]), ids, desk.table)
+    for operation in (L.TEXT_MATCH, L.TEXT_MATCH_NOT):
+        assert desk.values(operation, (S, pattern), (S, ids), verdicts=verdicts.address).tolist() == [0]
+
+
+def test_what_does_not_fit_is_left_to_python() -> None:
+    d = Desk(room=0)
+    long = d.ids(["x" * 100_000, "y" * 200_000])
+    assert d.run(L.TEXT_CAT, (S, long), (S, long)) is None
+    numbers = np.arange(L.BLOCK)
+    assert d.run(L.TEXT_CAT, (N, numbers)) is None
+    evaluate("cat", [numbers], [Kind.NUMBER], d.table)
+    assert d.texts(d.values(L.TEXT_CAT, (N, numbers))) == [str(i) for i in range(L.BLOCK)]
+
+
+def test_no_table_leaves_everything_to_python() -> None:
+    d = Desk()
+    ids = d.ids(["a"])
+    d.memory.bytes[L.ACCOUNT_SYMBOLS] = 0
+    assert d.run(L.TEXT_LENGTH, (S, ids)) is None
+
+
+# ------------------------------------------------------------------------------------------------------------------ threads
+
+
+def together(*tasks: Callable[[], None]) -> None:
+    """Runs tasks in threads of their own; what one raises is raised."""
+    errors: list[BaseException] = []
+
+    def guarded(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_kernels_and_python_may_intern_the_same_strings_at_once() -> None:
+    d = Desk(room=0)
+    rows = range(0, 20_000, 400)
+
+    def by_kernels() -> None:
+        for start in rows:
+            numbers = np.arange(start, start + 400)
+            found = d.run(L.TEXT_CAT, (N, numbers))
+            if found is None:
+                found = evaluate("cat", [numbers], [Kind.NUMBER], d.table)
+            assert d.texts(found) == [str(i) for i in numbers]
+
+    def by_python() -> None:
+        for start in reversed(rows):
+            texts = [str(i) for i in range(start, start + 800)]
+            assert d.texts(d.ids(texts)) == texts
+
+    together(by_kernels, by_python, by_python)
+    count = len(d.table)
+    assert len(set(d.texts(np.arange(count)))) == count == 1 + max(rows) + 800
+
+
+def test_readers_wait_for_a_writer_and_a_writer_for_readers() -> None:
+    d = Desk()
+    done: list[str] = []
+    begin_reading(d.table.address)
+    begin_reading(d.table.address)
+
+    def write() -> None:
+        begin_writing(d.table.address)
+        done.append("written")
+        end_writing(d.table.address)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    end_reading(d.table.address)
+    writer.join(0.05)
+    assert done == []
+    end_reading(d.table.address)
+    writer.join()
+    assert done == ["written"]
+
+    begin_writing(d.table.address)
+    ids = d.table.find("#1")
+    reader = threading.Thread(target=lambda: done.append(str(d.run(L.TEXT_LENGTH, (S, np.array([ids]))))))
+    reader.start()
+    reader.join(0.05)
+    assert done == ["written"]
+    end_writing(d.table.address)
+    reader.join()
+    assert done == ["written", "[2]"]

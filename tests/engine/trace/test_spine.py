@@ -1,0 +1,386 @@
+"""Single behaviours of traces: compaction, levels, steps of merges, readers, memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.trace import merge as merging
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.description import Description
+from dlog.engine.trace.merge import Merge
+from dlog.engine.trace.pages import LARGE, Pages, allocate
+from dlog.engine.trace.spine import Spine
+from dlog.grammar.diagnostics import DlogError, InternalError
+from tests.engine.kernels.desk import JIT, MANY
+from tests.engine.trace.model import Update, batch_of, rows_of, updates_of
+
+at = Antichain.at
+FRANK, DAVID = 1, 2
+
+
+def insert(spine: Spine, round: int, *updates: Update) -> None:
+    spine.insert(batch_of(list(updates), spine.arity, at(round), at(round + 1)))
+
+
+def grown(rounds: int, rows: int, effort: int = 2, span: int = 1 << 40) -> Spine:
+    """A spine of random insertions, so many rows a round, that nobody reads in the past."""
+    rng = np.random.default_rng(0)
+    spine = Spine(2, 1, effort)
+    handle = spine.handle()
+    for round in range(rounds):
+        columns = rng.integers(0, span, (2, rows))
+        spine.insert(Batch.of(at(round), at(round + 1), list(columns), (round,), 1))
+        handle.advance(at(round))
+    return spine
+
+
+# -------------------------------------------------------------------------------------------------------------- compaction
+
+
+def test_changes_that_no_reader_tells_apart_vanish() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    for round in range(17):
+        insert(spine, round)
+    insert(spine, 17, ((FRANK,), (17,), 1))
+    insert(spine, 18, ((DAVID,), (18,), 1))
+    insert(spine, 19, ((FRANK,), (19,), -1))
+    insert(spine, 20)
+    assert rows_of(handle.read_at((18,))) == {(FRANK,): 1, (DAVID,): 1}
+    handle.advance(at(20))
+    spine.settle()
+    assert spine.rows == 1
+    assert rows_of(handle.read_at((20,))) == {(DAVID,): 1}
+    with pytest.raises(DlogError, match=r"time \(18\) can no longer be read"):
+        handle.read_at((18,))
+
+
+def test_advancing_readers_alone_changes_no_batch() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((FRANK,), (0,), 1))
+    insert(spine, 1, ((FRANK,), (1,), -1))
+    before = spine.batches
+    handle.advance(at(1))
+    handle.read_at((1,))
+    assert spine.batches == before
+
+
+def test_the_slowest_reader_holds_history() -> None:
+    spine = Spine(1, 1)
+    slow, fast = spine.handle(), spine.handle()
+    insert(spine, 0, ((FRANK,), (0,), 1))
+    insert(spine, 1, ((FRANK,), (1,), -1))
+    fast.advance(at(1))
+    assert spine.since == at(0)
+    spine.settle()
+    assert rows_of(slow.read_at((0,))) == {(FRANK,): 1}
+    slow.drop()
+    assert spine.since == at(1)
+    spine.settle()
+    assert spine.rows == 0
+
+
+def test_a_reader_cannot_start_in_the_past() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0)
+    handle.advance(at(1))
+    with pytest.raises(DlogError, match="no longer kept apart"):
+        spine.handle(at(0))
+    assert spine.handle().frontier == at(1)
+
+
+def test_times_that_may_still_change_are_refused() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((FRANK,), (0,), 1))
+    with pytest.raises(DlogError, match="not complete"):
+        handle.read_at((1,))
+    with pytest.raises(DlogError, match="not complete"):
+        handle.updates_between(at(0), at(2))
+
+
+def test_changes_are_refused_where_history_was_moved_onto_them() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((FRANK,), (0,), 1))
+    insert(spine, 1, ((DAVID,), (1,), 1))
+    handle.advance(at(1))
+    with pytest.raises(DlogError, match="no longer told apart"):
+        handle.updates_between(at(1), at(2))
+    assert handle.updates_between(at(2), at(2)).rows == 0
+
+
+def test_a_late_subscriber_gets_a_snapshot_and_then_the_changes() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((FRANK,), (0,), 1))
+    insert(spine, 1, ((DAVID,), (1,), 1))
+    insert(spine, 2, ((FRANK,), (2,), -1))
+    snapshot, changes = handle.import_at((1,))
+    assert updates_of(snapshot) == [((FRANK,), (1,), 1), ((DAVID,), (1,), 1)]
+    assert updates_of(changes) == [((FRANK,), (2,), -1)]
+
+
+def test_settled_rows_take_no_room_for_times_and_diffs() -> None:
+    spine = grown(rounds=16, rows=MANY // 16, span=1 << 20)
+    spine.settle()
+    (batch,) = spine.batches
+    assert all(layer.settled for layer in batch.layers)
+    assert batch.nbytes == 8 * batch.rows
+
+
+def test_a_held_round_keeps_the_rest_settled() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, *(((x,), (0,), 1) for x in range(100)))
+    insert(spine, 1, ((5,), (1,), -1), ((500,), (1,), 1))
+    spine.settle()
+    (batch,) = spine.batches
+    assert [(layer.rows, layer.settled) for layer in batch.layers] == [(100, True), (2, False)]
+    assert rows_of(handle.read_at((1,))) == {(x,): 1 for x in [*range(100), 500] if x != 5}
+
+
+@pytest.mark.skipif(not JIT, reason="many rows")
+def test_an_index_is_given_up_where_few_rows_come_out() -> None:
+    """All but a few rows of the later batch settle: the open rest is searched without an index over its whole range."""
+    spine, rows = Spine(1, 1), 200_000
+    handle = spine.handle()
+    spine.insert(Batch.of(at(0), at(1), [np.arange(0, rows, 2)], (0,), 1))
+    times = np.ones((1, rows // 2), np.int64)
+    times[0, -50:] = 2
+    spine.insert(Batch.of(at(1), at(3), [np.arange(1, rows, 2)], times, 1))
+    handle.advance(at(1))
+    spine.settle()
+    settled, opened = spine.batches[0].layers
+    assert (settled.rows, settled.indexed) == (rows - 50, True)
+    assert (opened.rows, opened.indexed) == (50, False)
+    keys = np.array([[0, rows // 2, rows - 101, rows - 100, rows - 99, rows - 1, rows]])
+    assert handle.cursor().count(keys, (1,)).tolist() == [1, 1, 1, 1, 0, 0, 0]
+    assert handle.cursor().count(keys, (2,)).tolist() == [1, 1, 1, 1, 1, 1, 0]
+
+
+def test_rows_that_are_there_twice_stay_open() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((1,), (0,), 1), ((2,), (0,), 1))
+    insert(spine, 1, ((1,), (1,), 1))
+    handle.advance(at(1))
+    spine.settle()
+    (batch,) = spine.batches
+    assert [(layer.rows, layer.settled) for layer in batch.layers] == [(1, True), (1, False)]
+    assert rows_of(handle.read_at((1,))) == {(1,): 2, (2,): 1}
+
+
+def test_a_long_history_of_one_row_is_kept_and_then_compacted() -> None:
+    spine = Spine(1, 2)
+    handle = spine.handle()
+    rng = np.random.default_rng(1)
+    for round in range(40):
+        made = [((7,), (round, int(i)), int(d)) for i, d in zip(rng.permutation(9), rng.choice([-1, 1], 9), strict=True)]
+        spine.insert(batch_of(made, 1, at(round, 0), at(round + 1, 0)))
+    spine.settle()
+    assert spine.rows == 40 * 9
+    handle.advance(at(39, 0))
+    spine.settle()
+    assert spine.rows <= 9
+    assert [t for _, t, _ in updates_of(handle.cursor().lookup(np.array([[7]])))] == sorted(
+        t for _, t, _ in updates_of(handle.cursor().lookup(np.array([[7]])))
+    )
+
+
+def test_without_columns_a_trace_counts() -> None:
+    spine = Spine(0, 1)
+    handle = spine.handle()
+    for round in range(100):
+        insert(spine, round, ((), (round,), 1 if round % 3 else -1))
+    assert rows_of(handle.read_at((99,))) == {(): 66 - 34}
+    assert handle.cursor().count(np.empty((0, 2), np.int64), (1,)).tolist() == [0, 0]
+    handle.advance(at(99))
+    spine.settle()
+    assert rows_of(handle.read_at((99,))) == {(): 32}
+
+
+# ----------------------------------------------------------------------------------------------------- descriptions, levels
+
+
+def test_batches_that_do_not_touch_are_not_merged() -> None:
+    first, other = batch_of([((1,), (0,), 1)], 1, at(0), at(1)), batch_of([((1,), (2,), 1)], 1, at(2), at(3))
+    with pytest.raises(InternalError, match="not contiguous"):
+        Merge(first, other, at(0))
+    spine = Spine(1, 1)
+    spine.insert(first)
+    with pytest.raises(InternalError, match="does not follow"):
+        spine.insert(other)
+
+
+def test_rounds_without_updates_make_no_batch() -> None:
+    spine = Spine(1, 1)
+    insert(spine, 0, ((1,), (0,), 1))
+    for round in range(1, 50):
+        insert(spine, round)
+    insert(spine, 50, ((1,), (50,), 1))
+    assert [b.description.lower for b in spine.batches][-1:] == [at(1)] or len(spine.batches) == 1
+    spine.settle()
+    assert spine.batches[0].description.upper == at(51)
+
+
+def test_batches_of_later_iterations_are_skipped() -> None:
+    """A batch of rounds 3 to 5 and iterations 4 to 6 says nothing to a reader at iterations 2 to 3."""
+    description = Description(at(3, 4), at(5, 6), at(0, 0))
+    assert not description.may_reach((9, 3)) and description.may_reach((9, 4))
+    assert not description.may_lie_between(at(5, 6), at(9, 9)) and description.may_lie_between(at(0, 0), at(9, 9))
+
+
+def test_reads_skip_batches_that_come_later() -> None:
+    spine = Spine(1, 1, effort=2)
+    handle = spine.handle()
+    insert(spine, 0, *(((x,), (0,), 1) for x in range(100)))
+    insert(spine, 1, ((1,), (1,), 1))
+    cursor = handle.cursor()
+    assert cursor.count(np.array([[1]]), (0,)).tolist() == [1]
+    assert cursor.skipped == 1
+
+
+@pytest.mark.parametrize("effort", [0, 1, 2, 4])
+def test_there_are_few_batches(effort: int) -> None:
+    most = 0
+    for rounds in (100, 300):
+        spine = grown(rounds, 8, effort)
+        most = max(most, len(spine.batches))
+        assert spine.rows == 8 * rounds
+    assert most <= (8 * 300).bit_length() + 4
+
+
+def test_no_insert_does_more_than_its_share_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fueled merging the work of one insert depends on the levels, not on the size of the trace; without, it does."""
+    tallied = []
+    original = Merge.work
+
+    def tally(merge: Merge, fuel: int) -> bool:
+        before = _progress(merge)
+        done = original(merge, fuel)
+        tallied.append(_progress(merge) - before)
+        return done
+
+    monkeypatch.setattr(Merge, "work", tally)
+    most = {}
+    for effort in (0, 2):
+        spine = Spine(1, 1, effort)
+        most[effort] = 0
+        rng = np.random.default_rng(0)
+        for round in range(512):
+            tallied.clear()
+            spine.insert(Batch.of(at(round), at(round + 1), [rng.integers(0, 1 << 40, 8)], (round,), 1))
+            most[effort] = max(most[effort], sum(tallied))
+    assert most[0] > 4096
+    assert most[2] <= 8 * 8 * 2 * 13
+
+
+def _progress(merge: Merge) -> int:
+    """Updates that a merge has passed."""
+    if merge._result is not None:
+        return merge.first.rows + merge.second.rows
+    heads = merge._control[merging.K.MERGE_HEADS :]
+    return sum(int(heads[merging.K.HEAD_SIZE * s + merging.K.HEAD_ROW]) for s in range(len(merge._layers)))
+
+
+def test_exerting_comes_to_an_end() -> None:
+    spine = grown(rounds=50, rows=8)
+    steps = 0
+    while spine.exert(64):
+        steps += 1
+    assert 5 < steps < 1000
+    assert len(spine.batches) == 1 and not spine.exert()
+
+
+# ------------------------------------------------------------------------------------------------------- readers and memory
+
+
+def test_a_cursor_outlives_merges_and_its_handle() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((1,), (0,), 1))
+    insert(spine, 1, ((2,), (1,), 1))
+    cursor = handle.cursor()
+    for round in range(2, 40):
+        insert(spine, round, ((1,), (round,), 1 if round % 2 else -1), ((round,), (round,), 1))
+    handle.advance(at(39))
+    spine.settle()
+    handle.drop()
+    assert rows_of(cursor.read_at((0,))) == {(1,): 1}
+    assert rows_of(cursor.read_at((1,))) == {(1,): 1, (2,): 1}
+    with pytest.raises(InternalError, match="dropped"):
+        handle.cursor()
+
+
+def test_batches_are_freed_with_their_last_cursor() -> None:
+    spine = Spine(1, 1)
+    insert(spine, 0, *(((x,), (0,), 1) for x in range(100)))
+    with spine.handle() as handle:
+        cursor = handle.cursor()
+    memory = weakref.ref(spine.batches[0].layers[0].memory)
+    insert(spine, 1, *(((x,), (1,), 1) for x in range(50, 150)))
+    spine.settle()
+    gc.collect()
+    assert memory() is not None and cursor.rows == 100
+    del cursor
+    gc.collect()
+    assert memory() is None
+
+
+def test_large_blocks_go_back_in_steps() -> None:
+    pages = Pages()
+    array = allocate(LARGE // 2, pages)
+    array[:] = 1
+    kept = array[:10]
+    del array
+    assert not pages.spent
+    del kept
+    assert [len(block) for block in pages.spent] == [4 * LARGE]
+    pages.give_back(2 * LARGE)
+    assert len(pages.spent) == 1
+    pages.give_back(2 * LARGE)
+    assert not pages.spent
+
+
+def test_large_blocks_go_at_once_with_their_trace() -> None:
+    pages = Pages()
+    array = allocate(LARGE, pages)
+    del pages
+    block = weakref.ref(array)
+    del array
+    assert block() is None
+
+
+def test_readers_in_other_threads_see_whole_rounds() -> None:
+    """Each round moves a token: at any time exactly one row is there."""
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    insert(spine, 0, ((0,), (0,), 1))
+    wrong: list[object] = []
+    stop, read = Event(), Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            cursor = handle.cursor()
+            last = cursor.upper.elements[0][0] - 1
+            if rows_of(cursor.read_at((last,))) != {(last,): 1}:
+                wrong.append(last)
+            read.set()
+
+    thread = Thread(target=watch)
+    thread.start()
+    for round in range(1, MANY // 40):
+        insert(spine, round, ((round - 1,), (round,), -1), ((round,), (round,), 1))
+    read.wait(30)
+    stop.set()
+    thread.join()
+    assert not wrong

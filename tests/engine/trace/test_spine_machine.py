@@ -1,0 +1,184 @@
+"""A spine under inserts, merge work, readers that come, advance and go, against the plain list of all updates."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.times.lattice import Time, less_equal
+from dlog.engine.trace.cursor import Cursor
+from dlog.engine.trace.spine import Spine, TraceHandle
+from dlog.grammar.diagnostics import DlogError
+from tests.engine.kernels.desk import EXAMPLES
+from tests.engine.trace.model import Update, accumulated, batch_of, columns_of, rows_of, summed, updates_of
+
+VALUES = st.integers(0, 3)
+ITERATIONS = 3
+Changes = list[tuple[int, int, int, int, int]]
+"""Two columns, rounds after the start of the batch, iteration, diff."""
+change = st.tuples(VALUES, VALUES, st.integers(0, 1), st.integers(0, ITERATIONS - 1), st.sampled_from([1, 1, -1]))
+changes = st.lists(change, max_size=8)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A cursor and how many updates there were when it was taken."""
+
+    cursor: Cursor
+    updates: int
+
+
+class Traces(RuleBasedStateMachine):
+    """Two coordinates, round and iteration, unless `depth` is 1; batches span one or two rounds."""
+
+    handles = Bundle("handles")
+    snapshots = Bundle("snapshots")
+
+    @initialize(target=handles, depth=st.sampled_from([1, 2]), effort=st.sampled_from([0, 1, 2]))
+    def start(self, depth: int, effort: int) -> object:
+        self.spine = Spine(2, depth, effort)
+        self.updates: list[Update] = []
+        self.round, self.depth = 0, depth
+        return multiple(self.spine.handle())
+
+    def at(self, round: int, iteration: int = 0) -> Time:
+        return (round,) if self.depth == 1 else (round, iteration)
+
+    def frontier(self, round: int, iteration: int = 0) -> Antichain:
+        return Antichain((self.at(round, iteration),))
+
+    # ------------------------------------------------------------------------------------------------------------- writing
+
+    @rule(listed=changes, rounds=st.integers(1, 2))
+    def insert(self, listed: Changes, rounds: int) -> None:
+        made = [((x, y), self.at(self.round + min(r, rounds - 1), i), d) for x, y, r, i, d in listed]
+        self.spine.insert(batch_of(made, 2, self.frontier(self.round), self.frontier(self.round + rounds)))
+        self.updates += made
+        self.round += rounds
+
+    @rule(count=st.integers(10, 60), seed=st.integers(0, 99))
+    def insert_many(self, count: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        drawn = rng.integers(0, [6, 6, ITERATIONS, 2], (count, 4)).tolist()
+        made = [((x, y), self.at(self.round, i), 2 * d - 1) for x, y, i, d in drawn]
+        self.spine.insert(batch_of(made, 2, self.frontier(self.round), self.frontier(self.round + 1)))
+        self.updates += made
+        self.round += 1
+
+    @rule(fuel=st.sampled_from([1, 5, 100]))
+    def exert(self, fuel: int) -> None:
+        self.spine.exert(fuel)
+
+    @rule()
+    def settle(self) -> None:
+        self.spine.settle()
+        assert len(self.spine.batches) <= 1
+
+    # ------------------------------------------------------------------------------------------------------------- readers
+
+    @rule(target=handles)
+    def new_handle(self) -> TraceHandle:
+        return self.spine.handle()
+
+    @rule(handle=handles, ahead=st.integers(0, 3), iteration=st.integers(0, 2), corner=st.booleans())
+    def advance(self, handle: TraceHandle, ahead: int, iteration: int, corner: bool) -> None:
+        first = handle.frontier.elements[0]
+        frontier = Antichain.of([self.at(first[0] + ahead, iteration)])
+        if corner and self.depth == 2:  # two incomparable elements
+            frontier = Antichain.of([self.at(first[0] + ahead, iteration + 1), self.at(first[0] + ahead + 1, 0)])
+        if handle.frontier.precedes(frontier):
+            handle.advance(frontier)
+        else:
+            with pytest.raises(DlogError, match="no longer kept apart"):
+                handle.advance(frontier)
+
+    @rule(handle=consumes(handles))
+    def drop(self, handle: TraceHandle) -> None:
+        handle.drop()
+
+    @rule(handle=handles, round=st.integers(0, 30), iteration=st.integers(0, 3))
+    def read(self, handle: TraceHandle, round: int, iteration: int) -> None:
+        time = self.at(min(round, self.round + 1), iteration)
+        if handle.frontier.dominates(time) and time[0] < self.round:
+            self.check_reads(handle.cursor(), time, self.updates)
+        else:
+            code = "time-incomplete" if handle.frontier.dominates(time) else "time-compacted"
+            with pytest.raises(DlogError) as refused:
+                handle.read_at(time)
+            assert refused.value.diagnostics[0].code == code
+
+    def check_reads(self, cursor: Cursor, time: Time, updates: list[Update]) -> None:
+        expected = accumulated(updates, time)
+        assert rows_of(cursor.read_at(time)) == expected
+        keys = list(itertools.product(range(5), range(5)))
+        counts = cursor.count(np.stack(columns_of(keys, 2)), time)
+        assert dict(zip(keys, counts.tolist(), strict=True)) == {key: expected.get(key, 0) for key in keys}
+        found = cursor.lookup(np.array([[2, 9]]), time)
+        assert set(found.probes.tolist()) <= {0}
+        assert accumulated(updates_of(found), time) == {row: d for row, d in expected.items() if row[0] == 2}
+
+    @rule(handle=handles, length=st.integers(0, 3), ahead=st.integers(0, 3))
+    def changes_between(self, handle: TraceHandle, length: int, ahead: int) -> None:
+        lower = handle.frontier.elements[-1][0] + ahead
+        upper = lower + length
+        if upper > self.round:
+            return
+        first, last = self.frontier(lower), self.frontier(upper)
+        told_apart = lower == 0 or any(f[0] < lower and not any(f[1:]) for f in handle.frontier)
+        if told_apart:
+            found = handle.updates_between(first, last)
+            expected = summed(u for u in self.updates if first.dominates(u[1]) and not last.dominates(u[1]))
+            assert summed(updates_of(found)) == expected
+            assert [t for _, t, _ in updates_of(found)] == sorted(t for _, t, _ in updates_of(found))
+        elif not any(all(t == 0 or f < t for f, t in zip(e, first.elements[0], strict=True)) for e in handle.frontier):
+            with pytest.raises(DlogError, match="no longer told apart"):
+                handle.updates_between(first, last)
+
+    @rule(handle=handles, ahead=st.integers(0, 2), iteration=st.integers(0, 2))
+    def late_subscriber(self, handle: TraceHandle, ahead: int, iteration: int) -> None:
+        start = self.at(handle.frontier.elements[0][0] + ahead, iteration)
+        if not handle.frontier.dominates(start) or start[0] >= self.round:
+            return
+        snapshot, later = handle.import_at(start)
+        assert rows_of(snapshot) == accumulated(self.updates, start)
+        told = updates_of(snapshot) + updates_of(later)
+        assert not any(less_equal(time, start) for _, time, _ in updates_of(later))
+        for round, i in itertools.product(range(start[0], self.round), range(iteration, ITERATIONS)):
+            assert accumulated(told, self.at(round, i)) == accumulated(self.updates, self.at(round, i))
+
+    # ----------------------------------------------------------------------------------------------------------- snapshots
+
+    @rule(target=snapshots, handle=handles)
+    def take_cursor(self, handle: TraceHandle) -> Snapshot:
+        return Snapshot(handle.cursor(), len(self.updates))
+
+    @rule(snapshot=snapshots)
+    def read_old_cursor(self, snapshot: Snapshot) -> None:
+        cursor = snapshot.cursor
+        last = cursor.upper.elements[0][0] - 1
+        time = self.at(last, ITERATIONS)
+        if last >= 0 and cursor.since.dominates(time):
+            self.check_reads(cursor, time, self.updates[: snapshot.updates])
+
+    # ---------------------------------------------------------------------------------------------------------- invariants
+
+    @invariant()
+    def batches_touch_and_are_few(self) -> None:
+        if not hasattr(self, "spine"):
+            return
+        batches = self.spine.batches
+        for earlier, later in itertools.pairwise(batches):
+            assert earlier.description.upper == later.description.lower
+        assert len(batches) <= 2 * (len(self.updates).bit_length() + 1)
+        assert all(b.description.since.precedes(self.spine.since) for b in batches)
+
+
+Traces.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None)
+TestTraces = Traces.TestCase
