@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A first run compiles kernels, and random programs are rejected when they are too big to evaluate naively.
-settings.register_profile(
-    "dlog", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-)
+# A first run compiles kernels, and random programs are rejected when they are too big to evaluate naively. The same examples
+# come every time, so that a change is judged by what it changes; `--hypothesis-profile random` looks for new ones.
+CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+settings.register_profile("random", deadline=None, suppress_health_check=CHECKS)
+settings.register_profile("dlog", settings.get_profile("random"), derandomize=True)
 settings.load_profile("dlog")
 
 ROOT = Path(__file__).resolve().parents[1]

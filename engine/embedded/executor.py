@@ -159,7 +159,7 @@ class Executor:
         return last
 
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
-        scope = build_scope(stratum, self.program, self.catalog)
+        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
         self.scopes.append(scope)
         run = ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
         try:
@@ -210,7 +210,7 @@ class Executor:
         """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""
         if not self.scopes:
             self._load_facts()
-        scopes = self.scopes or [build_scope(s, self.program, self.catalog) for s in self.program.strata if s.rules]
+        scopes = self.scopes or [build_scope(s, self.program, self.catalog, self._loaded) for s in self.program.strata if s.rules]
         return "\n".join(explain(scope, self.program) for scope in scopes)
 
 

@@ -7,6 +7,7 @@ every other rule has one `loop` path per feedback reading (see `delta`). Aggrega
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dlog.engine.plan.aggregates import Aggregates, split
@@ -24,8 +25,9 @@ from dlog.engine.plan.unify import unify
 from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
 
 
-def build_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
-    """The plan of one stratum; `statistics` are asked for relations of earlier strata only."""
+def build_scope(stratum: Stratum, program: Program, statistics: Statistics, loaded: Collection[str] = ()) -> Scope:
+    """The plan of one stratum; `statistics` are asked for relations of earlier strata only. Relations that are `loaded` may hold
+    rows already that no rule, fact or input of the program says."""
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
     estimator = estimates(stratum, program, statistics)
     paths = Paths(estimator, feedback)
@@ -36,7 +38,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics) -> S
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]
-    single = _single(stratum, program)
+    single = _single(stratum, program).difference(loaded)
     entering = [b for b in bodies if not _reads(b.query, feedback)]
     enter = [path for b in entering for path in paths.enter(b.query, b.sink, b.rule, b.sink.relation not in single)[0]]
     scope = Scope(

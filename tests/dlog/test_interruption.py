@@ -43,14 +43,14 @@ def interrupt(program: str) -> tuple[int, float, str]:
 def test_a_process_deep_in_foreign_code_ends_after_the_grace_period() -> None:
     code, seconds, errors = interrupt(BUSY)
     assert (code, errors) == (130, "interrupted\n")
-    assert seconds < 2
+    assert seconds < 10  # about one, on a machine that is not busy
 
 
 def test_a_process_that_reacts_raises_keyboard_interrupt_as_ever() -> None:
     code, seconds, errors = interrupt(ATTENTIVE)
     assert code == -signal.SIGINT
     assert "KeyboardInterrupt" in errors
-    assert seconds < 2
+    assert seconds < 10  # about one, on a machine that is not busy
 
 
 def test_the_wakeup_descriptor_is_given_back() -> None:

@@ -183,3 +183,14 @@ def test_the_profile_counts_what_each_rule_made(threads: int) -> None:
     assert enter.iterations == loop.iterations == 121 - 1
     assert (last.derived, last.iterations) == (sum(120 - x for x in range(0, 120, 2)), 0)
     assert all(0 <= rule.seconds < 60 for rule in executor.profile)
+
+
+# ------------------------------------------------------------------------------------------------------------- loaded rows
+
+
+def test_rows_loaded_into_a_derived_relation_are_not_derived_again() -> None:
+    text = ".decl e(x: number)\n.decl d()\n.decl f(x: number)\nd() :- e(_).\nf(x + 1) :- e(x)."
+    executor = executor_of(text, {"e": [(1,), (2,)], "d": [()], "f": [(2,), (9,)]})
+    executor.run()
+    assert executor.rows("d") == 1
+    assert sorted(rows_of(executor, "f")) == [(2,), (3,), (9,)]

@@ -309,7 +309,7 @@ def test_a_chain_whose_ends_are_both_used_is_one_path() -> None:
     [", ".join(f"r{i}(x)" for i in range(90)), ", ".join(f"e(x{i}, x{i + 1})" for i in range(40)).replace("x0,", "x,")],
     ids=["star", "chain"],
 )
-def test_long_bodies_are_planned_quickly(body: str) -> None:
+def test_long_bodies_are_planned_without_trying_every_order(body: str) -> None:
     started = time.process_time()
     plan(f"p(x) :- {body}.")
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 30  # about one second; every order would take years
