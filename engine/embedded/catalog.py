@@ -84,6 +84,10 @@ class Catalog:
         self.relations[name].pinned = False
         self.relations[name].drop_set()
 
+    def holds(self, name: str) -> bool:
+        """Whether the relation has rows."""
+        return self.relations[name].rows > 0
+
     def extents(self, name: str) -> Columns:
         return self.relations[name].extents
 

@@ -159,19 +159,23 @@ class Executor:
         return last
 
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
-        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
-        self.scopes.append(scope)
-        run = ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
+        run = self._scope_run(number, stratum)
         try:
             run.run()
         except RunFailed as failure:
             raise self._mistake(failure, run, stratum) from None
         except DlogError as error:
             raise self._at_rule(error, run, stratum) from None
-        for rule, text in enumerate(scope.rules):
+        for rule, text in enumerate(run.scope.rules):
             if rule in run.costs:
                 costs = run.costs[rule]
                 self._profile.append((text, costs.cycles, costs.derived, costs.added, run.iterations))
+
+    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+        """Plans a stratum."""
+        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
+        self.scopes.append(scope)
+        return ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
 
     def _pause(self, number: int, stratum: Stratum) -> None:
         if self.on_progress is None:

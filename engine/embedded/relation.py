@@ -235,6 +235,11 @@ class StoredRelation:
         self._fill(values, rows)
         self._dedupe()
 
+    def assign(self, columns: Sequence[np.ndarray], rows: int) -> None:
+        """Replaces the contents by rows that are known to be distinct, or need not be; they fit the shape."""
+        self.clear()
+        self._fill(columns, rows)
+
     def _fill(self, columns: Sequence[np.ndarray], rows: int | None = None) -> None:
         count = rows if rows is not None else len(columns[0]) if columns else 0
         if not storage.reserve(self.memory.control.address, self.address, count):

@@ -68,14 +68,17 @@ class ScopeRun:
         self._shape()
         self._needed = _needed_columns(self._all_paths())
         try:
-            for stage in self.scope.stages:
-                self._run_stage(stage)
-            self._run_enter()
-            if self.scope.variables:
-                self._iterate()
+            self._run_all()
         finally:
             self._clean()
         self.catalog.complete.update(self.scope.relations)
+
+    def _run_all(self) -> None:
+        for stage in self.scope.stages:
+            self._run_stage(stage)
+        self._run_paths(self.scope.enter)
+        if self.scope.variables:
+            self._iterate()
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -92,9 +95,10 @@ class ScopeRun:
         for reduction in scope.reductions:
             catalog.add(reduction.relation, reduction_kinds(reduction))
         made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
-        start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.relations[n].rows}
+        start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
         extents = infer_extents(self._all_paths(), made, catalog.extents, start)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        distinct = {p.sink.relation for p in self._all_paths() if _distinct(p)}.union(scope.variables)
         for name in {*made, *scope.relations}:
             relation = catalog.relations[name]
             columns = extents.get(name, relation.extents)
@@ -105,7 +109,7 @@ class ScopeRun:
                 self._shape_lattice(relation, lattices[name], columns)
             else:
                 relation.shape(columns)
-                if any(p.sink.relation == name and _distinct(p) for p in self._all_paths()) or name in scope.variables:
+                if name in distinct:
                     relation.ensure_set()
 
     def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Columns) -> None:
@@ -155,9 +159,6 @@ class ScopeRun:
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
             sums[:] = sums / counts
 
-    def _run_enter(self) -> None:
-        self._run_paths(self.scope.enter)
-
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
         self.team.prepare(tables)
@@ -200,10 +201,16 @@ class ScopeRun:
 
     def _iterate(self) -> None:
         """The fixed point: the rows present are the first changes."""
-        variables = [self.catalog.relations[n] for n in self.scope.variables]
+        lowered, tables = self._lower(self.scope.loop)
+        self.team.prepare(tables)
+        self._run_loop(lowered, self._loop(lowered, self.scope.variables))
+        self._account(lowered)
+
+    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str]) -> Struct:
+        """The loop over these paths, whose changes are those of the relations `names`."""
+        variables = [self.catalog.relations[n] for n in names]
         for relation in variables:
             relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
-        lowered, tables = self._lower(self.scope.loop)
         early = [p for p in lowered if not _reads_neu(p.path)]
         late = [p for p in lowered if _reads_neu(p.path)]
         loop = Struct(L.LOOP_SIZE)
@@ -216,11 +223,17 @@ class ScopeRun:
         for at, addresses in lists:
             loop.point(at, words(addresses))
             loop[at + 1] = len(addresses)
-        self.team.prepare(tables)
+        self.team.workers[0].control[L.CTL_ITERATION] = 0
+        return loop
+
+    def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct) -> None:
+        """Iterates until nothing changes."""
+        early = [p for p in lowered if not _reads_neu(p.path)]
+        late = [p for p in lowered if _reads_neu(p.path)]
         worker = self.team.workers[0]
         control = worker.control
         control[L.CTL_PHASE] = ADVANCE
-        control[L.CTL_PATH] = control[L.CTL_RUNNING] = control[L.CTL_ITERATION] = 0
+        control[L.CTL_PATH] = control[L.CTL_RUNNING] = 0
         shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
@@ -228,7 +241,6 @@ class ScopeRun:
                 self._run_bulk(early, late)
                 control[L.CTL_PHASE] = ADVANCE
         self.iterations = control[L.CTL_ITERATION]
-        self._account(lowered)
 
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""

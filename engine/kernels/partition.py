@@ -1,0 +1,70 @@
+"""Cutting columns by owner: which of several workers has a value, and the rows of each worker side by side.
+
+The owner follows from a value's content alone, so all workers agree on it: numbers by their bits, strings by their bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.words import hash_bytes
+
+
+@kernel
+def mix(value):
+    """The finalizer of splitmix64 (Steele, Lea and Flood 2014): every bit of the result depends on every bit of the value."""
+    z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def owner(hashed, workers):
+    """The worker, 0 to `workers` - 1, for a hash of 64 bits."""
+    return np.int64(((hashed >> np.uint64(32)) * np.uint64(workers)) >> np.uint64(32))
+
+
+@kernel
+def owners_of_values(values, workers, out):
+    """The owner of each value of an integer column."""
+    for i in range(values.size):
+        out[i] = owner(mix(np.int64(values[i])), workers)
+
+
+@kernel
+def owners_of_ids(ids, hashes, workers, out):
+    """The owner of each string or record, by the hash of its id."""
+    for i in range(ids.size):
+        out[i] = owner(hashes[ids[i]], workers)
+
+
+@kernel
+def group_by_owner(owners, starts, order):
+    """Places of the rows of each owner, ascending: owner w's are `order[starts[w]:starts[w + 1]]`. `starts` is zero before."""
+    for i in range(owners.size):
+        starts[owners[i] + 1] += 1
+    for w in range(starts.size - 1):
+        starts[w + 1] += starts[w]
+    at = starts.copy()
+    for i in range(owners.size):
+        w = owners[i]
+        order[at[w]] = i
+        at[w] += 1
+
+
+@kernel
+def hash_strings(heap, offsets, start, out):
+    """Hashes of the strings `heap[offsets[i]:offsets[i + 1]]` from `start` on, to `out[i]`."""
+    base = np.int64(heap.ctypes.data)
+    limit = base + heap.size
+    for i in range(start, out.size):
+        out[i] = mix(hash_bytes(base + offsets[i], offsets[i + 1] - offsets[i], limit))
+
+
+@kernel
+def hash_together(hashes, values):
+    """Mixes a column into row hashes, in place."""
+    for i in range(values.size):
+        hashes[i] = mix(hashes[i] ^ mix(values[i]))

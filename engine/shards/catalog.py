@@ -1,0 +1,105 @@
+"""One worker's relations, and what all workers together have in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.extent import Columns, Extent
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.plan.places import Copy, Place
+from dlog.engine.program.rules import Kind, Program
+from dlog.engine.shards.gang import Gang
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Rows of a relation and the extents of its columns."""
+
+    rows: int
+    extents: tuple[Extent | None, ...]
+
+    def __add__(self, other: Figures) -> Figures:
+        """Those of both shards. An empty shard says nothing of extents."""
+        if not self.rows or not other.rows:
+            return other if not self.rows else self
+        pairs = zip(self.extents, other.extents, strict=True)
+        extents = (a.union(b) if a is not None and b is not None else None for a, b in pairs)
+        return Figures(self.rows + other.rows, tuple(extents))
+
+
+class ShardCatalog(Catalog):
+    """A catalog whose figures are those of all workers, so that all plan and shape alike."""
+
+    def __init__(self, program: Program, memory: Memory, gang: Gang, homes: dict[str, Place]) -> None:
+        super().__init__(program, memory)
+        self.gang = gang
+        self.homes = homes
+        self.figures: dict[str, Figures] = {}
+        self._base: dict[str, str] = {}
+
+    def learn(self, names: Sequence[str]) -> None:
+        """Tells the others of this worker's share of some relations, and learns of theirs. All workers call it together."""
+        for name in names:
+            self.figures.pop(name, None)
+        for shares in self.gang.share([self._share(name) for name in names]):
+            for name, share in zip(names, shares, strict=True):
+                held = self.figures.get(name)
+                self.figures[name] = share if held is None else held + share
+
+    def _share(self, name: str) -> Figures:
+        relation = self.relations[name]
+        return Figures(relation.rows, tuple(self._extent(name, c) for c in range(relation.arity)))
+
+    def _extent(self, name: str, column: int) -> Extent | None:
+        """The extent of numbers; ids mean something else to each worker."""
+        relation = self.relations[name]
+        if relation.kinds[column] not in (Kind.NUMBER, Kind.UNSIGNED) or not relation.rows:
+            return None
+        known = relation.extents[column]
+        values = relation.column(column)
+        return known if known is not None and known.span else Extent(int(values.min()), int(values.max()))
+
+    # ------------------------------------------------------------------------------------------------------------ copies
+
+    def name_copies(self, copies: Iterable[Copy]) -> None:
+        self._base |= {c.name: c.relation for c in copies}
+
+    def forget(self, name: str) -> None:
+        """Frees what only lookups need: copies too."""
+        for copy in [c for c, base in self._base.items() if base == name]:
+            del self._base[copy]
+            if copy in self.relations:
+                self.remove(copy)
+        super().forget(name)
+
+    # ------------------------------------------------------------------------------------------------------- statistics
+
+    def holds(self, name: str) -> bool:
+        name = self._base.get(name, name)
+        return self.figures[name].rows > 0 if name in self.figures else super().holds(name)
+
+    def extents(self, name: str) -> Columns:
+        base = self._base.get(name, name)
+        if base not in self.figures:
+            return super().extents(name)
+        figures = self.figures[base]
+        return list(figures.extents) if figures.rows else [Extent(0, -1)] * self.relations[base].arity
+
+    def rows(self, relation: str) -> int | None:
+        return self.figures[relation].rows if relation in self.complete and relation in self.figures else None
+
+    def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
+        """An estimate from this worker's share: groups that are all here are a fraction of all groups; others are met by
+        every worker the more, the larger they are."""
+        found = super()._figure(what, relation, columns)
+        held = self.relations[relation].rows if relation in self.relations else 0
+        if found is None or not held:
+            return found
+        scale = self.figures[relation].rows / held
+        if self.homes[relation] in columns:
+            return found * scale
+        if what == "distinct":
+            return float(found * scale ** min(found / held, 1.0))
+        return found * scale * scale

@@ -1,0 +1,122 @@
+"""The executor of one worker among several: each has the rows whose home it is, and they exchange what others need.
+
+Same calls as the embedded executor's, and every worker makes them in the same order: `load` whatever rows it happens to have,
+`run`, read its share of each relation. The root plans, for the sizes of all workers together, and tells the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dlog.engine.embedded.executor import Executor, Progress
+from dlog.engine.embedded.relation import raw
+from dlog.engine.embedded.scope import ScopeRun
+from dlog.engine.plan.build import build_scope
+from dlog.engine.plan.column_types import Types, declared
+from dlog.engine.plan.distribute import DistributedScope, distribute
+from dlog.engine.plan.places import choose_homes
+from dlog.engine.program.rules import Program, Stratum
+from dlog.engine.shards.catalog import ShardCatalog
+from dlog.engine.shards.dictionary import Dictionary
+from dlog.engine.shards.gang import Gang, PeerFailed, PeerLost
+from dlog.engine.shards.post import Consignment, Post, Rows, empty, joined
+from dlog.engine.shards.run import ShardRun
+from dlog.engine.values.table import Table
+
+EVERYWHERE_ROWS = 4_000_000
+"""Rows up to which a relation that does not change may be copied to every worker."""
+
+
+class ShardExecutor(Executor):
+    """One worker's part of a run. Raises what the embedded executor raises, and PeerFailed where another worker did.
+
+    Parameters
+    ----------
+    gang
+        The way to the other workers.
+    everywhere
+        Rows up to which a relation may be copied to every worker.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        gang: Gang,
+        *,
+        memory: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        everywhere: int = EVERYWHERE_ROWS,
+    ) -> None:
+        super().__init__(program, memory=memory, on_progress=on_progress)
+        self.gang = gang
+        self.everywhere = everywhere
+        self.homes = choose_homes(program)
+        self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes)
+        self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
+        self.post = Post(gang, self.dictionary)
+        self.plans: list[DistributedScope] = []
+        self._given: dict[str, list[Rows]] = {}
+
+    def load(self, relation: str, table: Table) -> None:
+        """Adds rows to a relation; they go to their homes when the run begins."""
+        self._given.setdefault(relation, []).append(Rows(tuple(raw(c) for c in table.columns), table.rows))
+
+    def run(self) -> None:
+        """See the embedded executor's; all workers run together."""
+        try:
+            super().run()
+        except (PeerFailed, PeerLost):
+            raise
+        except BaseException:
+            self.gang.fail()
+            raise
+
+    def _load_facts(self) -> None:
+        """Sends all rows home: those of the program's text are the root's."""
+        sent = [self._consignment(name) for name in self.program.relations]
+        self._given.clear()
+        arrived, _ = self.post.swap(sent)
+        for name, rows in arrived.items():
+            self.catalog.relations[name].load(rows.columns, rows.height)
+        self._loaded |= {name for name, fed in zip(self.program.relations, self._fed(sent), strict=True) if fed}
+        self.catalog.learn(list(self.program.relations))
+
+    def _consignment(self, name: str) -> Consignment:
+        relation = self.program.relations[name]
+        types = tuple(declared(type) for _, type in relation.attributes)
+        parts = list(self._given.get(name, ()))
+        facts = self.program.facts.get(name, ())
+        if facts and self.gang.is_root:
+            parts.append(Rows(tuple(self.catalog.fact_columns(name)), len(facts)))
+        whole = joined([_widened(p) for p in parts]) if parts else empty(types)
+        narrow = tuple(c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True))
+        return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
+
+    def _fed(self, sent: Sequence[Consignment]) -> list[bool]:
+        """Which relations any worker had rows for."""
+        return [any(heights) for heights in zip(*self.gang.share([c.rows.height for c in sent]), strict=True)]
+
+    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+        plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
+        self.plans.append(plan)
+        self.scopes.append(plan.scope)
+        self.catalog.name_copies(c for phase in plan.phases for c in phase.copies)
+        scope = replace(plan.scope, variables=(*plan.scope.variables, *(m.name for m in plan.mirrors)))
+        types = Types(plan.scope, self.program)
+        pause = lambda: self._pause(number, stratum)  # noqa: E731
+        return ShardRun(scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types)
+
+    def _plan(self, stratum: Stratum) -> DistributedScope:
+        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
+        return distribute(scope, self.program, self.homes, lambda name: self.catalog.rows(name) or 2**62, self.everywhere)
+
+    def _run_stratum(self, number: int, stratum: Stratum) -> None:
+        super()._run_stratum(number, stratum)
+        self.catalog.learn(stratum.relations)
+
+
+def _widened(rows: Rows) -> Rows:
+    return Rows(tuple(c.astype(np.int64, copy=False) for c in rows.columns), rows.height)

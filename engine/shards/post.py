@@ -1,0 +1,120 @@
+"""The post between workers: rows leave by owner and arrive with the receiver's ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.kernels.partition import group_by_owner
+from dlog.engine.plan.column_types import ColumnType
+from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, Place
+from dlog.engine.program.rules import Kind
+from dlog.engine.shards.dictionary import Definitions, Dictionary
+from dlog.engine.shards.gang import Gang
+
+Columns = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows as raw columns; `height` says how many where there is no column."""
+
+    columns: Columns
+    height: int
+
+    def take(self, places: np.ndarray) -> Rows:
+        return Rows(tuple(c[places] for c in self.columns), len(places))
+
+
+@dataclass(frozen=True, slots=True)
+class Consignment:
+    """Rows on the way: what they are called, the types of their columns, where they go."""
+
+    name: str
+    types: tuple[ColumnType, ...]
+    place: Place
+    rows: Rows
+
+
+@dataclass
+class Parcel:
+    """A step's message from one worker to another."""
+
+    sent: int
+    """Rows that the sender has sent in this step, to anyone."""
+    rows: list[tuple[str, tuple[ColumnType, ...], Rows]] = field(default_factory=list)
+    definitions: Definitions | None = None
+
+
+class Post:
+    """Sends consignments; all workers call `swap` together."""
+
+    def __init__(self, gang: Gang, dictionary: Dictionary) -> None:
+        self.gang = gang
+        self.dictionary = dictionary
+        self.rows_sent = 0
+        """Rows that went to another worker, so far."""
+
+    def swap(self, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
+        """Hands everything over. Returns what arrived by name, and whether any worker sent anything."""
+        sent = sum(c.rows.height for c in consignments)
+        parcels = [Parcel(sent) for _ in range(self.gang.size)]
+        for consignment in consignments:
+            for worker, rows in self._parts(consignment):
+                if rows.height:
+                    parcels[worker].rows.append((consignment.name, consignment.types, rows))
+        for worker, parcel in enumerate(parcels):
+            if worker != self.gang.rank:
+                self._define(worker, parcel)
+        received = self.gang.swap(parcels)
+        return self._unpack(received), any(parcel.sent for parcel in received)
+
+    def _parts(self, consignment: Consignment) -> list[tuple[int, Rows]]:
+        rows, gang = consignment.rows, self.gang
+        match consignment.place:
+            case _ if not rows.height:
+                return []
+            case place if place == SELF or gang.size == 1:
+                return [(gang.rank, rows)]
+            case place if place == ROOT:
+                return [(0, rows)]
+            case place if place == EVERYWHERE:
+                return [(worker, rows) for worker in range(gang.size)]
+            case column:
+                owners = self.dictionary.owners(consignment.types[column], rows.columns[column], gang.size)
+                starts, order = np.zeros(gang.size + 1, np.int64), np.empty(rows.height, np.int64)
+                group_by_owner(owners, starts, order)
+                return [(w, rows.take(order[starts[w] : starts[w + 1]])) for w in range(gang.size)]
+
+    def _define(self, worker: int, parcel: Parcel) -> None:
+        columns = [pair for _, types, rows in parcel.rows for pair in zip(types, rows.columns, strict=True)]
+        self.rows_sent += sum(rows.height for _, _, rows in parcel.rows)
+        if any(type.kind in (Kind.SYMBOL, Kind.RECORD) for type, _ in columns):
+            parcel.definitions = self.dictionary.define(worker, columns)
+
+    def _unpack(self, parcels: Sequence[Parcel]) -> dict[str, Rows]:
+        arrived: dict[str, list[Rows]] = {}
+        for worker, parcel in enumerate(parcels):
+            if parcel.definitions is not None:
+                self.dictionary.learn(worker, parcel.definitions)
+            for name, types, rows in parcel.rows:
+                if worker != self.gang.rank:
+                    columns = zip(types, rows.columns, strict=True)
+                    rows = Rows(tuple(self.dictionary.translate(worker, t, v) for t, v in columns), rows.height)
+                arrived.setdefault(name, []).append(rows)
+        return {name: joined(parts) for name, parts in arrived.items()}
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    columns = tuple(np.concatenate(c) for c in zip(*(p.columns for p in parts), strict=True))
+    return Rows(columns, sum(p.height for p in parts))
+
+
+def empty(types: Sequence[ColumnType]) -> Rows:
+    return Rows(tuple(np.empty(0, np.int64) for _ in types), 0)
+
+

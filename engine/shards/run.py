@@ -1,0 +1,225 @@
+"""One scope on one of several workers: the embedded executor's run, with the post between its pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.embedded.lower import LoweredPath
+from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.embedded.scope import ScopeRun
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan import nodes
+from dlog.engine.plan.column_types import Types
+from dlog.engine.plan.distribute import DistributedScope, Exchange, Phase
+from dlog.engine.plan.places import EVERYWHERE, SOME, Copy, Place
+from dlog.engine.program.rules import Variable
+from dlog.engine.shards.post import Consignment, Post, Rows
+
+
+@dataclass
+class ShardRun(ScopeRun):
+    """Runs a distributed scope's part on this worker; all workers run theirs at once. `scope` is the plan's, with the mirrors
+    among its variables."""
+
+    plan: DistributedScope = None  # type: ignore[assignment]
+    post: Post = None  # type: ignore[assignment]
+    types: Types = None  # type: ignore[assignment]
+
+    # ------------------------------------------------------------------------------------------------------------ shape
+
+    def _all_paths(self) -> list[nodes.Path]:
+        phases = self.plan.phases
+        exchanges = [x for phase in phases for x in phase.exchanges]
+        moves = [p for x in exchanges for p in (x.transfer, x.delivery) if p is not None]
+        copies = [self._copying(copy) for copy in self._own_copies()]
+        return [*(p for phase in phases for p in (*phase.paths, *phase.streams)), *moves, *copies]
+
+    def _copying(self, copy: Copy) -> nodes.Path:
+        """What a copy of a relation of the planner's own does to rows: it is not there yet when extents are inferred."""
+        columns = range(len(self.types.columns(copy.relation)))
+        keys = next((len(r.keys) for r in self.scope.reductions if r.relation == copy.relation), len(columns))
+        seed = nodes.Scan(copy.relation, tuple((c, c) for c in columns[:keys]))
+        sink = nodes.Insert(copy.name, tuple(Variable(c) for c in columns), False)
+        return nodes.Path(-1, seed, (), sink, len(columns))
+
+    def _shape(self) -> None:
+        for phase in self.plan.phases:
+            for exchange in phase.exchanges:
+                for name in (exchange.name, exchange.inbox):
+                    self.catalog.add(name, [t.kind for t in exchange.types])
+        for copy in (*self.plan.mirrors, *self._own_copies()):
+            self.catalog.add(copy.name, [t.kind for t in self.types.columns(copy.relation)])
+        super()._shape()
+        for mirror in self.plan.mirrors:
+            self._shape_mirror(mirror)
+
+    def _shape_mirror(self, mirror: Copy) -> None:
+        """A mirror of a lattice keeps the best value per key as the lattice does."""
+        lattice = next((x for x in self.scope.lattices if x.relation == mirror.relation), None)
+        if lattice is not None:
+            relation = self.relation(mirror.name)
+            extents = list(relation.extents)
+            relation.drop_set()
+            self._shape_lattice(relation, lattice, extents)
+            relation.struct[L.REL_HEAP] = 0
+
+    def _clean(self) -> None:
+        super()._clean()
+        for name in [n for n in self.catalog.relations if n.startswith("@")]:
+            if name not in self.catalog.complete or any(name == c.name for c in self._own_copies()):
+                self.catalog.remove(name)
+
+    def _own_copies(self) -> Iterable[Copy]:
+        """Copies of what the planner made for this scope."""
+        return dict.fromkeys(c for phase in self.plan.phases for c in phase.copies if c.relation.startswith("@"))
+
+    # ------------------------------------------------------------------------------------------------------------- run
+
+    def _run_all(self) -> None:
+        for number, stage in enumerate(self.scope.stages):
+            self._run_phase(self.plan.stages[number])
+            self._complete(stage)
+        self._run_phase(self.plan.enter)
+        if self.scope.variables:
+            self._run_loops(self.plan.loop)
+
+    def _complete(self, stage: Sequence[nodes.Path]) -> None:
+        """Brings the parts of reductions together and makes what the stage filled available."""
+        made = {p.sink.relation for p in stage}
+        for name in sorted(made & set(self.reductions)):
+            if name in self.plan.apart:
+                self._bring_together(name)
+            self._finish_reduction(self.relation(name), self.reductions[name])
+        self.catalog.complete.update(made)
+
+    def _bring_together(self, name: str) -> None:
+        """Merges the workers' partial values of a reduction where their groups are at home."""
+        relation = self.relation(name)
+        parts = self._drain(relation)
+        arrived, _ = self.post.swap([Consignment(name, self.types.columns(name), self.plan.homes[name], parts)])
+        self._insert_all(name, arrived.get(name))
+
+    def _insert_all(self, name: str, rows: Rows | None) -> None:
+        """Inserts, or merges, rows into a relation."""
+        if rows is None:
+            return
+        relation = self.relation(name)
+        given = self.catalog.add("@arrived", relation.kinds)
+        given.shape(relation.extents)
+        given.assign(rows.columns, rows.height)
+        columns = range(relation.arity)
+        seed = nodes.Scan("@arrived", tuple((c, c) for c in columns))
+        self._run_paths([nodes.Path(-1, seed, (), nodes.Insert(name, tuple(Variable(c) for c in columns)), relation.arity)])
+        self.catalog.remove("@arrived")
+
+    def _run_phase(self, phase: Phase) -> None:
+        """Runs paths until no worker has anything left to send."""
+        self._make_copies(phase.copies)
+        first, later = self._lower_phase(phase)
+        self._run_lowered(p for p in first if self._starts_here(p.path))
+        while self._swap(phase.exchanges):
+            self._run_lowered(later)
+            self._empty_inboxes(phase.exchanges)
+        self._account([*first, *later])
+
+    def _lower_phase(self, phase: Phase) -> tuple[list[LoweredPath], list[LoweredPath]]:
+        """The paths of the phase, and those that inboxes seed."""
+        deliveries = [x.delivery for x in phase.exchanges if x.delivery is not None]
+        lowered, tables = self._lower([*phase.paths, *deliveries, *phase.streams])
+        self.team.prepare(tables)
+        return lowered[: len(phase.paths)], lowered[len(phase.paths) :]
+
+    def _starts_here(self, path: nodes.Path) -> bool:
+        """The one row of a rule without positive atoms is at the root."""
+        return not isinstance(path.seed, nodes.Unit) or self.post.gang.is_root
+
+    def _run_lowered(self, paths: Iterable[LoweredPath]) -> None:
+        for path in paths:
+            self.team.workers[0].run_path(path, self._evaluate, self.pause)
+
+    def _run_loops(self, phase: Phase) -> None:
+        """The fixed point of all workers: each reaches one of its own, then they exchange what they found."""
+        self._make_copies(phase.copies)
+        mirrors = [self.relation(m.name) for m in self.plan.mirrors]
+        looping, later = self._lower_phase(phase)
+        loop = self._loop(looping, self.scope.variables)
+        copying = {x.delivery for x in phase.exchanges if x.role == "copy"}
+        self._run_loop(looping, loop)
+        while self._swap(phase.exchanges):
+            self._run_lowered(p for p in later if p.path in copying)
+            self._settle(mirrors)
+            self._run_lowered(p for p in later if p.path not in copying)
+            self._empty_inboxes(phase.exchanges)
+            self._run_loop(looping, loop)
+        self._account([*looping, *later])
+
+    def _settle(self, mirrors: Sequence[StoredRelation]) -> None:
+        """Makes what arrived in mirrors readable: before anything that was found later looks for it."""
+        for mirror in mirrors:
+            mirror.struct[L.REL_LO] = mirror.struct[L.REL_HI] = mirror.rows
+        for arrangement in self.growing.values():
+            if arrangement.relation in mirrors:
+                self._include(arrangement)
+
+    # ---------------------------------------------------------------------------------------------------------- the post
+
+    def _swap(self, exchanges: Sequence[Exchange]) -> bool:
+        """Empties the outboxes into the inboxes; whether anyone sent anything."""
+        self.pause()
+        out = [Consignment(x.inbox, x.types, x.place, self._drain(self.relation(x.name))) for x in exchanges]
+        arrived, any_sent = self.post.swap(out)
+        for exchange in exchanges:
+            rows = arrived.get(exchange.inbox)
+            if rows is not None:
+                self.relation(exchange.inbox).assign(rows.columns, rows.height)
+        return any_sent
+
+    def _empty_inboxes(self, exchanges: Sequence[Exchange]) -> None:
+        for exchange in exchanges:
+            self.relation(exchange.inbox).clear()
+
+    def _drain(self, relation: StoredRelation) -> Rows:
+        """The rows of a relation, which is empty afterwards but keeps its shape."""
+        rows = Rows(tuple(np.array(relation.column(c)) for c in range(relation.arity)), relation.rows)
+        if relation.keyed and relation.name in self.reductions:
+            extents = list(relation.extents)
+            relation.clear()
+            self._shape_reduction(relation, self.reductions[relation.name], extents)
+        else:
+            relation.clear()
+        return rows
+
+    def _make_copies(self, copies: Sequence[Copy]) -> None:
+        """Copies of complete relations at other places, for this phase and those that follow."""
+        missing = [c for c in copies if c.name not in self.catalog.complete]
+        sent = [Consignment(c.name, self.types.columns(c.relation), _destination(c.place), self._rows_for(c)) for c in missing]
+        if not missing:
+            return
+        arrived, _ = self.post.swap(sent)
+        for copy in missing:
+            self._store(copy, arrived.get(copy.name))
+        self.catalog.complete.update(c.name for c in missing)
+
+    def _rows_for(self, copy: Copy) -> Rows:
+        relation = self.relation(copy.relation)
+        height = min(relation.rows, 1) if copy.place == SOME else relation.rows
+        return Rows(tuple(np.array(relation.column(c)[:height]) for c in range(relation.arity)), height)
+
+    def _store(self, copy: Copy, rows: Rows | None) -> None:
+        base = self.relation(copy.relation)
+        if copy.name not in self.catalog.relations:
+            self.catalog.add(copy.name, base.kinds)
+        made = self.relation(copy.name)
+        if copy.relation in self.reductions:
+            self._shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
+            self._insert_all(copy.name, rows)
+        elif rows is not None:
+            made.load(rows.columns, rows.height)
+
+
+def _destination(place: Place) -> Place:
+    return EVERYWHERE if place == SOME else place
+

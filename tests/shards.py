@@ -1,0 +1,56 @@
+"""Programs on several workers that are threads of this process: everything that Spark's workers do, but for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from dlog.api import Relation
+from dlog.engine.program.rules import Program
+from dlog.engine.shards.executor import EVERYWHERE_ROWS, ShardExecutor
+from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
+from dlog.pipeline import compile_program
+from dlog.values import Codec
+
+Row = tuple[Any, ...]
+Facts = Mapping[str, Iterable[Row]]
+
+
+def in_gang(size: int, work: Callable[[Gang], Any]) -> list[Any]:
+    """What `work` returns on each worker. Raises the error of the worker that failed first by rank, not its echo."""
+    with ThreadPoolExecutor(size) as pool:
+        futures = [pool.submit(work, Gang(transport)) for transport in ThreadTransport.connected(size)]
+        errors = [f.exception() for f in futures]
+    for error in errors:
+        if error is not None and not isinstance(error, PeerFailed):
+            raise error
+    return [f.result() for f in futures]
+
+
+def evaluated(program: Program, facts: Facts, gang: Gang, everywhere: int = EVERYWHERE_ROWS) -> tuple[ShardExecutor, Codec]:
+    """One worker's executor after the run; its input is every `size`-th row."""
+    executor = ShardExecutor(program, gang, everywhere=everywhere)
+    codec = Codec(program, executor.symbols, executor.records)
+    for name, rows in facts.items():
+        executor.load(name, codec.table(program.relations[name], list(rows)[gang.rank :: gang.size]))
+    executor.run()
+    return executor, codec
+
+
+def run_sharded(text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS) -> dict[str, set[Row]]:
+    """Every relation of a program as a set of tuples. A row that two workers have is an error."""
+
+    def work(gang: Gang) -> dict[str, list[Row]]:
+        program = compile_program(text)
+        executor, codec = evaluated(program, facts, gang, everywhere)
+        return {name: list(Relation(r, executor.table(name), codec)) for name, r in program.relations.items()}
+
+    found: dict[str, set[Row]] = {}
+    for shard in in_gang(workers, work):
+        for name, rows in shard.items():
+            known = found.setdefault(name, set())
+            assert len(rows) == len({repr(r) for r in rows}), f"{name} has a row twice on one worker"
+            assert not {repr(r) for r in known} & {repr(r) for r in rows}, f"{name} has a row on two workers"
+            known |= set(rows)
+    return found
