@@ -1,0 +1,99 @@
+"""The Spark application that runs programs: found, or started with settings made for iteration."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dlog.engine.spark.rendezvous import Rendezvous
+
+SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.python.worker.reuse": "true",
+}
+"""Settings of a session that dlog starts; whoever starts one of their own keeps theirs."""
+
+_rendezvous: dict[str, Rendezvous] = {}
+_lock = threading.Lock()
+
+
+def missing(what: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic("no-spark", what, notes=notes))
+
+
+def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that is active, or a new one on `master` (default: what spark-submit says, else this machine's cores).
+    Raises DlogError where PySpark or Java is missing."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise missing("the Spark engine needs PySpark", "pip install 'dlog[spark]' brings it") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    _need_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("dlog")
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    if master is not None:
+        builder = builder.master(master)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as error:
+        raise missing(f"Spark does not start: {_first_line(error)}", "`java -version` should say 17 or 21") from None
+
+
+def _need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no `java` on the PATH"
+        raise missing(f"Spark needs Java: {where}", "install a Java runtime 17 or 21, or set JAVA_HOME to one")
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def rendezvous_of(spark: SparkSession) -> Rendezvous:
+    """Where the workers of this application meet; made when it is first needed, and there until the process ends: Spark may
+    compute a lost part of a result again at any time."""
+    from dlog.engine.spark.rendezvous import Rendezvous
+
+    context = spark.sparkContext
+    with _lock:
+        if context.applicationId not in _rendezvous:
+            host = context.getConf().get("spark.driver.host") or "127.0.0.1"
+            _rendezvous[context.applicationId] = Rendezvous(host)
+        return _rendezvous[context.applicationId]
+
+
+def slots(spark: SparkSession) -> int:
+    """How many tasks can run at once now."""
+    context: Any = spark.sparkContext
+    try:
+        scheduler = context._jsc.sc()
+        return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
+    except Exception:
+        return int(context.defaultParallelism)
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether all tasks run in this machine's one process: what they write here can be read here."""
+    master: str = spark.sparkContext.master
+    return master.startswith("local") and not master.startswith("local-cluster")

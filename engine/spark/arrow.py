@@ -1,0 +1,93 @@
+"""Between a worker's columns and the Arrow batches that Spark hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+ARROW_TYPES = {
+    Kind.NUMBER: pa.int64(),
+    Kind.UNSIGNED: pa.decimal128(20, 0),
+    Kind.FLOAT: pa.float64(),
+    Kind.SYMBOL: pa.string(),
+    Kind.RECORD: pa.string(),
+}
+BATCH = 1 << 20
+"""Rows of a batch on the way out."""
+_DTYPES = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
+
+
+class ArrowCodec:
+    """Translates for one worker, whose symbols and records it knows."""
+
+    def __init__(self, types: Mapping[str, Type], symbols: SymbolTable, records: RecordTables) -> None:
+        self._types = dict(types)
+        self._symbols = symbols
+        self._records = records
+
+    # --------------------------------------------------------------------------------------------------------------- in
+
+    def read(self, relation: Relation, data: pa.Table) -> Table:
+        """A table of the relation from its columns in order. Raises DlogError for values that the types do not have."""
+        pairs = zip(relation.attributes, data.columns, strict=True)
+        columns = tuple(self._read(relation, name, type, column) for (name, type), column in pairs)
+        return Table(relation.kinds, columns, data.num_rows if not columns else -1)
+
+    def _read(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+        if column.null_count:
+            raise _bad(relation, name, f"the column has nulls ({column.null_count:,})", "filter them out, or coalesce them")
+        if type.kind is Kind.SYMBOL:
+            return self._symbols.intern_arrow(column)
+        if type.kind is Kind.RECORD:
+            return self._read_records(relation, name, type, column)
+        try:
+            return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
+        except pa.ArrowInvalid as error:
+            raise _bad(relation, name, f"a value is no {type.kind.value}: {error}") from None
+
+    def _read_records(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
+        texts = SymbolTable()
+        which = texts.intern_arrow(column)
+        try:
+            return parse_records(texts, type, self._types, self._symbols, self._records)[which]
+        except BadRecord as error:
+            raise _bad(relation, name, f"{texts.text(error.index)!r} is no {type.name}: {error}") from None
+
+    # -------------------------------------------------------------------------------------------------------------- out
+
+    def write(self, relation: Relation, table: Table) -> Iterator[list[pa.Array]]:
+        """The columns of a table, some rows at a time."""
+        for start in range(0, table.rows, BATCH):
+            columns = [c[start : start + BATCH] for c in table.columns]
+            yield [self._write(t, c) for (_, t), c in zip(relation.attributes, columns, strict=True)]
+
+    def _write(self, type: Type, column: np.ndarray) -> pa.Array:
+        if type.kind is Kind.SYMBOL:
+            return self._symbols.to_arrow(column).cast(pa.string())
+        if type.kind is Kind.RECORD:
+            texts, places = record_texts(type, column, self._types, self._symbols, self._records, quote=False)
+            offsets = np.ascontiguousarray(texts.offsets)
+            distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
+            return distinct.take(pa.array(places)).cast(pa.string())
+        return pa.array(column.astype(_DTYPES[type.kind], copy=False)).cast(ARROW_TYPES[type.kind])
+
+
+def schema_of(relation: Relation) -> pa.Schema:
+    return pa.schema([(name, ARROW_TYPES[type.kind]) for name, type in relation.attributes])
+
+
+def _bad(relation: Relation, attribute: str, message: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic("bad-fact", f"input of {relation.name}, {attribute}: {message}", notes=notes))
+
+
+def joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,198 @@
+"""One run of a program on Spark: DataFrames in, DataFrames out, a barrier stage between."""
+
+from __future__ import annotations
+
+import atexit
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.program.rules import Program
+from dlog.engine.spark import application
+from dlog.engine.spark.inputs import in_slots
+from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
+from dlog.engine.spark.task import Task
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.engine.embedded.executor import Progress
+
+OnProgress = Callable[[int, "Progress"], None]
+
+
+class Outcome:
+    """What the workers reported, and their rows as DataFrames."""
+
+    def __init__(self, spark: SparkSession, program: Program, task: Task, workers: int) -> None:
+        self.spark = spark
+        self.program = program
+        self.task = task
+        self.workers = workers
+        self.rows: dict[str, int] = {}
+        """Of every relation, all workers together."""
+        self.seconds = 0.0
+        """Of evaluation: the slowest worker's."""
+        self.steps = 0
+        """Exchanges among the workers."""
+        self.rows_sent = 0
+        """Rows that one worker sent to another."""
+        self.cached: DataFrame | None = None
+
+    def frame(self, name: str) -> DataFrame:
+        """A relation's rows; its columns are named as the attributes."""
+        from pyspark.sql import functions as F
+
+        relation = self.program.relations[name]
+        if not relation.arity:
+            return self.spark.range(self.rows.get(name, 0)).select()
+        schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in relation.attributes)
+        if self.task.folder is not None:
+            return self.spark.read.schema(schema).parquet(str(Path(self.task.folder) / name))
+        assert self.cached is not None
+        number = self.task.outputs.index(name)
+        slots = self.task.output_slots.columns[number]
+        named = [F.col(s).alias(n) for s, (n, _) in zip(slots, relation.attributes, strict=True)]
+        return self.cached.where(F.col(TAG) == number).select(*named)
+
+    def release(self) -> None:
+        """Gives back what the rows take; the DataFrames must not be used afterwards."""
+        if self.cached is not None:
+            self.cached.unpersist()
+        if self.task.folder is not None:
+            shutil.rmtree(self.task.folder, ignore_errors=True)
+
+
+class _Reports:
+    """What workers tell the driver while the stage runs."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self.mistakes: list[Diagnostic] = []
+        self.rows: dict[int, dict[str, int]] = {}
+        self.evaluated: dict[int, tuple[float, int, int]] = {}
+        self.failed = threading.Event()
+        self._on_progress = on_progress
+
+    def hear(self, rank: int, kind: str, content: Any) -> None:
+        match kind:
+            case "failed":
+                self.mistakes += [d for d in content if d not in self.mistakes]
+                self.failed.set()
+            case "rows":
+                self.rows[rank] = content
+            case "evaluated":
+                self.evaluated[rank] = content
+            case "progress" if self._on_progress is not None:
+                self._on_progress(rank, content)
+
+
+def run(
+    spark: SparkSession,
+    program: Program,
+    inputs: Mapping[str, DataFrame],
+    outputs: Sequence[str],
+    *,
+    workers: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    on_progress: OnProgress | None = None,
+) -> Outcome:
+    """Evaluates a program; returns when all is computed and the outputs are stored.
+
+    Parameters
+    ----------
+    inputs
+        Rows of relations; others have the facts of the program's text.
+    outputs
+        The relations whose rows are wanted.
+    workers
+        Default: as many as tasks can run at once.
+    options
+        For each worker's `ShardExecutor`: `memory`, `everywhere`.
+
+    Raises
+    ------
+    DlogError
+        The program's data is wrong, or Spark cannot run the stage.
+    """
+    workers = _workers(spark, workers)
+    reports = _Reports(on_progress)
+    given = {name: data for name, data in inputs.items() if program.relations[name].arity}
+    relations = program.relations
+    task = Task(
+        program=program,
+        meeting=application.rendezvous_of(spark).open(workers, reports.hear),
+        inputs=tuple(given),
+        outputs=tuple(outputs),
+        input_slots=share_slots([relations[n] for n in given]),
+        output_slots=share_slots([relations[n] for n in outputs]),
+        folder=_folder(outputs) if application.is_local(spark) else None,
+        options=dict(options or {}),
+    )
+    outcome = Outcome(spark, program, task, workers)
+    rows = in_slots(spark, program, given, task.input_slots, workers)
+    made = rows.mapInArrow(task, task.output_slots.schema, barrier=True)
+    _execute(spark, made, outcome, reports)
+    outcome.rows = {n: sum(shard[n] for shard in reports.rows.values()) for n in relations if reports.rows}
+    outcome.seconds = max((seconds for seconds, _, _ in reports.evaluated.values()), default=0.0)
+    outcome.steps = max((steps for _, steps, _ in reports.evaluated.values()), default=0)
+    outcome.rows_sent = sum(sent for _, _, sent in reports.evaluated.values())
+    return outcome
+
+
+def _workers(spark: SparkSession, wanted: int | None) -> int:
+    """Raises DlogError where Spark would wait for slots that do not come."""
+    there = application.slots(spark)
+    if wanted is not None and wanted > there:
+        message = f"{wanted} workers need as many tasks at once, and Spark has room for {there}"
+        raise DlogError(Diagnostic("too-few-slots", message, notes=("give the application more cores, or ask for fewer workers",)))
+    return max(wanted or there, 1)
+
+
+def _folder(outputs: Sequence[str]) -> str:
+    folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
+    for name in outputs:
+        (folder / name).mkdir()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(folder)
+
+
+def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
+    """Runs the stage. Where rows come back through Spark, they stay cached."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    context = spark.sparkContext
+    context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
+    try:
+        if outcome.task.folder is None:
+            outcome.cached = made.persist()
+            outcome.cached.count()
+        else:
+            made.collect()  # the workers wrote their rows themselves: there are none
+    except (PySparkException, Py4JError) as error:
+        if not reports.mistakes:
+            raise _refused(error) from error
+    finally:
+        context.setJobDescription(None)  # type: ignore[arg-type]
+    if reports.mistakes:
+        outcome.release()
+        raise DlogError(reports.mistakes)
+
+
+def _refused(error: Exception) -> DlogError:
+    """Spark's failure as one of dlog's: the reason, not the stack."""
+    text = str(error)
+    lost = re.search(r"ModuleNotFoundError: No module named '(\w+)'", text)
+    if lost is not None:
+        message = f"Spark's Python workers have no module {lost[1]}"
+        notes = ("PYSPARK_PYTHON names their interpreter: dlog[spark] must be installed there",)
+        return DlogError(Diagnostic("spark-failed", message, notes=notes))
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
+    telling = [x for x in lines if "Exception: " in x or "Error: " in x]
+    reason = (telling or lines or ["no reason given"])[-1]
+    return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason}"))

@@ -1,0 +1,131 @@
+"""Where the workers of a run find each other: the driver listens, each worker says where it is and hears where the others are.
+
+Spark may start a stage again when a task was lost. Its tasks have new numbers then, all of them together; the driver answers
+when it has heard the latest of every rank and their numbers belong to one start.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket as sockets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlparse
+
+import zmq
+
+from dlog.engine.spark.secrets import Secrets
+
+PATIENCE = 100
+"""Milliseconds."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What a worker needs to know to join: where the driver listens, the run's number, and the keys."""
+
+    address: str
+    run: int
+    secrets: Secrets
+
+
+@dataclass
+class _Run:
+    size: int
+    on_message: Callable[[int, str, Any], None]
+    present: dict[int, tuple[int, bytes, str]] = field(default_factory=dict)
+    """By rank: the task's number, the name of its connection, and its address."""
+
+    def join(self, rank: int, task: int, name: bytes, address: str) -> bool:
+        """Enters a worker; whether all of one start are there."""
+        held = self.present.get(rank)
+        if held is None or held[0] < task:
+            self.present[rank] = task, name, address
+        tasks = [task for task, _, _ in self.present.values()]
+        return len(tasks) == self.size and max(tasks) - min(tasks) < self.size
+
+
+class Rendezvous:
+    """The driver's side; one for all runs of a Spark application. A thread answers."""
+
+    def __init__(self, host: str) -> None:
+        self.secrets = Secrets.new()
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._guard = self.secrets.guard(self._context)
+        self._socket = self.secrets.listener(self._context, zmq.ROUTER)
+        port = self._socket.bind_to_random_port("tcp://*")
+        self.address = f"tcp://{host}:{port}"
+        self._runs: dict[int, _Run] = {}
+        self._numbers = 0
+        self._closing = False
+        self._thread = threading.Thread(target=self._serve, name="dlog-rendezvous", daemon=True)
+        self._thread.start()
+
+    def open(self, size: int, on_message: Callable[[int, str, Any], None]) -> Meeting:
+        """A new run of `size` workers. `on_message(rank, kind, content)` hears what they report, on the answering thread."""
+        self._numbers += 1
+        self._runs[self._numbers] = _Run(size, on_message)
+        return Meeting(self.address, self._numbers, self.secrets)
+
+    def _serve(self) -> None:
+        while not self._closing:
+            if self._socket.poll(PATIENCE):
+                name, content = self._socket.recv_multipart()
+                self._answer(name, *pickle.loads(content))
+
+    def _answer(self, name: bytes, number: int, rank: int, kind: str, content: Any) -> None:
+        run = self._runs[number]
+        if kind != "here":
+            run.on_message(rank, kind, content)
+            return
+        task, address = content
+        if run.join(rank, task, name, address):
+            addresses = [run.present[r][2] for r in range(run.size)]
+            for _, peer, _ in run.present.values():
+                self._socket.send_multipart([peer, pickle.dumps(addresses)])
+            run.present.clear()
+
+    def close(self) -> None:
+        self._closing = True
+        self._thread.join()
+        self._socket.close()
+        self._guard.stop()
+        self._context.term()
+
+
+class Visitor:
+    """A worker's connection to the driver."""
+
+    def __init__(self, meeting: Meeting, rank: int) -> None:
+        self._meeting = meeting
+        self._rank = rank
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._socket = meeting.secrets.caller(self._context, zmq.DEALER)
+        self._socket.connect(meeting.address)
+
+    def tell(self, kind: str, content: Any) -> None:
+        self._socket.send(pickle.dumps((self._meeting.run, self._rank, kind, content)))
+
+    def meet(self, task: int, address: str, cancelled: Callable[[], bool]) -> list[str]:
+        """Says where this worker is; returns where all are. Raises InterruptedError when the task is cancelled."""
+        self.tell("here", (task, address))
+        while not self._socket.poll(PATIENCE):
+            if cancelled():
+                raise InterruptedError
+        return list(pickle.loads(self._socket.recv()))
+
+    def close(self) -> None:
+        self._socket.close(2000)
+        self._context.term()
+
+
+def own_host(address: str) -> str:
+    """The host under which those who can reach `address` reach this machine."""
+    peer = urlparse(address)
+    found = sockets.getaddrinfo(peer.hostname, peer.port, type=sockets.SOCK_DGRAM)
+    family, kind, protocol, _, target = found[0]
+    with sockets.socket(family, kind, protocol) as probe:
+        probe.connect(target)
+        return str(probe.getsockname()[0])

@@ -1,0 +1,56 @@
+"""Keys with which the processes of one run recognize each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+from zmq.auth.thread import ThreadAuthenticator
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The key pairs of those who listen and of those who call. They reach the workers inside Spark's tasks and nobody else, so
+    whoever has them belongs to the run. Elliptic-curve encryption and authentication are ZeroMQ's CURVE."""
+
+    listener_public: bytes
+    listener_secret: bytes
+    caller_public: bytes
+    caller_secret: bytes
+
+    @classmethod
+    def new(cls) -> Secrets:
+        return cls(*zmq.curve_keypair(), *zmq.curve_keypair())
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Whether a caller with this public key may talk to us (what ZeroMQ's authenticator asks)."""
+        return key == self.caller_public
+
+    def guard(self, context: zmq.Context[Any]) -> ThreadAuthenticator:
+        """Refuses strangers on all listening sockets of a context; `stop` ends it."""
+        guard = ThreadAuthenticator(context)
+        guard.start()
+        guard.configure_curve_callback("*", self)
+        return guard
+
+    def listener(self, context: zmq.Context[Any], kind: int) -> zmq.Socket[Any]:
+        """A socket that is to be bound."""
+        socket = context.socket(kind)
+        socket.curve_server = True
+        socket.curve_publickey, socket.curve_secretkey = self.listener_public, self.listener_secret
+        return _unbounded(socket)
+
+    def caller(self, context: zmq.Context[Any], kind: int) -> zmq.Socket[Any]:
+        """A socket that is to be connected."""
+        socket = context.socket(kind)
+        socket.curve_serverkey = self.listener_public
+        socket.curve_publickey, socket.curve_secretkey = self.caller_public, self.caller_secret
+        return _unbounded(socket)
+
+
+def _unbounded(socket: zmq.Socket[Any]) -> zmq.Socket[Any]:
+    """No queue of messages is ever full: workers keep step, so there is one message between two of them, or two."""
+    socket.sndhwm = socket.rcvhwm = 0
+    socket.linger = 0
+    return socket

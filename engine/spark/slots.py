@@ -1,0 +1,54 @@
+"""Relations of different types in one DataFrame: a tag says which relation a row is of, and its values stand in slots that all
+relations share.
+
+A relation's columns take the slots of their type in order, so a stream of any number of binary relations over numbers has
+three columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlog.engine.program.rules import Kind, Relation
+
+TAG = "relation"
+SQL_TYPES = {
+    Kind.NUMBER: "bigint",
+    Kind.UNSIGNED: "decimal(20,0)",
+    Kind.FLOAT: "double",
+    Kind.SYMBOL: "string",
+    Kind.RECORD: "string",
+}
+"""Spark's types for the engine's kinds. Records are text, as in files."""
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The slots that relations share. `columns[r]` are the names of relation r's, in the order of its attributes."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+
+    @property
+    def schema(self) -> str:
+        """As DDL."""
+        return ", ".join([f"{TAG} int", *(f"{n} {t}" for n, t in zip(self.names, self.types, strict=True))])
+
+
+def share_slots(relations: Sequence[Relation]) -> Slots:
+    slots: dict[str, str] = {}
+    columns = []
+    for relation in relations:
+        used: dict[str, int] = {}
+        taken = []
+        for kind in relation.kinds:
+            sql = SQL_TYPES[kind]
+            number = used.get(sql, 0)
+            used[sql] = number + 1
+            name = f"{sql.split('(')[0]}_{number}"
+            slots[name] = sql
+            taken.append(name)
+        columns.append(tuple(taken))
+    return Slots(tuple(slots), tuple(slots.values()), tuple(columns))

@@ -1,0 +1,176 @@
+"""What runs in each task of the barrier stage: one worker, from its rows of the input to its rows of the output."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.program.rules import Program
+from dlog.engine.spark.rendezvous import Meeting, Visitor, own_host
+from dlog.engine.spark.slots import TAG, Slots
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dlog.engine.embedded.executor import Progress
+    from dlog.engine.shards.executor import ShardExecutor
+    from dlog.engine.spark.arrow import ArrowCodec
+    from dlog.engine.spark.transport import PeerTransport
+
+REPORT_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that the workers need to know; the same for each. `inputs` and `outputs` are names of relations; `folder` is where
+    each worker writes its share of the outputs as Parquet, or None where they go through Spark."""
+
+    program: Program
+    meeting: Meeting
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input_slots: Slots
+    output_slots: Slots
+    folder: str | None
+    options: Mapping[str, Any]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Runs inside Spark: takes the partition's rows, yields the worker's."""
+        from pyspark import BarrierTaskContext
+
+        context = BarrierTaskContext.get()
+        visitor = Visitor(self.meeting, context.partitionId())
+        try:
+            yield from _Worker(self, visitor, context).run(batches)
+        finally:
+            visitor.close()
+
+
+class _Worker:
+    def __init__(self, task: Task, visitor: Visitor, context: Any) -> None:
+        self.task = task
+        self.visitor = visitor
+        self.context = context
+        self.rank: int = context.partitionId()
+        self.size = len(context.getTaskInfos())
+        self.reported = 0.0
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
+        from dlog.engine.shards.gang import PeerFailed
+        from dlog.grammar.diagnostics import DlogError
+
+        try:
+            executor, codec = self._evaluate(batches)
+        except DlogError as error:
+            self.visitor.tell("failed", error.diagnostics)
+            return
+        except PeerFailed:
+            return
+        self.visitor.tell("rows", {name: executor.rows(name) for name in self.task.program.relations})
+        if self.task.folder is None:
+            yield from self._rows(executor, codec)
+        else:
+            self._write(executor, codec, Path(self.task.folder))
+
+    def _evaluate(self, batches: Iterator[pa.RecordBatch]) -> tuple[ShardExecutor, ArrowCodec]:
+        from dlog.engine.shards.executor import ShardExecutor
+        from dlog.engine.shards.gang import Gang
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.transport import PeerTransport
+
+        transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, own_host(self.task.meeting.address))
+        try:
+            gang = Gang(self._connected(transport))
+            executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)
+            codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
+            self._load(executor, codec, batches)
+            started = time.perf_counter()
+            executor.run()
+            self.visitor.tell("evaluated", (time.perf_counter() - started, gang.steps, executor.post.rows_sent))
+        finally:
+            transport.close()
+        return executor, codec
+
+    def _connected(self, transport: PeerTransport) -> PeerTransport:
+        if self.size > 1:
+            transport.connect(self.visitor.meet(self.context.taskAttemptId(), transport.address, self._cancelled))
+        return transport
+
+    def _cancelled(self) -> bool:
+        return False
+
+    def _report(self, progress: Progress) -> None:
+        if time.perf_counter() - self.reported > REPORT_SECONDS:
+            self.reported = time.perf_counter()
+            self.visitor.tell("progress", progress)
+
+    # --------------------------------------------------------------------------------------------------------------- in
+
+    def _load(self, executor: ShardExecutor, codec: ArrowCodec, batches: Iterator[pa.RecordBatch]) -> None:
+        """Mistakes in the rows are told to the other workers first: they are about to wait for this one."""
+        from dlog.grammar.diagnostics import DlogError
+
+        try:
+            for number, parts in self._sorted(batches).items():
+                relation = self.task.program.relations[self.task.inputs[number]]
+                executor.load(relation.name, codec.read(relation, parts))
+        except DlogError:
+            executor.gang.fail()
+            raise
+
+    def _sorted(self, batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table]:
+        """The rows of each input relation, its columns in order."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found: dict[int, list[pa.RecordBatch]] = {}
+        for batch in batches:
+            tags = batch.column(TAG)
+            for value in pc.unique(tags).to_pylist():
+                mine = batch if len(self.task.inputs) == 1 else batch.filter(pc.equal(tags, value))
+                found.setdefault(value, []).append(mine.select(list(self.task.input_slots.columns[value])))
+        return {number: pa.Table.from_batches(parts) for number, parts in found.items()}
+
+    # -------------------------------------------------------------------------------------------------------------- out
+
+    def _rows(self, executor: ShardExecutor, codec: ArrowCodec) -> Iterator[pa.RecordBatch]:
+        """All rows of the outputs in the shared slots."""
+        import numpy as np
+        import pyarrow as pa
+
+        from dlog.engine.spark.arrow import ARROW_TYPES
+        from dlog.engine.spark.slots import SQL_TYPES
+
+        slots = self.task.output_slots
+        arrow = {SQL_TYPES[kind]: type for kind, type in ARROW_TYPES.items()}
+        for number, name in enumerate(self.task.outputs):
+            relation = self.task.program.relations[name]
+            for columns in codec.write(relation, executor.table(name, copy=False)) if relation.arity else ():
+                given = dict(zip(slots.columns[number], columns, strict=True))
+                rows = len(columns[0])
+                tag = pa.array(np.full(rows, number, np.int32))
+                values = [given.get(n, pa.nulls(rows, arrow[t])) for n, t in zip(slots.names, slots.types, strict=True)]
+                yield pa.RecordBatch.from_arrays([tag, *values], names=[TAG, *slots.names])
+
+    def _write(self, executor: ShardExecutor, codec: ArrowCodec, folder: Path) -> None:
+        """One Parquet file per output relation that has rows here, whole or not there at all."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from dlog.engine.spark.arrow import schema_of
+
+        for name in self.task.outputs:
+            relation = self.task.program.relations[name]
+            if not executor.rows(name) or not relation.arity:
+                continue
+            schema = schema_of(relation)
+            target = folder / name / f"part-{self.rank:05}.parquet"
+            beside = target.with_name(f".{target.name}-{self.context.taskAttemptId()}")
+            with pq.ParquetWriter(beside, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
+                for columns in codec.write(relation, executor.table(name, copy=False)):
+                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            beside.rename(target)

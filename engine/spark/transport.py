@@ -1,0 +1,91 @@
+"""Messages between workers over the network.
+
+Every worker listens and calls every other one. A message is its sender's rank and step, then an object: pickled, with its
+arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import zmq
+
+from dlog.engine.shards.gang import PeerLost
+from dlog.engine.spark.secrets import Secrets
+
+PATIENCE = 100
+"""Milliseconds between looks at whether the task was cancelled."""
+
+
+def frames_of(message: Any) -> list[Any]:
+    """A message as parts to send."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    return [head, *(b.raw() for b in buffers)]
+
+
+def message_of(frames: Sequence[Any]) -> Any:
+    """The message that parts are; its arrays are views of them."""
+    head, *buffers = frames
+    return pickle.loads(head.buffer, buffers=[b.buffer for b in buffers])
+
+
+class PeerTransport:
+    """See `dlog.engine.shards.gang.Transport`. `listen` first, then `connect` once all addresses are known."""
+
+    def __init__(self, rank: int, size: int, secrets: Secrets, host: str) -> None:
+        self.rank = rank
+        self.size = size
+        self._secrets = secrets
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._guard = secrets.guard(self._context)
+        self._inbox = secrets.listener(self._context, zmq.PULL)
+        if ":" in host:
+            self._inbox.ipv6 = True
+        port = self._inbox.bind_to_random_port(f"tcp://{host}")
+        self.address = f"tcp://{host}:{port}"
+        self._outboxes: list[zmq.Socket[Any] | None] = []
+        self._waiting: list[deque[Any]] = [deque() for _ in range(size)]
+        self._gone = False
+
+    def connect(self, addresses: Sequence[str]) -> None:
+        for rank, address in enumerate(addresses):
+            if rank == self.rank:
+                self._outboxes.append(None)
+                continue
+            socket = self._secrets.caller(self._context, zmq.PUSH)
+            socket.connect(address)
+            self._outboxes.append(socket)
+
+    def swap(self, messages: Sequence[Any]) -> list[Any]:
+        rank = self.rank.to_bytes(4, "big")
+        for socket, message in zip(self._outboxes, messages, strict=True):
+            if socket is not None:
+                socket.send_multipart([rank, *frames_of(message)], copy=False)
+        return [messages[r] if r == self.rank else self._from(r) for r in range(self.size)]
+
+    def _from(self, rank: int) -> Any:
+        """The next message of a worker; others that come meanwhile wait."""
+        while not self._waiting[rank]:
+            if self._gone:
+                raise PeerLost
+            if self._inbox.poll(PATIENCE):
+                sender, *frames = self._inbox.recv_multipart(copy=False)
+                self._waiting[int.from_bytes(sender.bytes, "big")].append(frames)
+        return message_of(self._waiting[rank].popleft())
+
+    def give_up(self) -> None:
+        """Makes a waiting `swap` raise PeerLost; for another thread."""
+        self._gone = True
+
+    def close(self, linger: int = 2000) -> None:
+        """Lets what was sent go out, for up to `linger` milliseconds."""
+        for socket in self._outboxes:
+            if socket is not None:
+                socket.close(linger)
+        self._inbox.close()
+        self._guard.stop()
+        self._context.term()
