@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from dlog.engine.values.table import Table
+    from dlog.spark import SparkResult
 
+ENGINES = ("embedded", "spark")
 Facts: TypeAlias = Iterable[Row] | Any
 """Rows as Python tuples, or anything that speaks Arrow: a table of pyarrow, pandas, polars, DuckDB ..."""
 
@@ -128,7 +131,10 @@ def run(
     memory: int | None = None,
     include: Sequence[str] = (),
     macros: Sequence[str] = (),
-) -> Result:
+    engine: str = "embedded",
+    spark: SparkSession | None = None,
+    workers: int | None = None,
+) -> Result | SparkResult:
     """Runs a program and returns its relations.
 
     Parameters
@@ -143,7 +149,13 @@ def run(
     threads
         Default: one per core.
     memory
-        Bytes above which the run stops with an error.
+        Bytes above which the run stops with an error; on Spark, bytes of each worker.
+    engine
+        "embedded", in this process, or "spark": then facts may be DataFrames, and the result is a `dlog.spark.SparkResult`.
+    spark
+        The session to use; default: the active one, else a new one.
+    workers
+        How many tasks of Spark work together; default: as many as run at once.
 
     Raises
     ------
@@ -151,17 +163,24 @@ def run(
         The program, or its data, is wrong. `error.diagnostics` has all mistakes that were found.
     """
     is_text = isinstance(program, str) and "\n" in program
+    if engine not in ENGINES:
+        raise DlogError(Diagnostic("bad-argument", f"engine={engine!r} is not one of {', '.join(ENGINES)}"))
     typed = compile_program(program if is_text else Path(program), include, macros)
-    workers = threads or available_cores()
-    executor = Executor(typed, threads=workers, memory=memory, on_progress=None)
+    if engine == "spark":
+        from dlog.spark import run_given
+
+        options = {} if memory is None else {"memory": memory}
+        return run_given(typed, facts, spark, workers, None if output is None else str(output), **options)
+    cores = threads or available_cores()
+    executor = Executor(typed, threads=cores, memory=memory, on_progress=None)
     if isinstance(facts, str | Path):
-        load_inputs(executor, typed, str(facts), workers)
+        load_inputs(executor, typed, str(facts), cores)
     elif facts is not None:
-        _load_given(executor, typed, facts)
+        load_given(executor, typed, facts)
     with stage("evaluation"):
         executor.run()
     if output is not None:
-        write_outputs(executor, typed, str(output), workers)
+        write_outputs(executor, typed, str(output), cores)
     return Result(typed, executor)
 
 
@@ -173,14 +192,23 @@ def run_text(program_text: str, facts: Mapping[str, Iterable[Row]], threads: int
     """
     typed = compile_program(program_text)
     executor = Executor(typed, threads=threads, memory=None, on_progress=None)
-    _load_given(executor, typed, facts)
+    load_given(executor, typed, facts)
     with stage("evaluation"):
         executor.run()
     return {name: set(relation) for name, relation in Result(typed, executor).items()}
 
 
-def _load_given(executor: Executor, program: rules.Program, facts: Mapping[str, Facts]) -> None:
+def load_given(executor: Executor, program: rules.Program, facts: Mapping[str, Facts]) -> None:
     """Loads rows by relation name; all unknown names are reported together."""
+    check_names(program, facts)
+    codec = Codec(program, executor.symbols, executor.records)
+    for name, rows in facts.items():
+        with stage(f"loading {name}"):
+            executor.load(name, _table(codec, program.relations[name], rows))
+
+
+def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
+    """Raises DlogError for rows of relations that the program does not declare."""
     from difflib import get_close_matches
 
     unknown = []
@@ -191,10 +219,6 @@ def _load_given(executor: Executor, program: rules.Program, facts: Mapping[str, 
             unknown.append(Diagnostic("unknown-relation", f"facts are given for `{name}`, which is not declared", notes=notes))
     if unknown:
         raise DlogError(unknown)
-    codec = Codec(program, executor.symbols, executor.records)
-    for name, rows in facts.items():
-        with stage(f"loading {name}"):
-            executor.load(name, _table(codec, program.relations[name], rows))
 
 
 def _table(codec: Codec, relation: rules.Relation, rows: Facts) -> Table:

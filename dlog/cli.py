@@ -122,17 +122,24 @@ def run(
         Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
     ] = None,
     engine: Annotated[Engine, typer.Option("--engine", help="What executes the plan.")] = Engine.EMBEDDED,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots"),
+    ] = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.interruption import prompt_interruption
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
     from dlog.progress import Display
 
-    if engine is Engine.SPARK:
-        raise DlogError(Diagnostic("unsupported", "not supported yet: --engine spark"))
     job = Job(program, tuple(include or ()), tuple(_macros(macro)), facts, output, jobs or available_cores(), memory)
     with prompt_interruption(cleanup=lambda: discard_unfinished(output)), Display() as display:
-        report = run_job(job, display)
+        if engine is Engine.SPARK:
+            from dlog.spark import run_job as run_on_spark
+
+            report = run_on_spark(job, workers, display)
+        else:
+            report = run_job(job, display)
     if stats:
         from dlog.render import print_statistics
 

@@ -38,7 +38,7 @@ class Types:
             value = {"count": (Kind.NUMBER,), "mean": (Kind.FLOAT, Kind.NUMBER)}.get(reduction.op, (Kind(reduction.kind),))
             self._columns[reduction.relation] = (*keys, *(ColumnType(k) for k in value))
         paths = [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
-        while any([self._learn(path) for path in paths]):
+        while any(self._learn(path) for path in paths):
             pass
 
     def columns(self, relation: str) -> tuple[ColumnType, ...]:

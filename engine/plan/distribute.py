@@ -13,10 +13,11 @@ therefore finds the earlier one, and of two of the same step each finds the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from dlog.engine.plan.column_types import ColumnType, Types
 from dlog.engine.plan.emit import binds_of, reads, sink_terms
 from dlog.engine.plan.nodes import (
     Accumulate,
@@ -30,7 +31,6 @@ from dlog.engine.plan.nodes import (
     Map,
     Path,
     Proposer,
-    Reduction,
     Scan,
     Scope,
     SemiJoin,
@@ -40,7 +40,6 @@ from dlog.engine.plan.nodes import (
 )
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Place
 from dlog.engine.plan.query import mask_all
-from dlog.engine.plan.column_types import ColumnType, Types
 from dlog.engine.program.rules import Constant, Kind, Program, Term, Variable
 
 Role: TypeAlias = Literal["stream", "home", "copy"]
@@ -282,9 +281,7 @@ class _Cutter:
             case Extend():
                 return self._extend(step)
 
-    def _find(
-        self, relation: str, key: Sequence[int], terms: Sequence[Term], step: Step, exists: bool = False
-    ) -> str | None:
+    def _find(self, relation: str, key: Sequence[int], terms: Sequence[Term], step: Step, exists: bool = False) -> str | None:
         """The name of the rows that a lookup by these columns can read here, moving the row first if need be (None: the row
         has moved, or its values were named, and the step comes again)."""
         world, keyed = self.world, dict(zip(key, terms, strict=True))
@@ -293,18 +290,20 @@ class _Cutter:
             return self._read(found, relation, step)
         home = world.homes[relation]
         if home in keyed:
-            return self._move_to(keyed[home], home, step)
+            self._move_to(keyed[home], home, step)
+            return None
         columns = [c for c in keyed if world.cuts(relation, c)]
         if columns and home != ROOT:
             column = next((c for c in columns if isinstance(keyed[c], Variable)), columns[0])
-            return self._move_to(keyed[column], column, step)
+            self._move_to(keyed[column], column, step)
+            return None
         place = SOME if exists and not keyed and not world.grows(relation) else EVERYWHERE
         return self._read(Copy(relation, place), relation, step)
 
     def _here(self, relation: str, keyed: Mapping[int, Term]) -> str | Copy | None:
         """The rows a lookup can read without moving."""
         world, home = self.world, self.world.homes[relation]
-        if self.at is not None and home == self.at == ROOT or home in keyed and self._owns(keyed[home]):
+        if (self.at is not None and home == self.at == ROOT) or (home in keyed and self._owns(keyed[home])):
             return relation
         aligned = [c for c, term in keyed.items() if self._owns(term) and world.cuts(relation, c)]
         if aligned and not (world.grows(relation) and home in keyed):

@@ -94,7 +94,9 @@ def _decomposed(stratum: Stratum, program: Program) -> dict[str, Place] | None:
 
 def _passes_on(rule: Rule, homes: Mapping[str, Place]) -> bool:
     kept = rule.head.args[homes[rule.head.relation]]
-    return isinstance(kept, Variable) and all(a.args[homes[a.relation]] == kept for a in _atoms(rule.body) if a.relation in homes)
+    return isinstance(kept, Variable) and all(
+        a.args[homes[a.relation]] == kept for a in _atoms(rule.body) if a.relation in homes
+    )
 
 
 def _atoms(body: Iterable[Literal]) -> Iterable[Atom]:

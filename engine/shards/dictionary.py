@@ -106,7 +106,9 @@ class Dictionary:
         data, offsets = self.symbols.gather(ids) if len(ids) else (np.empty(0, np.uint8), np.zeros(1, np.int64))
         return Definitions(ids, data, offsets, records)
 
-    def _untold_records(self, peer: int, columns: Sequence[tuple[ColumnType, np.ndarray]]) -> list[tuple[str, np.ndarray, Fields]]:
+    def _untold_records(
+        self, peer: int, columns: Sequence[tuple[ColumnType, np.ndarray]]
+    ) -> list[tuple[str, np.ndarray, Fields]]:
         """Definitions of records, level by level from the innermost: a record is defined before those that hold it."""
         levels: list[dict[str, np.ndarray]] = []
         wanted = _by_type((t.record, v) for t, v in columns if t.record)
@@ -184,5 +186,3 @@ def _by_type(found: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     for name, ids in found:
         parts.setdefault(name, []).append(ids)
     return {name: np.concatenate(ids) for name, ids in parts.items()}
-
-

@@ -92,7 +92,9 @@ class ShardExecutor(Executor):
         if facts and self.gang.is_root:
             parts.append(Rows(tuple(self.catalog.fact_columns(name)), len(facts)))
         whole = joined([_widened(p) for p in parts]) if parts else empty(types)
-        narrow = tuple(c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True))
+        narrow = tuple(
+            c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True)
+        )
         return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
 
     def _fed(self, sent: Sequence[Consignment]) -> list[bool]:

@@ -116,5 +116,3 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 def empty(types: Sequence[ColumnType]) -> Rows:
     return Rows(tuple(np.empty(0, np.int64) for _ in types), 0)
-
-

@@ -222,4 +222,3 @@ class ShardRun(ScopeRun):
 
 def _destination(place: Place) -> Place:
     return EVERYWHERE if place == SOME else place
-

@@ -52,9 +52,7 @@ def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("bad-input", f"input of {relation.name}: {message}", notes=notes))
 
 
-def in_slots(
-    spark: SparkSession, program: Program, given: Mapping[str, DataFrame], slots: Slots, workers: int
-) -> DataFrame:
+def in_slots(spark: SparkSession, program: Program, given: Mapping[str, DataFrame], slots: Slots, workers: int) -> DataFrame:
     """All inputs as one DataFrame of as many partitions as there are workers, rows spread evenly. Raises DlogError."""
     parts = []
     for number, (name, data) in enumerate(given.items()):

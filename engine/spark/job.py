@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,7 @@ def run(
     """
     workers = _workers(spark, workers)
     reports = _Reports(on_progress)
-    given = {name: data for name, data in inputs.items() if program.relations[name].arity}
+    program, given = _without_columns(program, inputs)
     relations = program.relations
     task = Task(
         program=program,
@@ -144,12 +145,21 @@ def run(
     return outcome
 
 
+def _without_columns(program: Program, inputs: Mapping[str, DataFrame]) -> tuple[Program, dict[str, DataFrame]]:
+    """Inputs without columns become facts of the program: whether they hold."""
+    given = {name: data for name, data in inputs.items() if program.relations[name].arity}
+    hold = [name for name in inputs if name not in given and inputs[name].limit(1).count()]
+    return replace(program, facts={**program.facts, **dict.fromkeys(hold, ((),))}), given
+
+
 def _workers(spark: SparkSession, wanted: int | None) -> int:
     """Raises DlogError where Spark would wait for slots that do not come."""
     there = application.slots(spark)
     if wanted is not None and wanted > there:
         message = f"{wanted} workers need as many tasks at once, and Spark has room for {there}"
-        raise DlogError(Diagnostic("too-few-slots", message, notes=("give the application more cores, or ask for fewer workers",)))
+        raise DlogError(
+            Diagnostic("too-few-slots", message, notes=("give the application more cores, or ask for fewer workers",))
+        )
     return max(wanted or there, 1)
 
 

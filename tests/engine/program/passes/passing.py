@@ -34,11 +34,11 @@ def unchanged(run: Pass, text: str, *observed: str) -> bool:
 
 def execute(program: Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[tuple[Any, ...]]]:
     """Every declared relation as the executor has it, whatever its rows are worth."""
-    from dlog.api import Result, _load_given
+    from dlog.api import Result, load_given
     from dlog.engine.embedded.executor import Executor
 
     executor = Executor(program)
-    _load_given(executor, program, facts)
+    load_given(executor, program, facts)
     executor.run()
     return {name: set(relation) for name, relation in Result(program, executor).items()}
 

@@ -1,0 +1,296 @@
+"""Programs on Spark: what `dlog.run(..., engine="spark")` and `dlog run --engine spark` do.
+
+result = dlog.run("program.dl", {"edge": edges_df}, engine="spark")
+result["path"].df.groupBy("x").count().show()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.api import Relation, check_names, load_given
+from dlog.engine.program import rules
+from dlog.engine.spark import application, job, sources
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.pipeline import STDOUT, Job, Report, compile_program, observed_relations, optimized, stage
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.engine.values.table import Table
+    from dlog.progress import Display
+    from dlog.values import Codec, Row
+
+
+class SparkRelation:
+    """One relation of a finished run: `df` is a Spark DataFrame of its rows, which are distinct and stay with Spark until they
+    are asked for."""
+
+    def __init__(self, relation: rules.Relation, outcome: job.Outcome) -> None:
+        self._relation = relation
+        self._outcome = outcome
+
+    @property
+    def name(self) -> str:
+        return self._relation.name
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(name for name, _ in self._relation.attributes)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._outcome.rows[self.name]
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def df(self) -> DataFrame:
+        """The rows as a DataFrame: number is bigint, unsigned decimal(20,0), float double, symbols and records are strings."""
+        return self._outcome.frame(self.name)
+
+    def create_view(self, name: str | None = None) -> None:
+        """Registers the rows as a temporary view of the session, by default under the relation's name."""
+        self.df.createOrReplaceTempView(name or self.name)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, brought to the driver."""
+        return self.df.toArrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows, brought to the driver."""
+        return self.df.toPandas()
+
+    def __iter__(self) -> Iterator[Row]:
+        if not self._relation.arity:
+            return iter([()] * self.rows)
+        table, codec = self._outcome_table()
+        return iter(Relation(self._relation, table, codec))
+
+    def _outcome_table(self) -> tuple[Table, Codec]:
+        from dlog.engine.embedded.records import RecordTables
+        from dlog.engine.embedded.relation import Memory
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.values.symbols import SymbolTable
+        from dlog.values import Codec
+
+        codec = Codec(self._outcome.program, SymbolTable(), RecordTables(Memory(None)))
+        arrow = ArrowCodec(self._outcome.program.types, codec.symbols, codec.records)
+        return arrow.read(self._relation, self.to_arrow()), codec
+
+    def __repr__(self) -> str:
+        return f"<dlog.SparkRelation {self.name}({', '.join(self.attributes)}), {self.rows} rows>"
+
+
+class SparkResult(Mapping[str, SparkRelation]):
+    """A finished run: the relations that the program puts out, or all of them where it names none."""
+
+    def __init__(self, outcome: job.Outcome) -> None:
+        self._outcome = outcome
+
+    @property
+    def seconds(self) -> float:
+        """How long evaluation took on the slowest worker."""
+        return self._outcome.seconds
+
+    @property
+    def steps(self) -> int:
+        """How often the workers exchanged rows."""
+        return self._outcome.steps
+
+    @property
+    def rows_sent(self) -> int:
+        """Rows that went from one worker to another."""
+        return self._outcome.rows_sent
+
+    def release(self) -> None:
+        """Gives back the room that the rows take; DataFrames of them must not be used afterwards."""
+        self._outcome.release()
+
+    def __getitem__(self, name: str) -> SparkRelation:
+        if name not in self._outcome.task.outputs:
+            raise KeyError(name)
+        return SparkRelation(self._outcome.program.relations[name], self._outcome)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outcome.task.outputs)
+
+    def __len__(self) -> int:
+        return len(self._outcome.task.outputs)
+
+    def __repr__(self) -> str:
+        return "<dlog.SparkResult " + ", ".join(f"{name}: {self._outcome.rows[name]} rows" for name in self) + ">"
+
+
+def run_given(
+    program: rules.Program,
+    facts: str | Path | Mapping[str, Any] | None,
+    spark: SparkSession | None,
+    workers: int | None,
+    output: str | None = None,
+    **options: Any,
+) -> SparkResult:
+    """A typed program on rows given by name (DataFrames, or whatever the embedded engine takes) or a folder of files."""
+    if isinstance(facts, Mapping):
+        check_names(program, facts)
+    program = optimized(program)
+    with stage("start"):
+        spark = spark or application.start()
+    with stage("loading"):
+        if isinstance(facts, str | Path):
+            inputs = frames_of_files(spark, program, str(facts))
+        else:
+            given = {name: rows for name, rows in (facts or {}).items() if name in program.relations}
+            inputs = {**_spark_inputs(spark, program), **frames_of_rows(spark, program, given)}
+    with stage("evaluation"):
+        outcome = job.run(spark, program, inputs, sorted(observed_relations(program)), workers=workers, options=options)
+    if output is not None:
+        _write(spark, program, outcome, output)
+    return SparkResult(outcome)
+
+
+def run_job(run: Job, workers: int | None, display: Display) -> Report:
+    """What `dlog run --engine spark` does."""
+    from dlog.memory import peak_bytes
+
+    program = optimized(compile_program(run.program, run.include, run.macros))
+    with stage("start"):
+        spark = application.start()
+    started = time.perf_counter()
+    with stage("loading"):
+        inputs = frames_of_files(spark, program, run.facts)
+    loaded = time.perf_counter()
+    options = {} if run.memory is None else {"memory": run.memory}
+    shown = lambda rank, progress: display.show(progress) if rank == 0 else None  # noqa: E731
+    with stage("evaluation"):
+        names = sorted({io.relation for io in program.io if io.action != "input"})
+        outcome = job.run(spark, program, inputs, names, workers=workers, options=options, on_progress=shown)
+    evaluated = time.perf_counter()
+    if run.output == STDOUT:
+        display.close()
+    _write(spark, program, outcome, run.output)
+    written = time.perf_counter()
+    outcome.release()
+    return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), outcome.rows, ())
+
+
+# ------------------------------------------------------------------------------------------------------------------ inputs
+
+
+def frames_of_files(spark: SparkSession, program: rules.Program, facts: str) -> dict[str, DataFrame]:
+    """The inputs that the program's directives name: through Spark, or files of the folder `facts` that the driver reads."""
+    frames = _spark_inputs(spark, program)
+    files = [io for io in program.io if io.action == "input" and not sources.is_spark(io)]
+    if files:
+        from dlog.engine.embedded.executor import Executor
+        from dlog.pipeline import available_cores, load_inputs
+
+        from_files = rules.Program(**{**_fields(program), "io": tuple(files), "facts": {}})
+        executor = Executor(from_files)
+        load_inputs(executor, from_files, facts, available_cores())
+        for io in files:
+            frames[io.relation] = _frame(spark, program, io.relation, executor.table(io.relation), executor)
+    return frames
+
+
+def _fields(program: rules.Program) -> dict[str, Any]:
+    return {name: getattr(program, name) for name in program.__dataclass_fields__}
+
+
+def _spark_inputs(spark: SparkSession, program: rules.Program) -> dict[str, DataFrame]:
+    """The inputs with IO=spark; all that is wrong with them together."""
+    frames: dict[str, DataFrame] = {}
+    mistakes: list[Diagnostic] = []
+    for io in program.io:
+        if io.action == "input" and sources.is_spark(io):
+            try:
+                frames[io.relation] = sources.read(spark, io, program)
+            except DlogError as error:
+                mistakes += error.diagnostics
+    if mistakes:
+        raise DlogError(mistakes)
+    return frames
+
+
+def frames_of_rows(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> dict[str, DataFrame]:
+    """Rows given by name as DataFrames: those that are stay as they are."""
+    from dlog.engine.embedded.executor import Executor
+
+    frames = {name: data for name, data in facts.items() if is_frame(data) and name in program.relations}
+    others = {name: data for name, data in facts.items() if name not in frames}
+    if others:
+        executor = Executor(rules.Program(**{**_fields(program), "facts": {}}))
+        load_given(executor, program, others)
+        for name in others:
+            frames[name] = _frame(spark, program, name, executor.table(name), executor)
+    return frames
+
+
+def is_frame(data: object) -> bool:
+    """Whether it is a DataFrame of Spark's."""
+    return hasattr(data, "sparkSession") and hasattr(data, "mapInArrow")
+
+
+def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table, executor: Any) -> DataFrame:
+    import pyarrow as pa
+
+    from dlog.engine.spark.arrow import ArrowCodec, schema_of
+
+    relation = program.relations[name]
+    codec = ArrowCodec(program.types, executor.symbols, executor.records)
+    schema = schema_of(relation)
+    if not relation.arity:
+        return spark.range(table.rows).select()
+    pieces = [pa.Table.from_arrays(columns, schema=schema) for columns in codec.write(relation, table)]
+    return spark.createDataFrame(pa.concat_tables(pieces) if pieces else schema.empty_table())
+
+
+# ----------------------------------------------------------------------------------------------------------------- outputs
+
+
+def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, output: str) -> None:
+    """Every `.output` and `.printsize`: through Spark, or files that the driver writes."""
+    from dlog.engine.formats import save
+
+    for io in program.io:
+        if io.action not in ("output", "printsize"):
+            continue
+        relation = SparkRelation(program.relations[io.relation], outcome)
+        with stage(f"writing {io.relation}"):
+            if io.action == "output" and sources.is_spark(io) and output != STDOUT:
+                sources.write(spark, io, program, relation.df)
+                continue
+            if output != STDOUT:
+                Path(output).mkdir(parents=True, exist_ok=True)
+            if io.action == "printsize":
+                print(f"{io.get('name', io.relation)}\t{relation.rows}")
+                continue
+            table, codec = _collected(relation)
+            save(_to_file(io), program.relations[io.relation], program, table, codec.symbols, codec.records, output)
+
+
+def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
+    if relation._relation.arity:
+        return relation._outcome_table()
+    from dlog.engine.embedded.records import RecordTables
+    from dlog.engine.embedded.relation import Memory
+    from dlog.engine.values.symbols import SymbolTable
+    from dlog.engine.values.table import Table
+    from dlog.values import Codec
+
+    return Table((), (), relation.rows), Codec(relation._outcome.program, SymbolTable(), RecordTables(Memory(None)))
+
+
+def _to_file(io: rules.Io) -> rules.Io:
+    """What `-D -` prints of an output that Spark would write."""
+    if not sources.is_spark(io):
+        return io
+    return rules.Io(io.action, io.relation, tuple((k, v) for k, v in io.params if k.lower() != "io"), io.span)

@@ -1,0 +1,183 @@
+"""`.input` and `.output` with IO=spark: tables, files and queries that Spark reads, and what it writes.
+
+    .input  edge(IO=spark, table="db.edges")
+    .input  edge(IO=spark, path="s3a://bucket/edges", format=parquet)
+    .input  edge(IO=spark, query="select src, dst from events where kind = 'link'")
+    .output path(IO=spark, path="out/path", format=parquet, mode=overwrite)
+    .output path(IO=spark, table="db.path", mode=append)
+    .output path(IO=spark, view=path)
+
+Other parameters are options of the reader or writer (`header="true"`, `url="jdbc:..."`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.formats.parameters import directive_error
+from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation
+from dlog.engine.spark.inputs import columns_of
+from dlog.engine.spark.slots import SQL_TYPES
+from dlog.grammar.diagnostics import DlogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MODES = ("overwrite", "append", "errorifexists", "ignore")
+_OWN = {"io", "table", "path", "filename", "name", "query", "format", "mode", "view", "columns", "partitionby"}
+
+
+def is_spark(io: Io) -> bool:
+    return io.get("IO", "file").lower() == "spark"
+
+
+def read(spark: SparkSession, io: Io, program: Program) -> DataFrame:
+    """The rows an `.input` names, pruned to the relation's columns and to rows that some rule can use. Raises DlogError."""
+    relation = program.relations[io.relation]
+    data = _source(spark, io, program)
+    try:
+        columns = _columns(io, relation, data)
+    except DlogError as error:
+        (diagnostic, *_) = error.diagnostics
+        raise directive_error(io, program, diagnostic.code, diagnostic.message, *diagnostic.notes) from None
+    named = data.select(*(data[f"`{c}`"].alias(name) for c, (name, _) in zip(columns, relation.attributes, strict=True)))
+    return wanted_rows(named, relation, program)
+
+
+def _columns(io: Io, relation: Relation, data: DataFrame) -> list[str]:
+    named = io.get("columns")
+    if not named:
+        return columns_of(relation, data)
+    names = named.split(":")
+    known = {c.lower(): c for c in data.columns}
+    for name in names:
+        if name.lower() not in known:
+            raise _unknown_column(relation, name, list(data.columns))
+    return columns_of(relation, data.select(*(f"`{known[n.lower()]}`" for n in names)))
+
+
+def _unknown_column(relation: Relation, name: str, columns: list[str]) -> DlogError:
+    from dlog.grammar.diagnostics import Diagnostic
+
+    close = get_close_matches(name, columns, 1)
+    notes = (f"did you mean `{close[0]}`?",) if close else (f"it has {', '.join(columns)}",)
+    return DlogError(Diagnostic("unknown-column", f"input of {relation.name}: there is no column `{name}`", notes=notes))
+
+
+def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    ways = [key for key in ("table", "query", "path", "filename") if io.get(key)]
+    if len(ways) > 1 or (not ways and not io.get("format")):
+        message = "IO=spark reads a table=, a path=, a query= or a format= with its options: name one"
+        raise directive_error(io, program, "bad-parameter", message)
+    try:
+        if io.get("table"):
+            return spark.read.options(**options(io)).table(io.get("table"))
+        if io.get("query"):
+            return spark.sql(io.get("query"))
+        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))  # type: ignore[arg-type]
+        path = io.get("path") or io.get("filename")
+        return reader.load(path) if path else reader.load()
+    except PySparkException as error:
+        raise directive_error(io, program, "unreadable-source", _reason(error), *_hints(spark, io)) from error
+
+
+def options(io: Io) -> dict[str, str]:
+    """The parameters that are Spark's."""
+    return {key: value for key, value in io.params if key.lower() not in _OWN}
+
+
+def _hints(spark: SparkSession, io: Io) -> list[str]:
+    """The table that may have been meant."""
+    if not io.get("table"):
+        return []
+    database, _, name = io.get("table").rpartition(".")
+    try:
+        known = [t.name for t in (spark.catalog.listTables(database) if database else spark.catalog.listTables())]
+    except Exception:
+        return []
+    close = get_close_matches(name, known, 1)
+    return [f"did you mean `{close[0]}`?"] if close else []
+
+
+def _reason(error: Any) -> str:
+    """The first sentence of Spark's message."""
+    condition = error.getCondition() if hasattr(error, "getCondition") else None
+    text = str(error).split("\n", 1)[0].split(";")[0].strip()
+    return text.removeprefix(f"[{condition}] ") if condition else text
+
+
+def wanted_rows(data: DataFrame, relation: Relation, program: Program) -> DataFrame:
+    """The rows with a constant that each use of the relation asks for: a filter that Spark pushes into the source."""
+    from pyspark.sql import functions as F
+
+    for column, values in constants(relation, program).items():
+        name, type = relation.attributes[column]
+        data = data.where(F.col(f"`{name}`").isNull() | F.col(f"`{name}`").isin(*[_literal(v, type.kind) for v in values]))
+    return data
+
+
+def _literal(value: object, kind: Kind) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lit(value).cast(SQL_TYPES[kind])
+
+
+def constants(relation: Relation, program: Program) -> Mapping[int, list[object]]:
+    """Per column the constants that rules ask for, where all of them ask for one and nobody is shown the relation."""
+    if any(io.relation == relation.name and io.action != "input" for io in program.io):
+        return {}
+    uses = [atom for s in program.strata for rule in s.rules for atom in _uses(rule.body) if atom.relation == relation.name]
+    found: dict[int, list[object]] = {}
+    for column, kind in enumerate(relation.kinds):
+        values = [a.args[column].value for a in uses if isinstance(a.args[column], Constant)]  # type: ignore[union-attr]
+        if uses and len(values) == len(uses) and kind in (Kind.NUMBER, Kind.SYMBOL):
+            found[column] = list(dict.fromkeys(values))
+    return found
+
+
+def _uses(body: tuple[Literal, ...]) -> list[Atom]:
+    found: list[Atom] = []
+    for literal in body:
+        match literal:
+            case Atom():
+                found.append(literal)
+            case Negation(atom=atom):
+                found.append(atom)
+            case Aggregate(alternatives=alternatives):
+                found += [a for alternative in alternatives for a in _uses(alternative)]
+            case _:
+                pass
+    return found
+
+
+def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> None:
+    """Does what an `.output` with IO=spark says. Raises DlogError."""
+    from pyspark.errors import PySparkException
+
+    mode = io.get("mode", "overwrite").lower()
+    if mode not in MODES:
+        close = get_close_matches(mode, MODES, 1)
+        notes = (f"did you mean `{close[0]}`?",) if close else ()
+        raise directive_error(io, program, "bad-parameter", f"mode={mode!r} is not one of {', '.join(MODES)}", *notes)
+    path = io.get("path") or io.get("filename")
+    if not (io.get("view") or io.get("table") or path):
+        raise directive_error(io, program, "bad-parameter", "IO=spark writes a table=, a path= or a view=: name one")
+    try:
+        if io.get("view"):
+            data.createOrReplaceTempView(io.get("view"))
+            return
+        writer = data.write.mode(mode).options(**options(io))
+        if io.get("format"):
+            writer = writer.format(io.get("format"))
+        if io.get("partitionBy"):
+            writer = writer.partitionBy(*io.get("partitionBy").split(":"))
+        if io.get("table"):
+            writer.saveAsTable(io.get("table"))
+        else:
+            writer.save(path)
+    except PySparkException as error:
+        raise directive_error(io, program, "unwritable-target", _reason(error)) from error

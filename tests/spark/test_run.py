@@ -1,0 +1,100 @@
+"""Programs on Spark through the API: DataFrames in, DataFrames out, mistakes as dlog's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import dlog
+from dlog.grammar.diagnostics import DlogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+CLOSURE = """.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+.input edge
+.output path
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+EDGES = [(1, 2), (2, 3), (3, 4), (2, 3)]
+CLOSED = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+
+
+def test_dataframes_in_and_out(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(EDGES, "x int, y long")
+    result = dlog.run(CLOSURE, {"edge": edges}, engine="spark", spark=spark)
+    assert result["path"].rows == 6
+    assert result["path"].df.schema.simpleString() == "struct<x:bigint,y:bigint>"
+    assert sorted(map(tuple, result["path"].df.collect())) == CLOSED
+    assert sorted(result["path"]) == CLOSED
+    result["path"].create_view("closed")
+    assert spark.sql("select count(*) from closed where x = 1").first()[0] == 3  # type: ignore[index]
+
+
+def test_columns_are_found_by_name_then_by_place(spark: SparkSession) -> None:
+    turned = spark.createDataFrame([(2, "ignored", 1)], "Y long, z string, X long")
+    assert list(dlog.run(CLOSURE, {"edge": turned}, engine="spark")["path"]) == [(1, 2)]
+    unnamed = spark.createDataFrame([(1, 2)], "a long, b long")
+    assert list(dlog.run(CLOSURE, {"edge": unnamed}, engine="spark")["path"]) == [(1, 2)]
+
+
+def test_python_rows_and_facts_of_the_text_are_inputs_too(spark: SparkSession) -> None:
+    text = CLOSURE + "edge(4, 5).\n"
+    assert set(dlog.run(text, {"edge": EDGES}, engine="spark")["path"]) >= {(1, 5), (4, 5)}
+    assert list(dlog.run(text, engine="spark")["path"]) == [(4, 5)]
+
+
+def test_every_type_goes_through(spark: SparkSession) -> None:
+    text = """.type List = [head: symbol, tail: List]
+    .decl value(n: number, u: unsigned, f: float, s: symbol, l: List)
+    .decl copy(n: number, u: unsigned, f: float, s: symbol, l: List)
+    .decl any()
+    .decl no()
+    .input value
+    .output copy, any, no
+    copy(n, u, f, s, l) :- value(n, u, f, s, l).
+    any() :- value(_, _, _, _, _).
+    no() :- value(0, _, _, _, _).
+    """
+    rows = [(-(2**63), 2**64 - 1, -0.5, "grün, [x]", ("a", ("b", None))), (7, 0, 1e300, "", None)]
+    result = dlog.run(text, {"value": rows}, engine="spark")
+    assert sorted(result["copy"]) == sorted(rows)
+    assert (list(result["any"]), list(result["no"])) == ([()], [])
+    assert (result["any"].df.count(), result["no"].df.count()) == (1, 0)
+    again = dlog.run(text, {"value": result["copy"].df}, engine="spark")
+    assert sorted(again["copy"]) == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("x, cast(y as string) y", "input of edge: column y is string, but y is number"),
+        ("x", "input of edge: the columns do not fit"),
+        ("x, nullif(y, 3) y", r"input of edge, y: the column has nulls \(2\)"),
+    ],
+)
+def test_dataframes_that_do_not_fit(spark: SparkSession, columns: str, message: str) -> None:
+    edges = spark.createDataFrame(EDGES, "x long, y long").selectExpr(*columns.replace("(y, ", "(y,").split(", "))
+    with pytest.raises(DlogError, match=message):
+        dlog.run(CLOSURE, {"edge": edges}, engine="spark")
+
+
+def test_mistakes_at_run_time_are_the_rules(spark: SparkSession) -> None:
+    text = CLOSURE.replace("path(x, z) :-", "path(x, z / (x - x)) :-")
+    with pytest.raises(DlogError, match="division by zero") as caught:
+        dlog.run(text, {"edge": EDGES}, engine="spark")
+    assert caught.value.diagnostics[0].labels[0].message == "while evaluating this rule"
+
+
+def test_mistakes_in_the_call(spark: SparkSession) -> None:
+    with pytest.raises(DlogError, match="facts are given for `egde`"):
+        dlog.run(CLOSURE, {"egde": EDGES}, engine="spark")
+    with pytest.raises(DlogError, match="3 workers need as many tasks at once, and Spark has room for 2"):
+        dlog.run(CLOSURE, {"edge": EDGES}, engine="spark", workers=3)
+    with pytest.raises(DlogError, match="engine='sparc' is not one of embedded, spark"):
+        dlog.run(CLOSURE, {"edge": EDGES}, engine="sparc")
