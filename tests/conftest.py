@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # A first run compiles kernels, and random programs are rejected when they are too big to evaluate naively. The same examples
-# come every time, so that a change is judged by what it changes; `--hypothesis-profile random` looks for new ones.
+# come every time, so that a change is judged by what it changes; `--hypothesis-profile random` looks for new ones, and
+# `quick` does not make what it finds smaller.
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile("random", deadline=None, suppress_health_check=CHECKS)
+settings.register_profile("quick", settings.get_profile("random"), phases=[Phase.generate])
 settings.register_profile("dlog", settings.get_profile("random"), derandomize=True)
 settings.load_profile("dlog")
 

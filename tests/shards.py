@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +11,9 @@ from dlog.api import Relation
 from dlog.engine.program.rules import Program
 from dlog.engine.shards.executor import EVERYWHERE_ROWS, ShardExecutor
 from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
+from dlog.engine.shards.keeper import Failed, Keeper
+from dlog.engine.shards.rounds import ShardedRounds
+from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from dlog.values import Codec
 
@@ -54,3 +58,35 @@ def run_sharded(text: str, facts: Facts, workers: int = 3, everywhere: int = EVE
             assert not {repr(r) for r in known} & {repr(r) for r in rows}, f"{name} has a row on two workers"
             known |= set(rows)
     return found
+
+
+class LocalCrew:
+    """Workers of a session in this process; what goes to them and back is pickled, as on its way through a network."""
+
+    def __init__(self, size: int = 3, **limits: Any) -> None:
+        self.size = size
+        self.keepers = [Keeper(limits) for _ in range(size)]
+        self.held = 0
+
+    def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
+        return {rank: self._run(rank, *pickle.loads(pickle.dumps(c))) for rank, c in commands.items()}
+
+    def _run(self, rank: int, command: str, args: tuple[Any, ...]) -> Any:
+        try:
+            return pickle.loads(pickle.dumps(getattr(self.keepers[rank], command)(*args)))
+        except Failed as failed:
+            return failed.error
+        except DlogError as error:
+            return error
+
+    def hold(self) -> None:
+        self.held += 1
+
+    def release(self) -> None:
+        self.held -= 1
+
+
+def sharded_rounds(program: Program, *, size: int = 3, old: Any = None, **limits: Any) -> ShardedRounds:
+    """A session's engine on workers of this process."""
+    crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
+    return ShardedRounds(program, crew, old)

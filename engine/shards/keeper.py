@@ -1,0 +1,196 @@
+"""One worker of a session: the engines it keeps, and what it answers.
+
+A worker maintains its share of a program with an incremental engine like that of a session in one process, and the first one
+maintains what cannot be shared with another (`dlog.engine.plan.local_first`). Rounds are the session's; an engine counts
+rounds of its own, since a commit of many rounds may hold few that concern this worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.embedded.engines import make_engine
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.plan.column_types import ColumnType, declared
+from dlog.engine.plan.local_first import Part
+from dlog.engine.program.rules import Kind, Program, Relation
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.shards.dictionary import Definitions, Dictionary
+from dlog.engine.values.differences import words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+DRIVER = 0
+"""The one peer of a worker's dictionary."""
+
+
+@dataclass
+class Parcel:
+    """Updates by part and relation, with the meaning of the ids in them."""
+
+    updates: dict[tuple[Part, str], Updates]
+    definitions: Definitions | None = None
+
+
+@dataclass
+class _Origin:
+    """What engines share, in the form in which they take it over from an earlier one."""
+
+    symbols: SymbolTable
+    records: RecordTables
+    round: int = 0
+
+
+@dataclass
+class _Kept:
+    """An engine, and how far the session's rounds are ahead of its own."""
+
+    engine: RoundsEngine
+    ahead: int
+    before: int = 0
+    fed: tuple[str, ...] = ()
+
+
+class Failed(Exception):
+    """A commit that failed on this worker; its state is as before."""
+
+    def __init__(self, error: DlogError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Keeper:
+    """The worker. Each method is a command of the driver's."""
+
+    def __init__(self, limits: Mapping[str, Any]) -> None:
+        self._limits = dict(limits)
+        self._symbols = SymbolTable()
+        self._records = RecordTables(Memory(None))
+        self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
+        self._sessions: dict[int, dict[Part, _Kept]] = {}
+        self._types: dict[int, Program] = {}
+
+    def open(self, number: int, programs: Mapping[Part, Program], round: int) -> None:
+        """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
+        origin = _Origin(self._symbols, self._records)
+        kept: dict[Part, _Kept] = {}
+        for part, program in programs.items():
+            self._dictionary.types = {**self._dictionary.types, **program.types}
+            engine = make_engine(program, old=origin, **self._limits)  # type: ignore[arg-type]
+            kept[part] = _Kept(engine, round)
+        self._sessions[number] = kept
+
+    def close(self, number: int) -> None:
+        for kept in self._sessions.pop(number).values():
+            kept.engine.close()
+
+    # --------------------------------------------------------------------------------------------------------------- rounds
+
+    def commit(self, number: int, parcel: Parcel, last: int) -> None:
+        """Applies this worker's share of the changes up to round `last`. Raises Failed."""
+        if parcel.definitions is not None:
+            self._dictionary.learn(DRIVER, parcel.definitions)
+        session = self._sessions[number]
+        done: list[_Kept] = []
+        for part, kept in session.items():
+            given = {n: u for (p, n), u in parcel.updates.items() if p == part}
+            try:
+                self._commit(kept, given, last)
+            except DlogError as error:
+                for other in done:
+                    self._undo(other, last)
+                raise Failed(error) from None
+            done.append(kept)
+
+    def _commit(self, kept: _Kept, given: Mapping[str, Updates], last: int) -> None:
+        engine = kept.engine
+        relations = engine.program.relations
+        kept.engine.commit({n: self._own(relations[n], u, kept.ahead) for n, u in given.items()})
+        kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(given)
+
+    def _own(self, relation: Relation, updates: Updates, ahead: int) -> Updates:
+        """The driver's updates with this worker's ids and rounds."""
+        columns = tuple(
+            words(self._dictionary.translate(DRIVER, t, c) if t.kind in (Kind.SYMBOL, Kind.RECORD) else c)
+            for t, c in zip(types_of(relation), updates.columns, strict=True)
+        )
+        return Updates(columns, updates.diffs, updates.rounds - ahead)
+
+    def undo(self, number: int, last: int) -> None:
+        """Takes the last commit back: another worker could not do its part."""
+        for kept in self._sessions[number].values():
+            self._undo(kept, last)
+
+    def _undo(self, kept: _Kept, last: int) -> None:
+        engine = kept.engine
+        derived = {n for s in engine.program.strata if s.rules for n in s.relations}
+        if derived.intersection(kept.fed):
+            message = "a round failed on some workers after others had finished it, and cannot be taken back"
+            raise DlogError(Diagnostic("torn-round", message, notes=("open the session again",)))
+        back = {}
+        for name in kept.fed:
+            changes = engine.changes(name)
+            net = _net(changes)
+            back[name] = Updates(net.columns, -net.diffs, np.full(net.rows, engine.round + 1))
+        engine.commit(back)
+        kept.ahead, kept.fed = last - engine.round, ()
+
+    # -------------------------------------------------------------------------------------------------------------- reading
+
+    def changes(self, number: int, part: Part, name: str) -> Parcel:
+        """What the last commit changed in a relation."""
+        kept = self._sessions[number][part]
+        found = kept.engine.changes(name)
+        return self._told(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
+
+    def rows_of(self, number: int, part: Part, name: str, external: bool = False) -> Parcel:
+        """The rows of a relation, or only those from outside."""
+        kept = self._sessions[number][part]
+        table = kept.engine.external(name) if external else kept.engine.table(name)
+        columns = tuple(words(c) for c in table.columns)
+        return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
+
+    def count(self, number: int, part: Part, name: str) -> int:
+        return self._sessions[number][part].engine.rows(name)
+
+    def table(self, number: int, part: Part, name: str) -> tuple[Relation, Table, Dictionary]:
+        """The rows, for whoever writes them out here."""
+        engine = self._sessions[number][part].engine
+        return engine.program.relations[name], engine.table(name), self._dictionary
+
+    def explain(self, number: int) -> dict[Part, str]:
+        return {part: kept.engine.explain() for part, kept in self._sessions[number].items()}
+
+    def _told(self, kept: _Kept, part: Part, name: str, updates: Updates) -> Parcel:
+        types = types_of(kept.engine.program.relations[name])
+        return Parcel({(part, name): updates}, told(self._dictionary, DRIVER, types, updates))
+
+
+def types_of(relation: Relation) -> tuple[ColumnType, ...]:
+    return tuple(declared(type) for _, type in relation.attributes)
+
+
+def told(dictionary: Dictionary, peer: int, types: tuple[ColumnType, ...], updates: Updates) -> Definitions | None:
+    """The definitions that a peer needs for these updates."""
+    pairs = [(t, c) for t, c in zip(types, updates.columns, strict=True) if t.kind in (Kind.SYMBOL, Kind.RECORD)]
+    return dictionary.define(peer, pairs) if pairs else None
+
+
+def _net(updates: Updates) -> Updates:
+    """One update for each row that is there at the end and was not before, or the other way round."""
+    from dlog.engine.values.differences import row_groups
+
+    order, starts = row_groups(updates.columns, updates.rows)
+    if not updates.rows:
+        return updates
+    sums = np.add.reduceat(updates.diffs[order], starts)
+    places = order[starts[sums != 0]]
+    diffs = sums[sums != 0]
+    return Updates(tuple(c[places] for c in updates.columns), diffs, np.zeros(len(places), np.int64))

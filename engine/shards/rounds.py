@@ -1,0 +1,245 @@
+"""A program maintained by workers elsewhere, for a session here: `dlog.engine.rounds.RoundsEngine` over commands.
+
+The driver keeps no rows. It cuts the changes of a commit by the homes of their relations, sends every worker its share, and
+asks for changes and rows when someone wants them. Strings and records have the driver's ids here and each worker's own there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from threading import RLock
+from typing import Any, Protocol
+
+import numpy as np
+
+from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.kernels.partition import group_by_owner
+from dlog.engine.plan.local_first import Feed, LocalFirst, Part, local_first
+from dlog.engine.plan.places import EVERYWHERE, ROOT
+from dlog.engine.program.rules import Program
+from dlog.engine.shards.dictionary import Dictionary
+from dlog.engine.shards.keeper import Parcel, told, types_of
+from dlog.engine.values.differences import words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError, InternalError
+
+_numbers = count(1)
+
+
+class Crew(Protocol):
+    """The workers. `ask` has each of them run one command of its `Keeper`, all at once, and returns what they say: a value, or
+    the DlogError they raised. Raises DlogError when they are gone."""
+
+    size: int
+
+    def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]: ...
+    def hold(self) -> None:
+        """Counts one more engine that uses the crew."""
+
+    def release(self) -> None:
+        """Counts one less; without any the workers go home."""
+
+
+class ShardedRounds:
+    """See `RoundsEngine`. Reading waits while a commit runs."""
+
+    def __init__(self, program: Program, crew: Crew, old: Any = None) -> None:
+        self.program = program
+        self.crew = crew
+        self._lock = RLock()
+        peer = old if isinstance(old, ShardedRounds) else None
+        self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
+        self.records: RecordTables = RecordTables(Memory(None)) if old is None else old.records
+        self.dictionary = Dictionary(self.symbols, self.records, program.types, crew.size) if peer is None else peer.dictionary
+        self.dictionary.types = {**self.dictionary.types, **program.types}
+        self.round = 0 if old is None else old.round
+        self.plan: LocalFirst = local_first(program, crew.size)
+        self.number = next(_numbers)
+        self._facts_pending = True
+        self._read: dict[str, Updates] = {}
+        self._committed = False
+        crew.hold()
+        self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
+
+    def _programs(self, rank: int) -> dict[Part, Program]:
+        programs: dict[Part, Program] = {}
+        if self.plan.shared is not None:
+            programs["shared"] = self.plan.shared
+        if self.plan.alone is not None and rank == 0:
+            programs["alone"] = self.plan.alone
+        return programs
+
+    def _everyone(self, command: str, args: Any) -> dict[int, Any]:
+        replies = self.crew.ask({rank: (command, args(rank)) for rank in range(self.crew.size)})
+        for reply in replies.values():
+            if isinstance(reply, DlogError | InternalError):
+                raise reply
+        return replies
+
+    # -------------------------------------------------------------------------------------------------------------- commit
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        with self._lock:
+            given = {name: u for name, u in inputs.items() if u.rows}
+            last = max((int(u.rounds[-1]) for u in given.values()), default=self.round + 1)
+            if self._facts_pending:
+                given = self._with_facts(given)
+            parcels = self._parcels(given)
+            replies = self.crew.ask({rank: ("commit", (self.number, parcels[rank], last)) for rank in range(self.crew.size)})
+            failed = [r for r in replies.values() if isinstance(r, DlogError | InternalError)]
+            if failed:
+                done = [rank for rank, reply in replies.items() if not isinstance(reply, DlogError | InternalError)]
+                torn = self.crew.ask({rank: ("undo", (self.number, self.round)) for rank in done})
+                raise next((r for r in torn.values() if isinstance(r, DlogError)), failed[0])
+            self.round, self._facts_pending, self._committed = last, False, True
+            self._read = {}
+            return last
+
+    def _with_facts(self, given: dict[str, Updates]) -> dict[str, Updates]:
+        """The first commit brings the facts of the program's text."""
+        catalog = Catalog(replace(self.program, strata=()), Memory(None))
+        catalog.symbols, catalog.records = self.symbols, self.records
+        result = dict(given)
+        for name, facts in self.program.facts.items():
+            if facts:
+                ones = np.ones(len(facts), np.int64)
+                own = Updates(tuple(catalog.fact_columns(name)), ones, ones * (self.round + 1))
+                result[name] = _joined([own, result[name]]) if name in result else own
+        return result
+
+    def _parcels(self, given: Mapping[str, Updates]) -> list[Parcel]:
+        parcels = [Parcel({}) for _ in range(self.crew.size)]
+        for name, updates in given.items():
+            for feed in self.plan.feeds[name]:
+                for rank, share in self._shares(name, feed, updates):
+                    if share.rows:
+                        parcels[rank].updates[feed.part, feed.name] = share
+        for rank, parcel in enumerate(parcels):
+            self._define(rank, parcel, given)
+        return parcels
+
+    def _define(self, rank: int, parcel: Parcel, given: Mapping[str, Updates]) -> None:
+        """One set of definitions for all updates of a parcel."""
+        types, columns = [], []
+        for name in given:
+            for feed in self.plan.feeds[name]:
+                if (feed.part, feed.name) in parcel.updates:
+                    types += types_of(self.program.relations[name])
+                    columns += parcel.updates[feed.part, feed.name].columns
+        parcel.definitions = told(self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0)))
+
+    def _shares(self, name: str, feed: Feed, updates: Updates) -> list[tuple[int, Updates]]:
+        """What each worker gets of the changes."""
+        size = self.crew.size
+        updates = self._narrow(name, updates)
+        if feed.place == ROOT:
+            return [(0, updates)]
+        if feed.place == EVERYWHERE or size == 1:
+            return [(rank, updates) for rank in range(size)]
+        types = types_of(self.program.relations[name])
+        owners = self.dictionary.owners(types[feed.place], updates.columns[feed.place], size)
+        starts, order = np.zeros(size + 1, np.int64), np.empty(updates.rows, np.int64)
+        group_by_owner(owners, starts, order)
+        return [(rank, _take(updates, order[starts[rank] : starts[rank + 1]])) for rank in range(size)]
+
+    def _narrow(self, name: str, updates: Updates) -> Updates:
+        """Ids as int32, as dictionaries have them."""
+        types = types_of(self.program.relations[name])
+        columns = (c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, updates.columns, strict=True))
+        return Updates(tuple(columns), updates.diffs, updates.rounds)
+
+    # -------------------------------------------------------------------------------------------------------------- reading
+
+    def changes(self, relation: str) -> Updates:
+        with self._lock:
+            if relation not in self._read:
+                self._read[relation] = _by_round(self._collect("changes", relation)) if self._committed else self._nothing(relation)
+            return self._read[relation]
+
+    def table(self, relation: str) -> Table:
+        return self._table(relation, self._collect("rows_of", relation))
+
+    def external(self, relation: str) -> Table:
+        if not self.plan.feeds[relation]:
+            return self._table(relation, self._nothing(relation))
+        best = max(self.plan.feeds[relation], key=lambda f: (f.place >= 0, f.part == "alone"))
+        return self._table(relation, self._collect("rows_of", relation, best, True))
+
+    def _table(self, relation: str, found: Updates) -> Table:
+        kinds = self.program.relations[relation].kinds
+        dtypes = {"unsigned": np.uint64, "float": np.float64}
+        columns = (
+            c.astype(np.int32) if k.value in ("symbol", "record") else words(c).view(dtypes.get(k.value, np.int64))
+            for k, c in zip(kinds, found.columns, strict=True)
+        )
+        return Table(kinds, tuple(columns), found.rows)
+
+    def rows(self, relation: str) -> int:
+        with self._lock:
+            feed = self.plan.answers[relation]
+            replies = self._ask_for("count", feed, (feed.part, feed.name))
+            return sum(replies.values())
+
+    def holders(self, relation: str) -> list[int]:
+        """The workers that have the relation's rows between them, each row once."""
+        place = self.plan.answers[relation].place
+        return list(range(self.crew.size)) if place >= 0 else [0]
+
+    def _ask_for(self, command: str, feed: Feed, args: tuple[Any, ...]) -> dict[int, Any]:
+        ranks = range(self.crew.size) if feed.place >= 0 else [0]
+        replies = self.crew.ask({rank: (command, (self.number, *args)) for rank in ranks})
+        for reply in replies.values():
+            if isinstance(reply, DlogError | InternalError):
+                raise reply
+        return replies
+
+    def _collect(self, command: str, relation: str, feed: Feed | None = None, *args: Any) -> Updates:
+        """Updates of all workers that have some, with the driver's ids."""
+        with self._lock:
+            feed = feed or self.plan.answers[relation]
+            types = types_of(self.program.relations[relation])
+            parts = []
+            for rank, parcel in self._ask_for(command, feed, (feed.part, feed.name, *args)).items():
+                if parcel.definitions is not None:
+                    self.dictionary.learn(rank, parcel.definitions)
+                (found,) = parcel.updates.values()
+                columns = (words(self.dictionary.translate(rank, t, c)) for t, c in zip(types, found.columns, strict=True))
+                parts.append(Updates(tuple(columns), found.diffs, found.rounds))
+            return _joined(parts)
+
+    def _nothing(self, relation: str) -> Updates:
+        none = np.empty(0, np.int64)
+        return Updates(tuple(none for _ in self.program.relations[relation].attributes), none, none)
+
+    def explain(self) -> str:
+        texts = self._everyone("explain", lambda rank: (self.number,))[0]
+        titles = {"shared": f"each of {self.crew.size} workers, on its share", "alone": "the first worker, alone"}
+        return "\n".join(f"{titles[part]}:\n{text}" for part, text in texts.items())
+
+    def close(self) -> None:
+        with self._lock:
+            try:
+                self._everyone("close", lambda rank: (self.number,))
+            except DlogError:
+                pass  # the workers are gone, and what they had with them
+            finally:
+                self.crew.release()
+
+
+def _take(updates: Updates, places: np.ndarray) -> Updates:
+    return Updates(tuple(c[places] for c in updates.columns), updates.diffs[places], updates.rounds[places])
+
+
+def _joined(parts: Sequence[Updates]) -> Updates:
+    columns = tuple(np.concatenate(c) for c in zip(*(p.columns for p in parts), strict=True))
+    return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
+
+
+def _by_round(updates: Updates) -> Updates:
+    return _take(updates, np.argsort(updates.rounds, kind="stable"))
