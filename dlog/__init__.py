@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dlog.api import Relation, Result, run, run_text
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.sessions import Changes, Round, Session, Subscription, session
+    from dlog.streaming import stream
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "run",
     "run_text",
     "session",
+    "stream",
 ]
 
 _HOMES = {
@@ -42,6 +44,7 @@ _HOMES = {
     "run": "dlog.api",
     "run_text": "dlog.api",
     "session": "dlog.sessions",
+    "stream": "dlog.streaming",
 }
 
 # The links to ../grammar and ../engine are missing in some archives and on Windows.

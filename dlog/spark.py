@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.spark.rounds import SparkRounds
     from dlog.engine.values.table import Table
     from dlog.progress import Display
     from dlog.values import Codec, Row
@@ -88,6 +90,32 @@ class SparkRelation:
 
     def __repr__(self) -> str:
         return f"<dlog.SparkRelation {self.name}({', '.join(self.attributes)}), {self.rows} rows>"
+
+
+class RemoteRelation(Relation):
+    """A relation of a session on Spark. Its rows are fetched when they are first asked for; `df` leaves them with Spark."""
+
+    def __init__(self, relation: rules.Relation, engine: SparkRounds, codec: Codec) -> None:
+        self._relation = relation
+        self._engine = engine
+        self._codec = codec
+
+    @cached_property
+    def _table(self) -> Table:  # type: ignore[override]
+        return self._engine.table(self.name)
+
+    @property
+    def rows(self) -> int:
+        return self._engine.rows(self.name)
+
+    @property
+    def df(self) -> DataFrame:
+        """The rows as of now as a DataFrame, which later rounds do not change."""
+        return self._engine.frame(self.name)
+
+    def create_view(self, name: str | None = None) -> None:
+        """Registers the rows as of now as a temporary view of the session, by default under the relation's name."""
+        self.df.createOrReplaceTempView(name or self.name)
 
 
 class SparkResult(Mapping[str, SparkRelation]):

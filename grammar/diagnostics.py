@@ -39,13 +39,20 @@ class DlogError(Exception):
         self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         super().__init__("; ".join(d.message for d in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[DlogError], tuple[list[Diagnostic]]]:
+        return type(self), (list(self.diagnostics),)
+
 
 class InternalError(Exception):
     """A broken promise inside dlog; `stage` says where. Exit code 2."""
 
     def __init__(self, stage: str, message: str) -> None:
         self.stage = stage
+        self.message = message
         super().__init__(f"internal error in {stage}: {message}")
+
+    def __reduce__(self) -> tuple[type[InternalError], tuple[str, str]]:
+        return type(self), (self.stage, self.message)
 
 
 def render(diagnostic: Diagnostic) -> str:

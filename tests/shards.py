@@ -10,6 +10,7 @@ from typing import Any
 from dlog.api import Relation
 from dlog.engine.program.rules import Program
 from dlog.engine.shards.executor import EVERYWHERE_ROWS, ShardExecutor
+from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
 from dlog.engine.shards.keeper import Failed, Keeper
 from dlog.engine.shards.rounds import ShardedRounds
@@ -67,6 +68,7 @@ class LocalCrew:
         self.size = size
         self.keepers = [Keeper(limits) for _ in range(size)]
         self.held = 0
+        self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
         return {rank: self._run(rank, *pickle.loads(pickle.dumps(c))) for rank, c in commands.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlog.engine.trace.store import Sync
 from dlog.sessions.changes import Changes
@@ -11,6 +12,9 @@ from dlog.sessions.core import Given, Program, Session
 from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.subscriptions import Subscription
 from dlog.sessions.views import View
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Changes", "Round", "Session", "Subscription", "Transaction", "View", "session"]
 
@@ -27,6 +31,9 @@ def session(
     macros: Sequence[str] = (),
     state: str | Path | None = None,
     sync: Sync = "always",
+    engine: str = "embedded",
+    spark: SparkSession | None = None,
+    workers: int | None = None,
 ) -> Session:
     """Opens a session on a program.
 
@@ -55,6 +62,13 @@ def session(
     sync
         When the log is forced to the disk: "always" before a commit returns; "often", about ten times a second; or "never",
         when the system does. A killed process loses nothing with any of them, a machine without power what was not forced.
+    engine
+        "embedded", in this process, or "spark": tasks of Spark keep the rows and maintain them, each its share of what can be
+        cut, the first of them the rest. Rows may be given as DataFrames, and `s["path"].df` is one.
+    spark
+        The Spark session; default: the active one, else a new one.
+    workers
+        How many tasks; default: all slots but one.
 
     >>> import dlog
     >>> with dlog.session('''
@@ -82,4 +96,7 @@ def session(
         macros=macros,
         state=state,
         sync=sync,
+        engine=engine,
+        spark=spark,
+        workers=workers,
     )

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, cast
 
 import numpy as np
 
-from dlog.api import Relation
+from dlog.api import ENGINES, Relation
 from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.interruption import Delayed
 from dlog.engine.program import rules
@@ -69,6 +70,9 @@ class Session:
         macros: Sequence[str] = (),
         state: str | Path | None = None,
         sync: Sync = "always",
+        engine: str = "embedded",
+        spark: Any = None,
+        workers: int | None = None,
     ) -> None:
         self._lock = RLock()
         self._closed = self._committing = self._restored = False
@@ -77,6 +81,7 @@ class Session:
         self._followers = Followers(check_history(history))
         self._threads, self._memory = threads or available_cores(), memory
         self._max_iterations = max_iterations
+        self._make = _maker(engine, self._threads, spark, workers)
         self._preprocessing = (tuple(include), tuple(macros))
         given = None if program is None else _read(program, self._preprocessing)
         if state is not None:
@@ -102,7 +107,7 @@ class Session:
 
     def _made(self, program: rules.Program, old: RoundsEngine | Beginning | None) -> RoundsEngine:
         limits = {"memory": self._memory, "max_iterations": self._max_iterations}
-        return make_engine(program, threads=self._threads, old=cast("RoundsEngine | None", old), **limits)
+        return self._make(program, old=cast("RoundsEngine | None", old), **limits)
 
     def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
         """Everything that goes with an engine. Its own program may take rows for more relations than this one."""
@@ -161,8 +166,16 @@ class Session:
         found = read.get(relation)
         if found is None:
             declared = self._relation(relation)
-            found = read[relation] = Relation(declared, self._engine.table(relation), self._codec)
+            found = read[relation] = self._row_source(declared)
         return found
+
+    def _row_source(self, relation: rules.Relation) -> Relation:
+        engine = self._engine.inner if isinstance(self._engine, Durable) else self._engine
+        if hasattr(engine, "frame"):
+            from dlog.spark import RemoteRelation
+
+            return RemoteRelation(relation, engine, self._codec)
+        return Relation(relation, self._engine.table(relation.name), self._codec)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._program.relations)
@@ -581,6 +594,17 @@ class Session:
 def _read(program: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> program_text.Text:
     is_text = isinstance(program, str) and "\n" in program
     return program_text.read_text(program if is_text else Path(program), *preprocessing)
+
+
+def _maker(engine: str, threads: int, spark: Any, workers: int | None) -> Callable[..., RoundsEngine]:
+    """What makes the engines of a session."""
+    if engine not in ENGINES:
+        raise mistake("bad-argument", f"engine={engine!r} is not one of {', '.join(ENGINES)}")
+    if engine == "spark":
+        from dlog.engine.spark.rounds import SparkMaker
+
+        return SparkMaker(spark, workers)
+    return partial(make_engine, threads=threads)
 
 
 def _says_something(program: rules.Program) -> bool:

@@ -79,6 +79,11 @@ class Durable:
         return found
 
     @property
+    def inner(self) -> RoundsEngine | None:
+        """The engine proper, if it is there already."""
+        return self._inner
+
+    @property
     def symbols(self) -> SymbolTable:
         return self._state.interned.symbols
 

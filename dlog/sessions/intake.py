@@ -156,7 +156,9 @@ class Intake:
 
 
 def arrow_table(rows: Any) -> Any:
-    """An Arrow table of what speaks Arrow or is of pandas, None for anything else."""
+    """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
+    if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
+        return rows.toArrow()
     if hasattr(rows, "__arrow_c_stream__"):
         import pyarrow as pa
 

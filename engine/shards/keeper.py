@@ -73,9 +73,12 @@ class Keeper:
         self._limits = dict(limits)
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
-        self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
         self._sessions: dict[int, dict[Part, _Kept]] = {}
-        self._types: dict[int, Program] = {}
+        self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
+
+    def meet(self) -> None:
+        """A driver that has been told nothing, and has told nothing."""
+        self._dictionary = Dictionary(self._symbols, self._records, self._dictionary.types, 1)
 
     def open(self, number: int, programs: Mapping[Part, Program], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""

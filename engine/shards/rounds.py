@@ -37,6 +37,8 @@ class Crew(Protocol):
     the DlogError they raised. Raises DlogError when they are gone."""
 
     size: int
+    dictionary: Dictionary | None
+    """What the driver and the workers have told each other; of the engine that was made last."""
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]: ...
     def hold(self) -> None:
@@ -53,19 +55,26 @@ class ShardedRounds:
         self.program = program
         self.crew = crew
         self._lock = RLock()
-        peer = old if isinstance(old, ShardedRounds) else None
         self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
         self.records: RecordTables = RecordTables(Memory(None)) if old is None else old.records
-        self.dictionary = Dictionary(self.symbols, self.records, program.types, crew.size) if peer is None else peer.dictionary
-        self.dictionary.types = {**self.dictionary.types, **program.types}
         self.round = 0 if old is None else old.round
         self.plan: LocalFirst = local_first(program, crew.size)
         self.number = next(_numbers)
         self._facts_pending = True
         self._read: dict[str, Updates] = {}
         self._committed = False
-        crew.hold()
+        self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
+        crew.hold()
+
+    def _dictionary(self) -> Dictionary:
+        """The crew's, as long as engines share their symbols."""
+        known = self.crew.dictionary
+        if known is None or known.symbols is not self.symbols:
+            known = self.crew.dictionary = Dictionary(self.symbols, self.records, {}, self.crew.size)
+            self._everyone("meet", lambda rank: ())
+        known.types = {**known.types, **self.program.types}
+        return known
 
     def _programs(self, rank: int) -> dict[Part, Program]:
         programs: dict[Part, Program] = {}

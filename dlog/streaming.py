@@ -1,0 +1,229 @@
+"""Structured Streaming as the source of a session's rounds: a micro-batch is a round, whatever happens in between.
+
+    with dlog.session("program.dl", state="state") as s:
+        query = dlog.stream(s, {"edge": spark.readStream.table("edges")}, checkpoint="checkpoint", changes="changes")
+        query.awaitTermination()
+
+A batch's number is the mark of its round. The round and its mark go into the session's state together, and the changes of the
+outputs to files that are named after the round; so a batch that Spark delivers again after a crash is known, and its files are
+written over. If a crash came between a round and its files, they are made from what the relations are now and what all
+earlier files say they were. Nothing is lost and nothing is doubled, as long as checkpoint, state and changes are kept together.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.program.rules import Kind, Relation
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions import Round, Session
+from dlog.sessions.changes import mark_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+DIFF = "diff"
+"""The column, if there is one, that says whether a row comes (> 0) or goes (< 0)."""
+TAG = "relation"
+DIFF_SUM = "@diff"
+
+OnRound = Callable[[int, Round], None]
+
+
+def stream(
+    session: Session,
+    sources: Mapping[str, DataFrame],
+    *,
+    checkpoint: str | Path,
+    changes: str | Path | None = None,
+    outputs: tuple[str, ...] | None = None,
+    on_round: OnRound | None = None,
+    **trigger: Any,
+) -> StreamingQuery:
+    """Starts a streaming query that feeds a session.
+
+    Parameters
+    ----------
+    sources
+        A streaming DataFrame for each relation: columns named as its attributes (or as many), and `diff` where rows go too.
+        Several are read as one stream, so that each batch has what came of all of them.
+    checkpoint
+        Where Spark keeps how far it has read.
+    changes
+        A folder for the changes of the outputs: per relation and round one Parquet file with the columns `round` and `diff`
+        before the relation's own. Read it as `spark.read.parquet(f"{changes}/path")`.
+    outputs
+        The relations whose changes are written; by default those that the program puts out.
+    on_round
+        Called after each round with the batch's number and the round.
+    trigger
+        As `DataStreamWriter.trigger` takes it: `availableNow=True`, `processingTime="1 second"`.
+
+    Raises
+    ------
+    DlogError
+        A source does not fit its relation. What is wrong with a batch stops the query: `query.exception()`.
+    """
+    if not sources:
+        raise DlogError(Diagnostic("bad-argument", "a stream needs a source for at least one relation"))
+    names = outputs if outputs is not None else _outputs(session)
+    if changes is not None and (bare := [n for n in names if not session.program.relations[n].arity]):
+        raise DlogError(Diagnostic("unsupported", f"not supported yet: a stream of the changes of `{bare[0]}`, which has no columns"))
+    prepared = [_prepared(session, number, name, data) for number, (name, data) in enumerate(sources.items())]
+    whole: DataFrame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), prepared)
+    feed = _Feed(session, tuple(sources), names, None if changes is None else Path(changes), on_round)
+    feed.begin()
+    writer = whole.writeStream.foreachBatch(feed).option("checkpointLocation", str(checkpoint))
+    return writer.trigger(**trigger).start() if trigger else writer.start()
+
+
+def _outputs(session: Session) -> tuple[str, ...]:
+    return tuple(sorted({io.relation for io in session.program.io if io.action == "output"}))
+
+
+def _prepared(session: Session, number: int, name: str, data: DataFrame) -> DataFrame:
+    """A source with its relation's number, its diffs, and its columns under names of their own."""
+    from pyspark.sql import functions as F
+
+    from dlog.engine.spark.inputs import check_types, columns_of
+    from dlog.engine.spark.slots import SQL_TYPES
+    from dlog.sessions.mistakes import unknown_relation
+
+    relation = session.program.relations.get(name)
+    if relation is None:
+        raise unknown_relation(name, session.program.relations)
+    has_diff = DIFF in data.columns and DIFF not in [a for a, _ in relation.attributes]
+    values = data.drop(DIFF) if has_diff else data
+    columns = columns_of(relation, values)
+    check_types(relation, values, columns)
+    diff = F.when(F.col(DIFF) < 0, -1).otherwise(1) if has_diff else F.lit(1)
+    named = [
+        F.col(f"`{column}`").cast(SQL_TYPES[type.kind]).alias(f"{number}_{attribute}")
+        for column, (attribute, type) in zip(columns, relation.attributes, strict=True)
+    ]
+    return data.select(F.lit(number).alias(TAG), diff.cast("int").alias(DIFF), *named)
+
+
+class _Feed:
+    """What Spark calls with each batch."""
+
+    def __init__(
+        self, session: Session, sources: tuple[str, ...], outputs: tuple[str, ...], folder: Path | None, on_round: OnRound | None
+    ) -> None:
+        self.session = session
+        self.sources = sources
+        self.outputs = outputs
+        self.folder = folder
+        self.on_round = on_round
+        self._lock = threading.Lock()
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        with self._lock:
+            mark = self.session.mark
+            if mark is not None and number <= mark:
+                self._again(number, mark)
+                return
+            self._stage(batch.toArrow())
+            try:
+                round = self.session.commit(mark=number)
+            except BaseException:
+                self.session.rollback()
+                raise
+            self._write(round)
+            if self.on_round is not None:
+                self.on_round(number, round)
+
+    def _again(self, number: int, mark: int) -> None:
+        """A batch that is in the session already. If it was the last one, its changes may not have been written."""
+        if number == mark and self.folder is not None:
+            for name in self.outputs:
+                self._recover(self.folder / name, name)
+
+    def _recover(self, folder: Path, name: str) -> None:
+        """Writes the changes of the last round: the rows now against the sum of all changes before."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        target = _file(folder, self.session.round)
+        held = self.session[name].to_arrow()
+        columns = held.column_names
+        parts = [held.append_column(DIFF_SUM, pa.array([1] * held.num_rows, pa.int64()))]
+        for path in sorted(folder.glob("round-*.parquet")):
+            if path.name < target.name:
+                known = pq.read_table(path)
+                diffs = pc.negate(known.column(1).cast(pa.int64()))
+                parts.append(pa.table([*known.columns[2:], diffs], names=[*columns, DIFF_SUM]))
+        net = pa.concat_tables(parts).group_by(columns).aggregate([(DIFF_SUM, "sum")])
+        diffs = net.column(f"{DIFF_SUM}_sum")
+        net = net.filter(pc.not_equal(diffs, 0))
+        names = mark_names(self.session.program.relations[name])
+        rounds = pa.array([self.session.round] * net.num_rows, pa.int64())
+        _write_changes(pa.table([rounds, net.column(f"{DIFF_SUM}_sum"), *(net.column(c) for c in columns)], names=[*names, *columns]), target)
+
+    def _stage(self, rows: pa.Table) -> None:
+        """Stages what goes before what comes: a row that does both in one batch is there afterwards."""
+        import pyarrow.compute as pc
+
+        for number, name in enumerate(self.sources):
+            relation = self.session.program.relations[name]
+            mine = rows.filter(pc.equal(rows[TAG], number))
+            for diff, act in ((-1, self.session.remove), (1, self.session.insert)):
+                part = mine.filter(pc.equal(mine[DIFF], diff))
+                if part.num_rows:
+                    act(name, _table(relation, number, part))
+
+    def _write(self, round: Round) -> None:
+        for name in self.outputs if self.folder is not None else ():
+            assert self.folder is not None
+            _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, round.last))
+
+    def begin(self) -> None:
+        """What the outputs hold before the first batch: the changes of all rounds until then."""
+        for name in self.outputs if self.folder is not None and self.session.round else ():
+            assert self.folder is not None
+            if not any((self.folder / name).glob("round-*.parquet")):
+                self._recover(self.folder / name, name)
+
+
+def _file(folder: Path, round: int) -> Path:
+    return folder / f"round-{round:012}.parquet"
+
+
+def _table(relation: Relation, number: int, part: pa.Table) -> Any:
+    """The relation's rows of a batch, in the form that a session takes."""
+    if any(kind is Kind.RECORD for kind in relation.kinds):
+        raise DlogError(Diagnostic("unsupported", f"not supported yet: a stream of records, for {relation.name}"))
+    columns = [part[f"{number}_{name}"] for name, _ in relation.attributes]
+    if not columns:
+        return [()] * part.num_rows
+    import pyarrow as pa
+
+    return pa.table(columns, names=[name for name, _ in relation.attributes])
+
+
+def _write_changes(changes: pa.Table, target: Path) -> None:
+    """Writes a round's changes, whole or not at all; no changes, no file."""
+    import pyarrow.parquet as pq
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not changes.num_rows:
+        target.unlink(missing_ok=True)
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    pq.write_table(changes, beside)
+    beside.rename(target)
+
+
+def open_streams(spark: SparkSession, program: Any) -> dict[str, DataFrame]:
+    """A streaming DataFrame for each `.input` with IO=spark: tables and folders that grow. Raises DlogError."""
+    from dlog.engine.spark import sources
+
+    return {io.relation: sources.read_stream(spark, io, program) for io in program.io if io.action == "input" and sources.is_spark(io)}

@@ -1,0 +1,213 @@
+"""The workers of a session on Spark: a barrier stage that stays, and does what the driver asks.
+
+Each of its tasks keeps a `Keeper`. They hold their slots of the application until the session is closed, so a crew leaves at
+least one for everything else that Spark is to do meanwhile. A worker that is lost takes its state with it: the crew is gone
+then, and a session with a state is opened again from that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zmq
+
+from dlog.engine.spark import application
+from dlog.engine.spark.rendezvous import PATIENCE, Meeting
+from dlog.engine.spark.secrets import Secrets
+from dlog.engine.spark.transport import frames_of, message_of
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from dlog.engine.shards.dictionary import Dictionary
+
+STARTING = 120.0
+"""Seconds that a crew has to assemble."""
+_HERE, _BYE = b"here", b"bye"
+
+
+class SparkCrew:
+    """The driver's side; see `dlog.engine.shards.rounds.Crew`."""
+
+    def __init__(self, spark: SparkSession, workers: int | None = None, **limits: Any) -> None:
+        self.spark = spark
+        self.size = _size(spark, workers)
+        self._secrets = Secrets.new()
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._guard = self._secrets.guard(self._context)
+        self._socket = self._secrets.listener(self._context, zmq.ROUTER)
+        host = spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1"
+        port = self._socket.bind_to_random_port("tcp://*")
+        self._meeting = Meeting(f"tcp://{host}:{port}", 0, self._secrets)
+        self._lock = threading.Lock()
+        self.dictionary: Dictionary | None = None
+        self._held = self._asked = 0
+        self._over: BaseException | str | None = None
+        self._names: dict[int, bytes] = {}
+        self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-crew", daemon=True)
+        self._thread.start()
+        self._assemble()
+
+    def _employ(self, limits: Mapping[str, Any]) -> None:
+        """Runs the stage; returns when it has ended, one way or the other."""
+        try:
+            spark = self.spark
+            spark.sparkContext.setJobDescription(f"dlog: a session's {self.size} workers")
+            rows = spark.range(self.size).repartition(self.size)
+            rows.mapInArrow(_Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
+            self._over = "they went home"
+        except BaseException as error:
+            self._over = error
+
+    def _assemble(self) -> None:
+        begun = time.monotonic()
+        while len(self._names) < self.size:
+            if self._over is not None or time.monotonic() - begun > STARTING:
+                raise self._lost("a session's workers do not start")
+            if self._socket.poll(PATIENCE):
+                name, kind, rank = self._socket.recv_multipart()
+                if kind == _HERE:
+                    self._names[int(rank)] = name
+
+    def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
+        """An interruption is raised when the answers are there: until then nobody knows what state the workers are in."""
+        with self._lock:
+            if self._over is not None:
+                raise self._lost("Spark lost a session's workers")
+            self._asked += 1
+            for rank, command in commands.items():
+                self._socket.send_multipart([self._names[rank], *frames_of((self._asked, *command))], copy=False)
+            return self._answers(set(commands))
+
+    def _answers(self, waiting: set[int]) -> dict[int, Any]:
+        """What the workers say to the last question; what they still had to say to earlier ones is passed over."""
+        ranks = {name: rank for rank, name in self._names.items()}
+        found: dict[int, Any] = {}
+        while len(found) < len(waiting):
+            if not self._socket.poll(PATIENCE):
+                if self._over is not None:
+                    raise self._lost("Spark lost a session's workers")
+                continue
+            name, *frames = self._socket.recv_multipart(copy=False)
+            rank = ranks.get(name.bytes)
+            if rank is None:
+                raise self._lost("Spark lost a session's workers")  # a stage that was started again knows nothing
+            number, answer = message_of(frames)
+            if number == self._asked:
+                found[rank] = answer
+        return found
+
+    def _lost(self, what: str) -> DlogError:
+        reason = str(self._over).strip().split("\n", 1)[0] if self._over is not None else "no worker answers"
+        self._over = self._over or what
+        note = "open it again: with `state=` it goes on where it ended, without it has lost what it held"
+        return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note,)))
+
+    @property
+    def gone(self) -> bool:
+        """Whether the workers are no more."""
+        return self._over is not None
+
+    def hold(self) -> None:
+        self._held += 1
+
+    def release(self) -> None:
+        self._held -= 1
+        if self._held == 0:
+            self.close()
+
+    def close(self) -> None:
+        """Sends the workers home."""
+        for name in self._names.values():
+            self._socket.send_multipart([name, *frames_of(None)])
+        self._thread.join(10)
+        self._socket.close(0)
+        self._guard.stop()
+        self._context.term()
+
+
+def _size(spark: SparkSession, wanted: int | None) -> int:
+    there = application.slots(spark)
+    if there < 2 or (wanted or 0) >= there:
+        message = f"a session on Spark leaves one slot to everything else, and the application has {there}"
+        notes = (f"ask for at most {there - 1} workers" if there > 1 else "give it more cores: local[2], --executor-cores 2",)
+        raise DlogError(Diagnostic("too-few-slots", message, notes=notes))
+    return wanted or there - 1
+
+
+@dataclass(frozen=True)
+class _Duty:
+    """What each task does."""
+
+    meeting: Meeting
+    limits: Mapping[str, Any]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import BarrierTaskContext
+
+        for _ in batches:
+            pass
+        rank = BarrierTaskContext.get().partitionId()
+        context: zmq.Context[Any] = zmq.Context()
+        socket = self.meeting.secrets.caller(context, zmq.DEALER)
+        socket.connect(self.meeting.address)
+        socket.send_multipart([_HERE, str(rank).encode()])
+        try:
+            self._serve(socket, rank)
+        finally:
+            socket.close(2000)
+            context.term()
+        return iter(())
+
+    def _serve(self, socket: zmq.Socket[Any], rank: int) -> None:
+        from dlog.engine.shards.keeper import Keeper
+
+        keeper = Keeper(self.limits)
+        while (command := message_of(socket.recv_multipart(copy=False))) is not None:
+            number, name, args = command
+            function = partial(write_rows, keeper, rank) if name == "write_rows" else getattr(keeper, name)
+            reply = _run(function, *args)
+            socket.send_multipart(frames_of((number, reply)), copy=False)
+
+
+def _run(function: Any, *args: Any) -> Any:
+    """What a command returns, or the mistake it raises."""
+    from dlog.engine.shards.keeper import Failed
+
+    try:
+        return function(*args)
+    except Failed as failed:
+        return failed.error
+    except (DlogError, InternalError) as error:
+        return error
+    except MemoryError:
+        return DlogError(Diagnostic("out-of-memory", "out of memory on a worker"))
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return InternalError("worker", f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
+
+
+def write_rows(keeper: Any, rank: int, number: int, part: Any, name: str, folder: str) -> int:
+    """A command: writes the worker's rows of a relation as one Parquet file; returns how many there are."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dlog.engine.spark.arrow import ArrowCodec, schema_of
+
+    relation, table, dictionary = keeper.table(number, part, name)
+    codec = ArrowCodec(dictionary.types, dictionary.symbols, dictionary.records)
+    schema = schema_of(relation)
+    target = Path(folder) / f"part-{rank:05}.parquet"
+    with pq.ParquetWriter(target, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
+        for columns in codec.write(relation, table):
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    return int(table.rows)

@@ -1,0 +1,78 @@
+"""A session's engine on Spark."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.program.rules import Program
+from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.spark import application
+from dlog.engine.spark.crew import SparkCrew
+from dlog.engine.spark.slots import SQL_TYPES
+from dlog.grammar.diagnostics import DlogError, InternalError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkRounds(ShardedRounds):
+    """`ShardedRounds` whose workers are Spark's, and whose relations are DataFrames too."""
+
+    crew: SparkCrew
+
+    def frame(self, relation: str) -> DataFrame:
+        """The rows of a relation as of now: a snapshot that later rounds do not change. The workers write it to a folder of
+        this machine where that is theirs too; else it passes through the driver."""
+        spark, declared = self.crew.spark, self.program.relations[relation]
+        if not declared.arity:
+            return spark.range(self.rows(relation)).select()
+        schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in declared.attributes)
+        if not application.is_local(spark):
+            return spark.createDataFrame(self._arrow(relation), schema)
+        folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        feed = self.plan.answers[relation]
+        with self._lock:
+            command = "write_rows", (self.number, feed.part, feed.name, str(folder))
+            replies = self.crew.ask(dict.fromkeys(self.holders(relation), command))
+        for reply in replies.values():
+            if isinstance(reply, DlogError | InternalError):
+                raise reply
+        return spark.read.schema(schema).parquet(str(folder))
+
+    def _arrow(self, relation: str) -> pa.Table:
+        import pyarrow as pa
+
+        from dlog.engine.spark.arrow import ArrowCodec, schema_of
+
+        declared = self.program.relations[relation]
+        codec = ArrowCodec(self.program.types, self.symbols, self.records)
+        schema = schema_of(declared)
+        pieces = [pa.Table.from_arrays(c, schema=schema) for c in codec.write(declared, self.table(relation))]
+        return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+class SparkMaker:
+    """Makes the engines of one session; they share its workers."""
+
+    def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
+        self._spark = spark
+        self._workers = workers
+        self._crew: SparkCrew | None = None
+
+    def __call__(self, program: Program, *, old: Any = None, **limits: Any) -> SparkRounds:
+        """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
+        where there is no Spark, or too few slots."""
+        if self._crew is None or self._crew.gone:
+            self._crew = SparkCrew(self._spark or application.start(), self._workers, **limits)
+        crew = self._crew
+        crew.hold()  # until the engine holds it, so that a failure lets it go
+        try:
+            return SparkRounds(program, crew, old)
+        finally:
+            crew.release()
