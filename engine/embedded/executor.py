@@ -210,7 +210,8 @@ class Executor:
         """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""
         if not self.scopes:
             self._load_facts()
-        scopes = self.scopes or [build_scope(s, self.program, self.catalog, self._loaded) for s in self.program.strata if s.rules]
+        strata = [s for s in self.program.strata if s.rules]
+        scopes = self.scopes or [build_scope(s, self.program, self.catalog, self._loaded) for s in strata]
         return "\n".join(explain(scope, self.program) for scope in scopes)
 
 

@@ -1,4 +1,4 @@
-"""Growing arrangements: every group has a chain of 32-bit items (the values of the one column that lookups need, or row numbers).
+"""Growing arrangements: a group is a chain of 32-bit items (the values of the one column that lookups need, or row numbers).
 
 A chain is a head of 16 bytes and a list of chunks in a pool that all chains share. Chunk k holds `chunk_items(k)` items and,
 after them, where the next chunk starts; chunks are filled one after the other and never move. As each is about a third of

@@ -18,9 +18,9 @@ from dlog.engine.kernels.block import (
     select_flag,
     select_nonzero,
 )
+from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
-from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,

@@ -27,8 +27,8 @@ from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, S
 
 
 def build_scope(stratum: Stratum, program: Program, statistics: Statistics, loaded: Collection[str] = ()) -> Scope:
-    """The plan of one stratum; `statistics` are asked for relations of earlier strata only. Relations that are `loaded` may hold
-    rows already that no rule, fact or input of the program says."""
+    """The plan of one stratum; `statistics` are asked for relations of earlier strata only. Relations that are `loaded` may
+    hold rows already that no rule, fact or input of the program says."""
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
     estimator = estimates(stratum, program, statistics)
     paths = Paths(estimator, feedback)

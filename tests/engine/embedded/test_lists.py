@@ -41,14 +41,14 @@ def lists(draw: st.DrawFn) -> list[Cell]:
     made: list[Cell] = [None]
     for _ in range(draw(st.integers(0, 40))):
         made.append((draw(st.integers(0, 3)), made[draw(st.integers(max(0, len(made) - 6), len(made) - 1))]))
-    return [l for l in made[draw(st.integers(0, 1)) :] if draw(st.integers(0, 9)) > 0]
+    return [cell for cell in made[draw(st.integers(0, 1)) :] if draw(st.integers(0, 9)) > 0]
 
 
 @pytest.mark.parametrize("computed", [False, True])
 @settings(max_examples=60)
 @given(rows=lists(), keep=st.sets(st.integers(0, 3), max_size=2))
 def test_lists_are_walked_as_the_naive_evaluator_does(computed: bool, rows: list[Cell], keep: set[int]) -> None:
-    facts = {"list": [(l,) for l in rows], "keep": [(x,) for x in keep]}
+    facts = {"list": [(cell,) for cell in rows], "keep": [(x,) for x in keep]}
     with variant(computed=computed):
         executor = executor_of(PROGRAM, facts)
         executor.run()
