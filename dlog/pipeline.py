@@ -190,9 +190,11 @@ def run_job(job: Job, display: Display) -> Report:
     program = optimized(written_program)
     with stage("start"):
         from dlog.engine.embedded.executor import Executor
+        from dlog.engine.formats import check_outputs
         from dlog.memory import peak_bytes
         from dlog.progress import Loading, Writing
 
+        check_outputs(program)
         executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)
     started = time.perf_counter()
     load_inputs(executor, program, job.facts, job.threads, lambda *state: display.show(Loading(*state)))

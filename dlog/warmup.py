@@ -73,12 +73,12 @@ def _compile_rare() -> None:
     """The kernels that only many rows in an inconvenient order need, or several threads, or a trace."""
     from numba import int64
 
-    from dlog.engine.kernels import arrange, bitmaps, sets, trace
+    from dlog.engine.kernels import arrange, bitmaps, chains, sets, trace
     from dlog.engine.kernels.jit import JIT
 
     sorting = (arrange.place_rows, arrange.scatter_column, arrange.sort_pass, arrange.ascends_within)
     merging = (trace.build_layer, trace.plan_merge, trace.start_merge, trace.merge_layers)
     looking_up = (trace.seek, trace.expand, trace.accumulate)
-    others = (arrange.grow_arrangement, bitmaps.collect_bits, sets.find_repeated)
+    others = (chains.grow_arrangement, bitmaps.collect_bits, sets.find_repeated)
     for rare in (*sorting, *merging, *looking_up, *others) if JIT else ():
         rare.compile((int64,) * rare.py_func.__code__.co_argcount)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Arrangements as the executor builds and keeps them (kernels/arrange.py does the work).
+"""Arrangements as the executor builds and keeps them (kernels/arrange.py and chains.py do the work).
 
 The first sorted arrangement of a relation that no hash table refers to by row number is made by reordering the relation
 itself: it then costs its offsets and nothing more.
@@ -15,8 +15,8 @@ from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import arrange, storage
 from dlog.engine.kernels.layout import (
+    ARR_CHAINS,
     ARR_COLUMNS,
-    ARR_FREE,
     ARR_GROUP_CAPACITY,
     ARR_GROUP_KEYS,
     ARR_GROUPS,
@@ -33,17 +33,16 @@ from dlog.engine.kernels.layout import (
     ARR_RANGES,
     ARR_RELATION,
     ARR_SIZE,
-    ARR_SLABS,
     ARR_SLOT_COUNT,
     ARR_SLOTS,
     ARR_SORTED,
     ARR_STRIDES,
+    CHAIN_SIZE,
     MAP_DENSE,
     MAP_HASH,
     SET_BITS,
     SET_NONE,
     SET_PAGES,
-    SLAB_SIZE,
 )
 
 
@@ -215,9 +214,8 @@ class StoredArrangement:
     def start(self, item: int) -> None:
         """An empty growing arrangement whose items are the values of column `item` (4 bytes wide), or row numbers (-1)."""
         self.struct[ARR_ITEM] = item
-        self.struct.point(ARR_FREE, Struct(64))
         if self.struct[ARR_MAP] == MAP_DENSE:
-            self.struct[ARR_SLABS] = self._take(self.struct[ARR_GROUPS] * SLAB_SIZE * 8)
+            self.struct[ARR_CHAINS] = self._take(self.struct[ARR_GROUPS] * CHAIN_SIZE * 4)
 
     def free(self) -> None:
         """Gives back all memory; the arrangement must not be used afterwards."""
@@ -235,7 +233,7 @@ class StoredArrangement:
                 storage.release(control, keys[k], capacity * 8)
             storage.release(control, self.struct[ARR_SLOTS], self.struct[ARR_SLOT_COUNT] * 4)
             if self.growing:
-                storage.release(control, self.struct[ARR_SLABS], capacity * SLAB_SIZE * 8)
+                storage.release(control, self.struct[ARR_CHAINS], capacity * CHAIN_SIZE * 4)
         storage.release(control, self.struct[ARR_POOL], self.struct[ARR_POOL_CAPACITY] * 4)
         self.struct = Struct(ARR_SIZE)
         self.struct[ARR_KEY_COUNT] = -1

@@ -267,7 +267,7 @@ class StoredRelation:
     def _remove_repeated(self, parts: int) -> None:
         """Several threads look for rows that equal an earlier one, each in its part of the hashes."""
         rows = self.rows
-        slots = 1 << (2 * rows // parts).bit_length()
+        slots = 2 * rows // parts + BLOCK
         self._set_key(range(self.arity))
 
         def find(part: int) -> np.ndarray:

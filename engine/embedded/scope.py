@@ -16,7 +16,7 @@ from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.team import BULK_ROWS, Team, seed_rows
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.arrange import grow_arrangement
+from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of
+from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -95,6 +96,21 @@ def save(
     write_whole(
         io, program, path, lambda file: _write_all(file, pieces(io, relation, program, table, symbols, records, threads))
     )
+
+
+def check_outputs(program: Program) -> None:
+    """Raises, together, the mistakes in `.output` directives that `save` would find only when everything is computed."""
+    mistakes: list[Diagnostic] = []
+    for io in program.io:
+        if io.action != "output":
+            continue
+        try:
+            if _way(io, program, _OUTPUTS) in ("file", "stdout"):
+                text_format(io, program.relations[io.relation], program)
+        except DlogError as error:
+            mistakes += error.diagnostics
+    if mistakes:
+        raise DlogError(mistakes)
 
 
 def size_line(io: Io, rows: int) -> str:
@@ -180,4 +196,4 @@ def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO]
         beside.unlink(missing_ok=True)
 
 
-__all__ = ["TO_STDOUT", "available_threads", "load", "save", "size_limit", "size_line"]
+__all__ = ["TO_STDOUT", "available_threads", "check_outputs", "load", "save", "size_limit", "size_line"]

@@ -2,8 +2,7 @@
 
 A *sorted* arrangement is for a relation that does not change in the scope: rows are permuted so that those of one key (a
 group) stand together, `offsets[g]..offsets[g+1]`; it costs four bytes per key and nothing per row where the relation itself
-is kept in that order. A *growing* one is for a feedback relation: each group has a slab of 32-bit items (the values of the
-one column that lookups need, or row numbers) that doubles when full.
+is kept in that order. A *growing* one is for a feedback relation: chains.py.
 
 Keys map to groups by arithmetic where the columns' ranges are known and dense enough (`MAP_DENSE`), else by a hash table of
 group numbers.
@@ -13,38 +12,29 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
-    ARR_COLUMNS,
-    ARR_DONE,
-    ARR_FREE,
+    ARR_CHAINS,
     ARR_GROUP_CAPACITY,
     ARR_GROUP_KEYS,
     ARR_GROUPS,
-    ARR_ITEM,
     ARR_KEY_COUNT,
     ARR_KEYS,
     ARR_KIND,
     ARR_LOWS,
     ARR_MAP,
     ARR_OFFSETS,
-    ARR_POOL,
-    ARR_POOL_CAPACITY,
-    ARR_POOL_SIZE,
     ARR_RANGES,
     ARR_RELATION,
-    ARR_SLABS,
     ARR_SLOT_COUNT,
     ARR_SLOTS,
     ARR_SORTED,
     ARR_STRIDES,
+    CHAIN_COUNT,
+    CHAIN_SIZE,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
     MAP_DENSE,
     REL_COLUMNS,
-    SLAB_CAPACITY,
-    SLAB_COUNT,
-    SLAB_SIZE,
-    SLAB_START,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.storage import load_cell, mix, register, release, resize, store_cell, zeroed
@@ -188,13 +178,19 @@ def find_groups(arrangement, ctl, registers, n, groups):
 
 
 @kernel
+def chain_of(arrangement, group):
+    """Address of the head of a group's chain, of a growing arrangement."""
+    return load_i64(arrangement, ARR_CHAINS) + group * (CHAIN_SIZE * 4)
+
+
+@kernel
 def group_size(arrangement, group):
     if group < 0:
         return 0
     if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
         offsets = load_i64(arrangement, ARR_OFFSETS)
         return load_i32(offsets, group + 1) - load_i32(offsets, group)
-    return load_i64(load_i64(arrangement, ARR_SLABS) + group * SLAB_SIZE * 8, SLAB_COUNT)
+    return load_i32(chain_of(arrangement, group), CHAIN_COUNT)
 
 
 # --------------------------------------------------------------------------------------------------------------- sorted
@@ -306,104 +302,6 @@ def sort_pass(data, width, low, shift, source, target, rows, counts):
         at = load_i64(counts, digit)
         store_i64(counts, digit, at + 1)
         store_i32(target, at, row)
-
-
-# -------------------------------------------------------------------------------------------------------------- growing
-
-
-@kernel
-def extend_slab(ctl, arrangement, slab):
-    """Doubles a full slab; freed ones of each size are kept in lists threaded through their first item."""
-    capacity = load_i64(slab, SLAB_CAPACITY)
-    target = max(capacity * 2, 2)
-    size = 0
-    while (2 << size) < target:
-        size += 1
-    free_lists = load_i64(arrangement, ARR_FREE)
-    start = load_i64(free_lists, size) - 1
-    pool = load_i64(arrangement, ARR_POOL)
-    if start >= 0:
-        store_i64(free_lists, size, load_i32(pool, start))
-    else:
-        start = load_i64(arrangement, ARR_POOL_SIZE)
-        room = load_i64(arrangement, ARR_POOL_CAPACITY)
-        if start + target > room:
-            wanted = max(room + (room >> 1), start + target, 4096)
-            pool = resize(ctl, pool, room * 4, wanted * 4)
-            if pool == 0:
-                return False
-            store_i64(arrangement, ARR_POOL, pool)
-            store_i64(arrangement, ARR_POOL_CAPACITY, wanted)
-        store_i64(arrangement, ARR_POOL_SIZE, start + target)
-    old = load_i64(slab, SLAB_START)
-    for i in range(load_i64(slab, SLAB_COUNT)):
-        store_i32(pool, start + i, load_i32(pool, old + i))
-    if capacity > 0 and old < 2147483647:
-        store_i32(pool, old, load_i64(free_lists, size - 1))
-        store_i64(free_lists, size - 1, old + 1)
-    store_i64(slab, SLAB_START, start)
-    store_i64(slab, SLAB_CAPACITY, target)
-    return True
-
-
-@kernel
-def grow_arrangement(ctl, arrangement, end):
-    """Adds the relation's rows [ARR_DONE, end). False with CTL_ERROR set when out of memory."""
-    relation = load_i64(arrangement, ARR_RELATION)
-    item = load_i64(arrangement, ARR_ITEM)
-    data = 0
-    if item >= 0:
-        data = load_i64(column_of(relation, item), COL_DATA)
-    dense = load_i64(arrangement, ARR_MAP) == MAP_DENSE
-    for row in range(load_i64(arrangement, ARR_DONE), end):
-        if dense:
-            group = dense_group(arrangement, row)
-        else:
-            known = load_i64(arrangement, ARR_GROUPS)
-            room = load_i64(arrangement, ARR_GROUP_CAPACITY)
-            group = hash_group(ctl, arrangement, row)
-            if group < 0 or not grow_slabs(ctl, arrangement, known, room):
-                return False
-        slab = load_i64(arrangement, ARR_SLABS) + group * SLAB_SIZE * 8
-        count = load_i64(slab, SLAB_COUNT)
-        if count == load_i64(slab, SLAB_CAPACITY) and not extend_slab(ctl, arrangement, slab):
-            return False
-        value = row
-        if item >= 0:
-            value = load_i32(data, row)
-        store_i32(load_i64(arrangement, ARR_POOL), load_i64(slab, SLAB_START) + count, value)
-        store_i64(slab, SLAB_COUNT, count + 1)
-    store_i64(arrangement, ARR_DONE, end)
-    return True
-
-
-@kernel
-def grow_slabs(ctl, arrangement, known, room):
-    """Keeps the slab table as long as the hash map's group capacity, and a new group's slab empty."""
-    capacity = load_i64(arrangement, ARR_GROUP_CAPACITY)
-    slabs = load_i64(arrangement, ARR_SLABS)
-    if capacity != room:
-        slabs = resize(ctl, slabs, room * SLAB_SIZE * 8, capacity * SLAB_SIZE * 8)
-        if slabs == 0:
-            return False
-        store_i64(arrangement, ARR_SLABS, slabs)
-    if load_i64(arrangement, ARR_GROUPS) > known:
-        for word in range(SLAB_SIZE):
-            store_i64(slabs, known * SLAB_SIZE + word, 0)
-    return True
-
-
-@kernel
-def cell_at(arrangement, number, at):
-    """Value of the relation's column `number` at a position of the arrangement's items."""
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-        entry = load_i64(arrangement, ARR_COLUMNS) + number * 16
-        return load_cell(load_i64(entry, 0), load_i64(entry, 1), at)
-    item = load_i32(load_i64(arrangement, ARR_POOL), at)
-    if load_i64(arrangement, ARR_ITEM) == number:
-        return item
-    column = column_of(load_i64(arrangement, ARR_RELATION), number)
-    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), item)
 
 
 @kernel

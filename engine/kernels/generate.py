@@ -8,7 +8,8 @@ ever larger than a block per level.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.arrange import column_of, group_size
+from dlog.engine.kernels.arrange import chain_of, column_of, group_size
+from dlog.engine.kernels.chains import chunk_items, load_position
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     ARR_COLUMNS,
@@ -17,15 +18,18 @@ from dlog.engine.kernels.layout import (
     ARR_OFFSETS,
     ARR_POOL,
     ARR_RELATION,
-    ARR_SLABS,
     ARR_SORTED,
     BLOCK,
+    CHAIN_COUNT,
+    CHAIN_START,
     COL_DATA,
     COL_WIDTH,
     CTL_CURSOR,
     CTL_MARKS,
     LEVEL_AT,
+    LEVEL_CHUNK,
     LEVEL_END,
+    LEVEL_LEFT,
     LEVEL_ROW,
     LEVEL_ROWS,
     MARK_BITS,
@@ -38,9 +42,6 @@ from dlog.engine.kernels.layout import (
     MARK_ROWS,
     MARK_SIZE,
     REL_QUEUE,
-    SLAB_COUNT,
-    SLAB_SIZE,
-    SLAB_START,
 )
 from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import load_cell, register
@@ -122,7 +123,6 @@ def match_groups(arrangement, groups, level, source, places):
     """Walks the rows' groups: source[k] and places[k] are the row and the position of match k. Returns how many."""
     ordered = load_i64(arrangement, ARR_KIND) == ARR_SORTED
     offsets = load_i64(arrangement, ARR_OFFSETS)
-    slabs = load_i64(arrangement, ARR_SLABS)
     rows = load_i64(level, LEVEL_ROWS)
     row = load_i64(level, LEVEL_ROW)
     at = load_i64(level, LEVEL_AT)
@@ -130,19 +130,22 @@ def match_groups(arrangement, groups, level, source, places):
     n = 0
     while n < BLOCK:
         if at >= end:
-            row += 1
-            if row >= rows:
-                break
-            group = load_i64(groups, row)
-            if group < 0:
-                continue
-            if ordered:
-                at = load_i32(offsets, group)
-                end = load_i32(offsets, group + 1)
+            if load_i64(level, LEVEL_LEFT) > 0:
+                next_chunk(arrangement, level, load_position(load_i64(arrangement, ARR_POOL), end))
             else:
-                slab = slabs + group * (SLAB_SIZE * 8)
-                at = load_i64(slab, SLAB_START)
-                end = at + load_i64(slab, SLAB_COUNT)
+                row += 1
+                if row >= rows:
+                    break
+                group = load_i64(groups, row)
+                if group < 0:
+                    continue
+                if ordered:
+                    at = load_i32(offsets, group)
+                    end = load_i32(offsets, group + 1)
+                    continue
+                open_chain(arrangement, level, group)
+            at = load_i64(level, LEVEL_AT)
+            end = load_i64(level, LEVEL_END)
             continue
         count = min(end - at, BLOCK - n)
         for j in range(count):
@@ -154,6 +157,27 @@ def match_groups(arrangement, groups, level, source, places):
     store_i64(level, LEVEL_AT, at)
     store_i64(level, LEVEL_END, end)
     return n
+
+
+@kernel
+def open_chain(arrangement, level, group):
+    """Points the level at the first chunk of a growing arrangement's group."""
+    chain = chain_of(arrangement, group)
+    store_i64(level, LEVEL_CHUNK, -1)
+    store_i64(level, LEVEL_LEFT, load_i32(chain, CHAIN_COUNT))
+    next_chunk(arrangement, level, load_position(chain, CHAIN_START))
+
+
+@kernel
+def next_chunk(arrangement, level, start):
+    """Points the level at the chain's next chunk, which starts at `start`."""
+    number = load_i64(level, LEVEL_CHUNK) + 1
+    left = load_i64(level, LEVEL_LEFT)
+    count = min(left, chunk_items(number))
+    store_i64(level, LEVEL_CHUNK, number)
+    store_i64(level, LEVEL_LEFT, left - count)
+    store_i64(level, LEVEL_AT, start)
+    store_i64(level, LEVEL_END, start + count)
 
 
 @kernel
@@ -300,9 +324,7 @@ def open_proposer(ctl, code, level, chosen, row):
         store_i64(level, LEVEL_AT, load_i32(offsets, group))
         store_i64(level, LEVEL_END, load_i32(offsets, group + 1))
     else:
-        slab = load_i64(arrangement, ARR_SLABS) + group * (SLAB_SIZE * 8)
-        store_i64(level, LEVEL_AT, load_i64(slab, SLAB_START))
-        store_i64(level, LEVEL_END, load_i64(slab, SLAB_START) + load_i64(slab, SLAB_COUNT))
+        open_chain(arrangement, level, group)
     for p in range(load_i64(code, 6)):
         other = proposer_at(code, p)
         arrangement = load_i64(other, 0)
@@ -441,6 +463,10 @@ def extend(ctl, code, level, source):
         at = load_i64(level, LEVEL_AT)
         end = load_i64(level, LEVEL_END)
         if at >= end:
+            if load_i64(level, LEVEL_LEFT) > 0:
+                arrangement = load_i64(proposer_at(code, load_i64(marks, MARK_CHOSEN)), 0)
+                next_chunk(arrangement, level, load_position(load_i64(arrangement, ARR_POOL), end))
+                continue
             row += 1
             if row >= rows:
                 break

@@ -1,13 +1,19 @@
-"""Hash sets of rows: open addressing over 32-bit row numbers, compared through the columns.
+"""Hash sets of rows: open addressing with linear probing over 32-bit words.
 
-Row numbers are kept plus one, so that zeroed memory is an empty table. The load is at most 3/4. Whole blocks ask for their
-slots before they look at the first: a table larger than the cache then costs one wait per block instead of one per row.
+A word is a row number plus one, so that zeroed memory is an empty table, and above it as many bits of the row's hash as are
+left: rows are compared through the columns only where these agree. A table has any number of slots, not a power of two (the
+home of a hash is its upper half scaled to the table), and grows by a half, a large one by a quarter, when it is 4/5 full: from
+the columns, after the old one is freed. So it takes 5 to 6.25 bytes per row, also while it grows.
+
+Whole blocks ask for their slots, then for the rows these name, before they look at the first: a table larger than the cache
+then costs two waits per block instead of two per row.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
+    BLOCK,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
@@ -19,8 +25,11 @@ from dlog.engine.kernels.layout import (
     REL_SLOT_COUNT,
     REL_SLOTS,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
+
+LARGE = 2**21
+"""Slots from which on tables grow by a quarter: what that saves is more than the time it takes."""
 
 
 @kernel
@@ -34,24 +43,14 @@ def hash_block(ctl, registers, count, n, hashes):
 
 
 @kernel
-def hash_row(relation, row):
+def hash_rows(relation, first, count, hashes):
+    """Hashes of the keys of `count` rows from `first` on, a column at a time."""
     columns = load_i64(relation, REL_COLUMNS)
     keys = load_i64(relation, REL_KEYS)
-    hashed = 0
-    for k in range(load_i64(relation, REL_KEY_COUNT)):
-        column = columns + load_i64(keys, k) * COL_SIZE * 8
-        hashed = mix(hashed, load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row))
-    return hashed
-
-
-@kernel
-def hash_rows(relation, first, count, hashes):
-    """hash_row of `count` rows from `first` on, a column at a time; the key is all columns."""
-    columns = load_i64(relation, REL_COLUMNS)
     for i in range(count):
         store_i64(hashes, i, 0)
-    for c in range(load_i64(relation, REL_KEY_COUNT)):
-        column = columns + c * COL_SIZE * 8
+    for k in range(load_i64(relation, REL_KEY_COUNT)):
+        column = columns + load_i64(keys, k) * COL_SIZE * 8
         data = load_i64(column, COL_DATA)
         width = load_i64(column, COL_WIDTH)
         for i in range(count):
@@ -72,60 +71,152 @@ def row_equals(relation, ctl, registers, i, row):
 
 
 @kernel
-def grow_hash(ctl, relation, rows):
-    """Makes the hash table large enough for `rows` rows at a load of at most 3/4, rehashing the rows present."""
-    slots = load_i64(relation, REL_SLOT_COUNT)
-    if rows * 4 <= slots * 3:
-        return True
-    count = max(slots, 1024)
-    while rows * 4 > count * 3:
-        count *= 2
-    table = zeroed(ctl, count * 4)
-    if table == 0:
-        return False
-    release(ctl, load_i64(relation, REL_SLOTS), slots * 4)
-    store_i64(relation, REL_SLOTS, table)
-    store_i64(relation, REL_SLOT_COUNT, count)
-    mask = count - 1
-    for row in range(load_i64(relation, REL_ROWS)):
-        at = (hash_row(relation, row) >> 8) & mask
-        while load_i32(table, at) != 0:
-            at = (at + 1) & mask
-        store_i32(table, at, row + 1)
-    return True
+def home(hashed, count):
+    """The slot of `count` where a hash is looked for first: its upper 31 bits as a fraction of the table."""
+    return (((hashed >> 33) & 0x7FFFFFFF) * count) >> 31
 
 
 @kernel
-def find_hash(relation, ctl, registers, i, hashed):
-    """Row number with the key of block row i, or -1 - slot where it would go."""
-    table = load_i64(relation, REL_SLOTS)
-    mask = load_i64(relation, REL_SLOT_COUNT) - 1
-    at = (hashed >> 8) & mask
+def row_bits(count):
+    """Bits of a slot's word that hold the row number plus one: a table of `count` slots has fewer rows than slots."""
+    return bit_length(count)
+
+
+@kernel
+def slot_word(hashed, row, bits):
+    """The word of a row; only its lower 32 bits are kept."""
+    return (hashed << bits) | (row + 1)
+
+
+@kernel
+def may_be(word, hashed, bits):
+    """Whether a slot's word can be that of a row with this hash."""
+    return ((word ^ (hashed << bits)) & 0xFFFFFFFF) >> bits == 0
+
+
+@kernel
+def row_of(word, bits):
+    return (word & ((1 << bits) - 1)) - 1
+
+
+@kernel
+def prefetch_homes(table, count, hashes, n):
+    for i in range(n):
+        prefetch(table + home(load_i64(hashes, i), count) * 4)
+
+
+@kernel
+def grow_hash(ctl, relation, rows):
+    """Makes the hash table large enough for `rows` rows at a load of at most 4/5, with the rows present in it."""
+    slots = load_i64(relation, REL_SLOT_COUNT)
+    if rows * 5 <= slots * 4:
+        return True
+    count = max(slots, 1024)
+    while rows * 5 > count * 4:
+        count += count >> (1 if count < LARGE else 2)
+    release(ctl, load_i64(relation, REL_SLOTS), slots * 4)
+    store_i64(relation, REL_SLOTS, 0)
+    store_i64(relation, REL_SLOT_COUNT, 0)
+    hashes = zeroed(ctl, BLOCK * 8)
+    if hashes == 0:
+        return False
+    table = zeroed(ctl, count * 4)
+    if table != 0:
+        store_i64(relation, REL_SLOTS, table)
+        store_i64(relation, REL_SLOT_COUNT, count)
+        enter_rows(relation, table, count, hashes)
+    release(ctl, hashes, BLOCK * 8)
+    return table != 0
+
+
+@kernel
+def enter_rows(relation, table, count, hashes):
+    """Enters the rows present, which are distinct, into an empty table. `hashes` is a scratch block."""
+    rows = load_i64(relation, REL_ROWS)
+    bits = row_bits(count)
+    for first in range(0, rows, BLOCK):
+        n = min(BLOCK, rows - first)
+        hash_rows(relation, first, n, hashes)
+        prefetch_homes(table, count, hashes, n)
+        for i in range(n):
+            hashed = load_i64(hashes, i)
+            at = home(hashed, count)
+            while load_i32(table, at) != 0:
+                at += 1
+                if at == count:
+                    at = 0
+            store_i32(table, at, slot_word(hashed, first + i, bits))
+
+
+@kernel
+def seek_slot(table, count, bits, hashed, at):
+    """The first slot from `at` on that is free or whose row can have this hash."""
     while True:
-        row = load_i32(table, at) - 1
-        if row < 0:
+        word = load_i32(table, at)
+        if word == 0 or may_be(word, hashed, bits):
+            return at
+        at += 1
+        if at == count:
+            at = 0
+
+
+@kernel
+def find_hash(relation, ctl, registers, i, hashed, at):
+    """Row number with the key of block row i, or -1 - slot where it would go; looks from slot `at` on."""
+    table = load_i64(relation, REL_SLOTS)
+    count = load_i64(relation, REL_SLOT_COUNT)
+    bits = row_bits(count)
+    while True:
+        at = seek_slot(table, count, bits, hashed, at)
+        word = load_i32(table, at)
+        if word == 0:
             return -1 - at
+        row = row_of(word, bits)
         if row_equals(relation, ctl, registers, i, row):
             return row
-        at = (at + 1) & mask
+        at += 1
+        if at == count:
+            at = 0
+
+
+@kernel
+def seek_slots(relation, n, hashes, slots):
+    """slots[i] = -1 - the slot that `find_hash` shall begin at, where slots[i] < 0; asks for the row that is in it."""
+    table = load_i64(relation, REL_SLOTS)
+    count = load_i64(relation, REL_SLOT_COUNT)
+    columns = load_i64(relation, REL_COLUMNS)
+    keys = load_i64(relation, REL_KEYS)
+    bits = row_bits(count)
+    prefetch_homes(table, count, hashes, n)
+    for i in range(n):
+        if load_i64(slots, i) >= 0:
+            continue
+        hashed = load_i64(hashes, i)
+        at = seek_slot(table, count, bits, hashed, home(hashed, count))
+        store_i64(slots, i, -1 - at)
+        word = load_i32(table, at)
+        if word != 0:
+            for k in range(load_i64(relation, REL_KEY_COUNT)):
+                column = columns + load_i64(keys, k) * COL_SIZE * 8
+                prefetch(load_i64(column, COL_DATA) + row_of(word, bits) * load_i64(column, COL_WIDTH))
 
 
 @kernel
 def insert_hash(ctl, relation, registers, n, codes, known):
     """Adds the block's rows that are not in the hash set, but for those with known[i] >= 0. Room is there already."""
     hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, codes)
+    seek_slots(relation, n, codes, known)
     table = load_i64(relation, REL_SLOTS)
+    bits = row_bits(load_i64(relation, REL_SLOT_COUNT))
     columns = load_i64(relation, REL_COLUMNS)
     arity = load_i64(relation, REL_ARITY)
     rows = load_i64(relation, REL_ROWS)
     start = rows
-    mask = load_i64(relation, REL_SLOT_COUNT) - 1
-    for i in range(n):
-        prefetch(table + ((load_i64(codes, i) >> 8) & mask) * 4)
     for i in range(n):
         if load_i64(known, i) >= 0:
             continue
-        slot = find_hash(relation, ctl, registers, i, load_i64(codes, i))
+        hashed = load_i64(codes, i)
+        slot = find_hash(relation, ctl, registers, i, hashed, -1 - load_i64(known, i))
         if slot < 0:
             for c in range(arity):
                 column = columns + c * COL_SIZE * 8
@@ -135,21 +226,25 @@ def insert_hash(ctl, relation, registers, n, codes, known):
                     rows,
                     load_i64(register(ctl, load_i64(registers, c)), i),
                 )
+            store_i32(table, -1 - slot, slot_word(hashed, rows, bits))
             rows += 1
-            store_i32(table, -1 - slot, rows)
     store_i64(relation, REL_ROWS, rows)
     return rows - start
 
 
 @kernel
-def take_slot(relation, table, mask, hashed, row, kept):
-    """Enters a row, that will be row `kept`, into the hash table unless an equal row is there. Returns whether it was new."""
-    at = (hashed >> 8) & mask
+def take_slot(relation, table, count, bits, hashed, row, kept):
+    """Enters a row, that will be row `kept`, into a table of `count` slots unless an equal row is there. Returns whether it
+    was new. `bits` hold any row number plus one."""
+    at = home(hashed, count)
     while True:
-        other = load_i32(table, at) - 1
-        if other < 0:
-            store_i32(table, at, kept + 1)
+        at = seek_slot(table, count, bits, hashed, at)
+        word = load_i32(table, at)
+        if word == 0:
+            store_i32(table, at, slot_word(hashed, kept, bits))
             return True
-        if rows_equal(relation, row, other):
+        if rows_equal(relation, row, row_of(word, bits)):
             return False
-        at = (at + 1) & mask
+        at += 1
+        if at == count:
+            at = 0

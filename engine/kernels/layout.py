@@ -52,7 +52,7 @@ MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT = range
 HEAP_LAST, HEAP_COUNT, HEAP_BUCKETS = 0, 1, 2
 HEAP_SIZE = 2 + 65 * 3
 
-# Arrangement. ARR_SORTED: offsets and columns permuted by key; ARR_GROWING: one slab of items per key.
+# Arrangement. ARR_SORTED: offsets and columns permuted by key; ARR_GROWING: one chain of items per key.
 (
     ARR_KIND,
     ARR_RELATION,
@@ -69,23 +69,23 @@ HEAP_SIZE = 2 + 65 * 3
     ARR_GROUP_CAPACITY,
     ARR_OFFSETS,
     ARR_COLUMNS,
-    ARR_SLABS,
+    ARR_CHAINS,
     ARR_POOL,
     ARR_POOL_SIZE,
     ARR_POOL_CAPACITY,
-    ARR_FREE,
     ARR_ITEM,
     ARR_DONE,
     ARR_SIZE,
-) = range(23)
+) = range(22)
 ARR_SORTED, ARR_GROWING = range(2)
 MAP_DENSE, MAP_HASH = range(2)
 # ARR_COLUMNS: per column of the relation an (address, width) pair, address 0 where the column was not needed.
-# Slab of a group: first item, items, capacity.
-SLAB_START, SLAB_COUNT, SLAB_CAPACITY, SLAB_SIZE = range(4)
+# Head of a group's chain, 32-bit words: where its first chunk starts, items, where the next one goes, room in the last chunk.
+CHAIN_START, CHAIN_COUNT, CHAIN_NEXT, CHAIN_ROOM, CHAIN_SIZE = range(5)
 
-# State of one level of a running path: rows of its input block, the current one, a range of positions left in it.
-LEVEL_ROWS, LEVEL_ROW, LEVEL_AT, LEVEL_END, LEVEL_EXTRA, LEVEL_SIZE = range(6)
+# State of one level of a running path: rows of its input block, the current one, a range of positions left in it; the number
+# of the chunk these positions are in, and how many items follow in later chunks.
+LEVEL_ROWS, LEVEL_ROW, LEVEL_AT, LEVEL_END, LEVEL_EXTRA, LEVEL_CHUNK, LEVEL_LEFT, LEVEL_SIZE = range(8)
 LEVELS_MAX = 40
 
 # Marks of one OP_EXTEND of one worker: the chosen proposer, then per proposer the last row's group, the group whose values are

@@ -9,7 +9,7 @@ progress), EXTERNAL when Python must evaluate an instruction on the block, FAILE
 
 from __future__ import annotations
 
-from dlog.engine.kernels.arrange import column_of, find_groups, group_size, grow_arrangement
+from dlog.engine.kernels.arrange import column_of, find_groups, group_size
 from dlog.engine.kernels.block import (
     arithmetic_block,
     compact,
@@ -18,6 +18,7 @@ from dlog.engine.kernels.block import (
     select_flag,
     select_nonzero,
 )
+from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
 from dlog.engine.kernels.jit import kernel
@@ -49,6 +50,7 @@ from dlog.engine.kernels.layout import (
     FAILED,
     LEVEL_AT,
     LEVEL_END,
+    LEVEL_LEFT,
     LEVEL_ROW,
     LEVEL_ROWS,
     LEVEL_SIZE,
@@ -345,6 +347,7 @@ def run_path(path, ctl):
             store_i64(below, LEVEL_ROW, -1)
             store_i64(below, LEVEL_AT, 0)
             store_i64(below, LEVEL_END, 0)
+            store_i64(below, LEVEL_LEFT, 0)
             pc = 0
         elif op >= OP_DERIVE or op in (OP_INSERT, OP_APPEND, OP_MERGE):
             if not sink(ctl, path, pc, n):

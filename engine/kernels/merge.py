@@ -9,7 +9,7 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 from __future__ import annotations
 
 from dlog.engine.kernels.bitmaps import dense_codes
-from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block
+from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
@@ -35,6 +35,7 @@ from dlog.engine.kernels.layout import (
     REL_QUEUE_ROWS,
     REL_ROWS,
     REL_SET,
+    REL_SLOT_COUNT,
     REL_SLOTS,
     REL_VALUE,
     SET_DENSE,
@@ -79,6 +80,8 @@ def merge_block(ctl, relation, registers, keys, n, codes):
             return -1
         hash_block(ctl, keys, load_i64(relation, REL_KEY_COUNT), n, codes)
     slots = load_i64(relation, REL_SLOTS)
+    slot_count = load_i64(relation, REL_SLOT_COUNT)
+    slot = 0
     merge = load_i64(relation, REL_MERGE)
     heap = load_i64(relation, REL_HEAP)
     number = load_i64(relation, REL_VALUE)
@@ -92,15 +95,17 @@ def merge_block(ctl, relation, registers, keys, n, codes):
         if dense:
             row = load_i32(slots, code) - 1
         else:
-            slot = find_hash(relation, ctl, keys, i, code)
+            slot = find_hash(relation, ctl, keys, i, code, home(code, slot_count))
             row = max(slot, -1)
-            code = -1 - slot
         value = load_i64(values, i)
         if row < 0:
             row = rows
             rows += 1
             write_row(relation, ctl, registers, i, row)
-            store_i32(slots, code, rows)
+            if dense:
+                store_i32(slots, code, rows)
+            else:
+                store_i32(slots, -1 - slot, slot_word(code, row, row_bits(slot_count)))
         elif merge == MERGE_SUM:
             store_i64(data, row, load_i64(data, row) + value)
             continue

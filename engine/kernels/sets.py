@@ -17,7 +17,17 @@ from dlog.engine.kernels.bitmaps import (
     row_code,
     set_bit,
 )
-from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, hash_rows, insert_hash, take_slot
+from dlog.engine.kernels.hashes import (
+    find_hash,
+    grow_hash,
+    hash_block,
+    hash_rows,
+    insert_hash,
+    prefetch_homes,
+    row_bits,
+    seek_slots,
+    take_slot,
+)
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -31,7 +41,7 @@ from dlog.engine.kernels.layout import (
     SET_HASH,
     SET_PAGES,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.storage import append_rows, move_row, reserve
 
 
@@ -68,11 +78,12 @@ def find_rows(relation, ctl, registers, n, scratch, found):
             store_i64(found, i, -1)
         return
     hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, scratch)
-    mask = load_i64(relation, REL_SLOT_COUNT) - 1
     for i in range(n):
-        prefetch(slots + ((load_i64(scratch, i) >> 8) & mask) * 4)
+        store_i64(found, i, -1)
+    seek_slots(relation, n, scratch, found)
     for i in range(n):
-        store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i)), -1))
+        at = -1 - load_i64(found, i)
+        store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i), at), -1))
 
 
 @kernel
@@ -139,19 +150,18 @@ def dedupe_rows(ctl, relation, hashes):
         if not grow_hash(ctl, relation, rows):
             return False
     table = load_i64(relation, REL_SLOTS)
-    mask = load_i64(relation, REL_SLOT_COUNT) - 1
+    slots = load_i64(relation, REL_SLOT_COUNT)
     for first in range(0, rows, BLOCK):
         count = min(BLOCK, rows - first)
         if not bits:
             hash_rows(relation, first, count, hashes)
-            for i in range(count):
-                prefetch(table + ((load_i64(hashes, i) >> 8) & mask) * 4)
+            prefetch_homes(table, slots, hashes, count)
         for i in range(count):
             row = first + i
             if bits:
                 novel = set_bit(relation, row_code(relation, row)) == 1
             else:
-                novel = take_slot(relation, table, mask, load_i64(hashes, i), row, kept)
+                novel = take_slot(relation, table, slots, row_bits(slots), load_i64(hashes, i), row, kept)
             if novel:
                 if kept != row:
                     move_row(relation, row, kept)
@@ -165,20 +175,20 @@ def find_repeated(relation, part, parts, table, slots, hashes, repeated):
     """Writes the numbers of rows that equal an earlier row to `repeated` (int32), ascending; returns how many.
 
     Looks only at rows whose hash falls to `part` of `parts`, so that several threads share the work: `table` is this
-    thread's, zeroed, of `slots` (a power of two) int32 entries, and `hashes` a scratch block.
+    thread's, zeroed, of `slots` int32 entries, more than its part has rows, and `hashes` a scratch block.
     """
     rows = load_i64(relation, REL_ROWS)
-    mask = slots - 1
+    bits = row_bits(max(rows + 1, slots))
     count = 0
     for first in range(0, rows, BLOCK):
         size = min(BLOCK, rows - first)
         hash_rows(relation, first, size, hashes)
-        for i in range(size):
-            prefetch(table + ((load_i64(hashes, i) >> 8) & mask) * 4)
+        prefetch_homes(table, slots, hashes, size)
         for i in range(size):
             hashed = load_i64(hashes, i)
-            if ((hashed >> 48) & 0xFFFF) % parts == part and not take_slot(relation, table, mask, hashed, first + i, first + i):
-                store_i32(repeated, count, first + i)
+            row = first + i
+            if (hashed & 0xFFFF) % parts == part and not take_slot(relation, table, slots, bits, hashed, row, row):
+                store_i32(repeated, count, row)
                 count += 1
     return count
 

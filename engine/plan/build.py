@@ -2,7 +2,7 @@
 
 Rules of a stratum that is not recursive have one `enter` path each. In a recursive stratum rules without feedback do too, and
 every other rule has one `loop` path per feedback reading (see `delta`). Aggregates are computed in `stages` before (see
-`aggregates`).
+`aggregates`), and so is what bodies only ask about (`existence`) or compute from rows that they look for (`computed`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from dlog.engine.plan.aggregates import Aggregates, split
 from dlog.engine.plan.check import check
+from dlog.engine.plan.computed import with_computed
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
@@ -37,6 +38,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
+    bodies = [replace(b, query=with_computed(b.query, b.rule, paths, stages)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]
     single = _single(stratum, program).difference(loaded)
     entering = [b for b in bodies if not _reads(b.query, feedback)]

@@ -7,12 +7,10 @@ A row of n that comes or goes finds the rows of @1 by an index; those of e it co
 
 from __future__ import annotations
 
+from dlog.engine.plan.computed import FEW_ROWS
 from dlog.engine.plan.nodes import AntiJoin, LookUp
 from dlog.engine.plan.query import Condition, Query, Reading, closure, condition_mask, mask_all
 from dlog.engine.plan.rounds_temporaries import Temporaries
-
-FEW_ROWS = 16.0
-"""A smaller relation may as well be scanned."""
 
 
 def with_computed(query: Query, temporaries: Temporaries) -> Query:

@@ -7,6 +7,7 @@ chain   200,000 iterations of one tuple each    growth  time per derived tuple o
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
+memory  peak memory of closures over sparse keys
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -20,7 +21,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import files, orders, rounds, scaling, spine, starting, strings, suite
+from tests.bench import files, memory, orders, rounds, scaling, spine, starting, strings, suite
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
@@ -35,6 +36,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "orders": orders.run,
     "rounds": rounds.run,
     "strings": strings.run,
+    "memory": memory.run,
     "spine": spine.run,
 }
 

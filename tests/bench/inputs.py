@@ -168,5 +168,13 @@ def pointer_analysis() -> dict[str, Rows]:
     }
 
 
+def forest(nodes: int = 640_000, roots: int = 50) -> dict[str, Rows]:
+    """Random recursive trees, edges from child to parent; the nodes' names have nothing to do with their places."""
+    rng = np.random.default_rng(1)
+    names, child = rng.permutation(nodes), np.arange(roots, nodes)
+    parent = (rng.random(len(child)) * child).astype(np.int64)
+    return {"edge": names[np.stack([child, parent], 1)]}
+
+
 def chain(nodes: int = 200_000) -> dict[str, Rows]:
     return {"edge": path_graph(nodes), "source": np.zeros(1, np.int64)}

@@ -11,6 +11,7 @@ import pytest
 from dlog.engine.embedded import relation, scope, team, worker
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.executor import Executor
+from dlog.engine.plan import computed as plan_computed
 from dlog.pipeline import compile_program
 from dlog.values import Codec
 
@@ -50,9 +51,9 @@ def ran(text: str, facts: Rows | None = None, **options: Any) -> dict[str, list[
 
 
 @contextmanager
-def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False) -> Iterator[None]:
+def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False, computed: bool = False) -> Iterator[None]:
     """`hashed`: no bitmaps and no dense maps. `bulk`: any work is worth several threads. `yielding`: kernels return to Python
-    after every block."""
+    after every block. `computed`: no relation is too small for a temporary of the values computed from its rows."""
     with pytest.MonkeyPatch.context() as patch:
         if hashed:
             for limit in ("BITS_LIMIT", "PAGES_LIMIT", "DENSE_LIMIT"):
@@ -65,4 +66,6 @@ def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False) ->
             patch.setattr(team, "WAKE_SECONDS", 0.001)
         if yielding:
             patch.setattr(worker, "BUDGET", 1)
+        if computed:
+            patch.setattr(plan_computed, "FEW_ROWS", 0.0)
         yield

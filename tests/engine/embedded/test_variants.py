@@ -1,5 +1,5 @@
 """The executor against the naive evaluator where it is made to take its rarer paths: hash tables instead of bitmaps and dense
-maps, several threads on every iteration, a return to Python after every block."""
+maps, several threads on every iteration, a return to Python after every block, temporaries of computed values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ VARIANTS = {
     "bulk": ({"bulk": True}, 2),
     "hashed and bulk": ({"hashed": True, "bulk": True}, 2),
     "yielding": ({"yielding": True}, 1),
-    "all": ({"hashed": True, "bulk": True, "yielding": True}, 3),
+    "computed": ({"computed": True}, 1),
+    "all": ({"hashed": True, "bulk": True, "yielding": True, "computed": True}, 3),
 }
 
 

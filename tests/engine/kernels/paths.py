@@ -9,7 +9,7 @@ from dlog.engine.embedded.lower import PathLowering, Tables
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.arrange import grow_arrangement
+from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Kind, Variable
 from tests.engine.kernels.desk import Row, loaded, rows_of

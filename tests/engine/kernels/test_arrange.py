@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.extent import Extent
 from dlog.engine.embedded.relation import Memory, StoredRelation
-from dlog.engine.kernels import arrange
+from dlog.engine.kernels import arrange, chains
 from dlog.engine.kernels import layout as L
 from tests.engine.kernels.desk import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
 
@@ -35,20 +35,43 @@ def matches(arrangement: StoredArrangement, group: int, columns: list[int]) -> l
     if count == 0:
         return []
     if arrangement.growing:
-        start = load(arrangement.struct[L.ARR_SLABS], group * L.SLAB_SIZE + L.SLAB_START)
-    else:
-        start = int(np.ctypeslib.as_array(pointer(arrangement.struct[L.ARR_OFFSETS], np.int32), (group + 1,))[group])
-    return [tuple(int(arrange.cell_at(arrangement.address, c, start + i)) for c in columns) for i in range(count)]
+        return [tuple(item_cell(arrangement, c, item) for c in columns) for item in chain(arrangement, group)]
+    start = int(array(arrangement.struct[L.ARR_OFFSETS], np.int32, group + 1)[group])
+    return [tuple(sorted_cell(arrangement, c, start + i) for c in columns) for i in range(count)]
+
+
+def sorted_cell(arrangement: StoredArrangement, number: int, at: int) -> int:
+    address, width = array(arrangement.struct[L.ARR_COLUMNS], np.int64, 2 * number + 2)[2 * number :].tolist()
+    return int(array(address, np.int32 if width == 4 else np.int64, at + 1)[at])
+
+
+def item_cell(arrangement: StoredArrangement, number: int, item: int) -> int:
+    return item if arrangement.struct[L.ARR_ITEM] == number else int(arrangement.relation.column(number)[item])
+
+
+def chain(arrangement: StoredArrangement, group: int) -> list[int]:
+    """The items of a group, chunk by chunk: 3, 3, 7, 7, 15, 15 ... and after each the place of the next."""
+    start, left, *_ = array(arrangement.struct[L.ARR_CHAINS], np.uint32, 4 * group + 4)[4 * group :].tolist()
+    pool = array(arrangement.struct[L.ARR_POOL], np.uint32, arrangement.struct[L.ARR_POOL_SIZE])
+    items: list[int] = []
+    for size in (2**k - 1 for k in range(2, 32) for _ in range(2)):
+        count = min(size, left)
+        items += pool[start : start + count].view(np.int32).tolist()
+        left -= count
+        if left == 0:
+            return items
+        start = int(pool[start + size])
+    raise AssertionError("too long")
+
+
+def array(address: int, dtype: type, size: int) -> np.ndarray:
+    return np.ctypeslib.as_array(pointer(address, dtype), (size,))
 
 
 def pointer(address: int, dtype: type) -> object:
     import ctypes
 
     return ctypes.cast(address, ctypes.POINTER(np.ctypeslib.as_ctypes_type(dtype)))
-
-
-def load(address: int, index: int) -> int:
-    return int(np.ctypeslib.as_array(pointer(address, np.int64), (index + 1,))[index])
 
 
 def check(arrangement: StoredArrangement, rows: list[Row], asked: list[Row], columns: list[int]) -> None:
@@ -138,7 +161,7 @@ def test_an_order_over_the_whole_range_of_words(rows: list[tuple[int, int]]) -> 
 
 
 def grow(relation: StoredRelation, arrangement: StoredArrangement) -> None:
-    assert arrange.grow_arrangement(relation.memory.control.address, arrangement.address, relation.rows)
+    assert chains.grow_arrangement(relation.memory.control.address, arrangement.address, relation.rows)
 
 
 @settings(max_examples=2 * EXAMPLES)
@@ -172,7 +195,7 @@ def test_a_growing_arrangement_with_large_and_many_groups(extent: Extent | None)
     check(arrangement, list(set(rows)), [(1999,)], [1])
 
 
-def test_slabs_that_were_outgrown_are_used_again() -> None:
+def test_a_chain_takes_a_third_more_room_when_it_is_full() -> None:
     relation = relation_of([Extent(0, 9), Extent(0, 99)])
     relation.new_set()
     arrangement = StoredArrangement(relation, (0,), (), growing=True)
@@ -184,9 +207,10 @@ def test_slabs_that_were_outgrown_are_used_again() -> None:
         grow(relation, arrangement)
         return arrangement.struct[L.ARR_POOL_SIZE]
 
-    assert added([(0, y) for y in range(8)]) == 2 + 4 + 8
-    assert added([(1, y) for y in range(4)]) == 2 + 4 + 8
-    assert added([(2, 0), (3, 1)]) == 2 + 4 + 8 + 2
+    assert added([(0, y) for y in range(3)]) == 4
+    assert added([(0, y) for y in range(3, 7)]) == 4 + 4 + 8
+    assert added([(0, y) for y in range(7, 36)]) == 4 + 4 + 8 + 8 + 16 + 16
+    assert added([(1, 0), (2, 1)]) == 4 + 4 + 8 + 8 + 16 + 16 + 4 + 4
     check(arrangement, rows_of(relation), [(4,)], [1])
 
 

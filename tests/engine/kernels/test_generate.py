@@ -120,9 +120,10 @@ def test_an_extension_intersects(growing: str, a: Rows, e: Rows, f: Rows, g: Row
 
 
 @BUDGETS
+@pytest.mark.parametrize("growing", ["", "e"])
 @pytest.mark.parametrize("proposers", [2, 3])
 @pytest.mark.parametrize("factor", [1, 2**24])
-def test_an_extension_of_groups_larger_than_a_block(budget: int, proposers: int, factor: int) -> None:
+def test_an_extension_of_groups_larger_than_a_block(budget: int, proposers: int, factor: int, growing: str) -> None:
     width = 1300 if JIT else 600
     names = ["e", "f", "g"][:proposers]
     relations = {name: [(x, z) for x in range(4) for z in range(0, width, i + x + 1)] for i, name in enumerate(names)}
@@ -131,7 +132,7 @@ def test_an_extension_of_groups_larger_than_a_block(budget: int, proposers: int,
     relations["a"] = [(x, y) for x in range(5) for y in range(5)]
     if factor > 1:
         relations = {n: [(x * factor, y * factor) for x, y in rows] for n, rows in relations.items()}
-    assert extended(relations, "", budget) == looped(relations)
+    assert extended(relations, growing, budget) == looped(relations)
 
 
 @settings(max_examples=2 * EXAMPLES)

@@ -304,6 +304,45 @@ def test_a_chain_whose_ends_are_both_used_is_one_path() -> None:
     assert scope.temporaries == ()
 
 
+def test_a_change_that_binds_a_field_finds_records_by_an_index_of_their_fields() -> None:
+    text = "len(r, n) :- start(r, n).\nlen(l, m) :- len(r, n), rec(l), l = [x, r], m = n + 1."
+    assert drawn(text, recursive=True, start=(1, (1, 1)), rec=(5000, (5000,))) == (
+        "stratum len, recursive\n"
+        "  arrangements\n"
+        "    @1[1]                                    1 path\n"
+        "  stage 1: len(l, m) :- len(r, n), rec(l), l = [x, r], m = n + 1.\n"
+        "    scan rec(l)\n"
+        "    unpack l as pair: 1 = r\n"
+        "    insert @1(l, r)\n"
+        "  enter: len(r, n) :- start(r, n).\n"
+        "    scan start(r, n)\n"
+        "    insert len(r, n)\n"
+        "  loop: len(l, m) :- len(r, n), rec(l), l = [x, r], m = n + 1.\n"
+        "    changes len(r, n)\n"
+        "    let m = (n + 1)\n"
+        "    join @1[1](l, r)                             ~0.8 rows each\n"
+        "    insert len(l, m)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        ("rec(r), r = [x, y], rec(s), s = [y, z]", 1),
+        ("e(x, y), x2 = x * 2, e(z, w), z2 = z * 2, x2 = z2", 1),
+        ("rec(r), r = [x, y], e(y, z)", 0),
+        ("e(x, y), z = x + 1, e(z, w)", 0),
+        ("e(x, y), x2 = 10 / x, e(z, w), z2 = 10 / z, x2 = z2", 0),
+        ("e(x, y), e(z, w), x < w", 0),
+        ("n(x), x2 = x * 2, n(z), z2 = z * 2, x2 = z2", 0),
+    ],
+)
+def test_what_no_lookup_finds_is_computed_before_unless_it_could_stop_the_run(body: str, made: int) -> None:
+    """The last one scans ten rows."""
+    scope = plan(f"p(x, z) :- {body}.", e=EDGE, rec=(5000, (5000,)), n=(10, (10,)))
+    assert len(scope.temporaries) == made
+
+
 @pytest.mark.parametrize(
     "body",
     [", ".join(f"r{i}(x)" for i in range(90)), ", ".join(f"e(x{i}, x{i + 1})" for i in range(40)).replace("x0,", "x,")],
