@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -25,6 +25,9 @@ SETTINGS = {
     "spark.python.worker.reuse": "true",
 }
 """Settings of a session that dlog starts; whoever starts one of their own keeps theirs."""
+
+ATTEMPTS_MAX = 32
+"""Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
 _rendezvous: dict[str, Rendezvous] = {}
 _lock = threading.Lock()
@@ -91,6 +94,19 @@ def slots(spark: SparkSession) -> int:
         return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
     except Exception:
         return int(context.defaultParallelism)
+
+
+def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> bool:
+    """Whether tasks, by number, run in one attempt of a stage. Where Spark's scheduler does not say: whether their numbers
+    follow each other, as those of one attempt do."""
+    context: Any = spark.sparkContext
+    try:
+        scheduler = context._jsc.sc().taskScheduler()
+        attempts = (scheduler.taskSetManagerForAttempt(stage, number) for number in range(ATTEMPTS_MAX))
+        running = (a.get().runningTasksSet().mkString(",").split(",") for a in attempts if a.isDefined())
+        return any({str(task) for task in tasks} <= set(ids) for ids in running)
+    except Exception:
+        return max(tasks) - min(tasks) < len(tasks)
 
 
 def is_local(spark: SparkSession) -> bool:

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,7 @@ def run(
     relations = program.relations
     task = Task(
         program=program,
-        meeting=application.rendezvous_of(spark).open(workers, reports.hear),
+        meeting=application.rendezvous_of(spark).open(workers, reports.hear, partial(application.started_together, spark)),
         inputs=tuple(given),
         outputs=tuple(outputs),
         input_slots=share_slots([relations[n] for n in given]),

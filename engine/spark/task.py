@@ -42,7 +42,7 @@ class Task:
         from pyspark import BarrierTaskContext
 
         context = BarrierTaskContext.get()
-        visitor = Visitor(self.meeting, context.partitionId())
+        visitor = Visitor(self.meeting, context.partitionId(), context.taskAttemptId())
         try:
             yield from _Worker(self, visitor, context).run(batches)
         finally:
@@ -97,11 +97,8 @@ class _Worker:
 
     def _connected(self, transport: PeerTransport) -> PeerTransport:
         if self.size > 1:
-            transport.connect(self.visitor.meet(self.context.taskAttemptId(), transport.address, self._cancelled))
+            transport.connect(self.visitor.meet(transport.address, self.context.stageId()))
         return transport
-
-    def _cancelled(self) -> bool:
-        return False
 
     def _report(self, progress: Progress) -> None:
         if time.perf_counter() - self.reported > REPORT_SECONDS:
