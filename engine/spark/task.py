@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.program.rules import Program
-from dlog.engine.spark.rendezvous import Meeting, Visitor, own_host
 from dlog.engine.spark.slots import TAG, Slots
 
 if TYPE_CHECKING:
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from dlog.engine.embedded.executor import Progress
     from dlog.engine.shards.executor import ShardExecutor
     from dlog.engine.spark.arrow import ArrowCodec
+    from dlog.engine.spark.rendezvous import Meeting, Visitor
     from dlog.engine.spark.transport import PeerTransport
+    from dlog.grammar.diagnostics import DlogError
 
 REPORT_SECONDS = 0.25
 
@@ -40,6 +41,8 @@ class Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Runs inside Spark: takes the partition's rows, yields the worker's."""
         from pyspark import BarrierTaskContext
+
+        from dlog.engine.spark.rendezvous import Visitor
 
         context = BarrierTaskContext.get()
         visitor = Visitor(self.meeting, context.partitionId(), context.taskAttemptId())
@@ -69,6 +72,7 @@ class _Worker:
             self.visitor.tell("failed", error.diagnostics)
             return
         except PeerFailed:
+            self.visitor.tell("stopped", None)
             return
         self.visitor.tell("rows", {name: executor.rows(name) for name in self.task.program.relations})
         if self.task.folder is None:
@@ -80,6 +84,7 @@ class _Worker:
         from dlog.engine.shards.executor import ShardExecutor
         from dlog.engine.shards.gang import Gang
         from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.rendezvous import own_host
         from dlog.engine.spark.transport import PeerTransport
 
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, own_host(self.task.meeting.address))
@@ -115,9 +120,17 @@ class _Worker:
             for number, parts in self._sorted(batches).items():
                 relation = self.task.program.relations[self.task.inputs[number]]
                 executor.load(relation.name, codec.read(relation, parts))
-        except DlogError:
+        except DlogError as error:
             executor.gang.fail()
-            raise
+            raise self._placed(error, relation.name) from error
+
+    def _placed(self, error: DlogError, name: str) -> DlogError:
+        """A mistake in the rows of a relation, at its `.input` where Spark reads it."""
+        from dlog.engine.spark.sources import at_directive, is_spark
+
+        program = self.task.program
+        found = [io for io in program.io if io.relation == name and io.action == "input" and is_spark(io)]
+        return at_directive(error, found[0], program) if found else error
 
     def _sorted(self, batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table]:
         """The rows of each input relation, its columns in order."""
