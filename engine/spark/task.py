@@ -137,11 +137,14 @@ class _Worker:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from dlog.engine.spark.inputs import NO_INPUT
+
         found: dict[int, list[pa.RecordBatch]] = {}
         for batch in batches:
             tags = batch.column(TAG)
-            for value in pc.unique(tags).to_pylist():
-                mine = batch if len(self.task.inputs) == 1 else batch.filter(pc.equal(tags, value))
+            values = pc.unique(tags).to_pylist()
+            for value in set(values) - {NO_INPUT}:
+                mine = batch if len(values) == 1 else batch.filter(pc.equal(tags, value))
                 found.setdefault(value, []).append(mine.select(list(self.task.input_slots.columns[value])))
         return {number: pa.Table.from_batches(parts) for number, parts in found.items()}
 
