@@ -46,12 +46,12 @@ def _failure(error: Exception, debug: bool) -> int:
     """Prints what went wrong and returns the exit code that says whose mistake it was."""
     from dlog.grammar.diagnostics import DlogError, InternalError
 
-    if isinstance(error, DlogError):
-        return _report(_rendered(error), USER_ERROR)
-    if debug:
+    if debug and (error.__cause__ is not None or not isinstance(error, DlogError)):
         import traceback
 
         traceback.print_exception(error)
+    if isinstance(error, DlogError):
+        return _report(_rendered(error), USER_ERROR)
     hint = "" if debug else " (--debug shows the traceback)"
     if isinstance(error, InternalError):
         return _report(f"{error}{hint}", INTERNAL_ERROR)

@@ -294,13 +294,20 @@ def plan(
         typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first: join orders then follow their sizes."),
     ] = None,
     rounds: Annotated[bool, typer.Option("--rounds", help="Show how relations are maintained while inputs change.")] = False,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="What executes the plan; for Spark: where rows are, and where they move.")
+    ] = Engine.EMBEDDED,
     include: Include = None,
     macro: Macro = None,
 ) -> None:
     """Print how a program is executed: strata, rules as delta paths, arrangements."""
-    from dlog.pipeline import explain_plan, explain_rounds, explain_stage
+    from dlog.pipeline import explain_plan, explain_rounds, explain_stage, explain_workers
 
-    if rounds:
+    if engine is Engine.SPARK:
+        if rounds or stage is not Stage.PLAN:
+            _usage_error("`--engine spark` is for the plan of a run", "leave `--stage` and `--rounds` out")
+        text = explain_workers(program, include or (), _macros(macro), facts)
+    elif rounds:
         if facts is not None or stage is not Stage.PLAN:
             _usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")
         text = explain_rounds(program, include or (), _macros(macro))

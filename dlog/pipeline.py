@@ -22,6 +22,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 if TYPE_CHECKING:
     from dlog.engine.compiler import Stage
     from dlog.engine.embedded.executor import Executor, RuleProfile
+    from dlog.engine.plan.statistics import Statistics
     from dlog.engine.program.rules import Io, Program
     from dlog.engine.values.table import Table
     from dlog.progress import Display
@@ -239,6 +240,37 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
     load_inputs(executor, program, facts, 1)
     with stage("planner"):
         return executor.explain()
+
+
+def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
+    """The plan of every stratum for several workers; sizes as in `explain_plan`."""
+    from dlog.engine.plan.build import build_scope
+    from dlog.engine.plan.distribute import EVERYWHERE_ROWS, distribute
+    from dlog.engine.plan.explain_distributed import explain_distributed
+    from dlog.engine.plan.places import choose_homes
+    from dlog.engine.plan.statistics import Declared
+
+    program = optimized(compile_program(path, include, macros))
+    statistics: Statistics = Declared() if facts is None else _loaded_statistics(program, facts)
+    with stage("planner"):
+        homes, parts = choose_homes(program), []
+        for stratum in (s for s in program.strata if s.rules):
+            scope = build_scope(stratum, program, statistics)
+            plan = distribute(scope, program, homes, lambda name: statistics.rows(name) or 2**62, EVERYWHERE_ROWS)
+            parts.append(explain_distributed(plan, program, homes))
+        return "\n".join(parts)
+
+
+def _loaded_statistics(program: Program, facts: str) -> Statistics:
+    """What is known of a program's inputs when they are loaded."""
+    from dlog.engine.embedded.executor import Executor
+
+    with stage("start"):
+        executor = Executor(program, threads=1, memory=None, on_progress=None)
+    load_inputs(executor, program, facts, 1)
+    with stage("planner"):
+        executor.explain()  # the facts of the program's text count, too
+        return executor.catalog
 
 
 def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dlog.api import Relation, check_names, load_given
 from dlog.engine.program import rules
 from dlog.engine.spark import application, job, sources
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, Report, compile_program, observed_relations, optimized, stage
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SparkRelation:
 
     def to_arrow(self) -> pa.Table:
         """All rows, brought to the driver."""
-        return self.df.toArrow()
+        return self._outcome.arrow(self.name)
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows, brought to the driver."""
@@ -179,7 +179,8 @@ def run_given(
             given = {name: rows for name, rows in (facts or {}).items() if name in program.relations}
             inputs = {**_spark_inputs(spark, program), **frames_of_rows(spark, program, given)}
     with stage("evaluation"):
-        outcome = job.run(spark, program, inputs, sorted(observed_relations(program)), workers=workers, options=options)
+        names = sorted(observed_relations(program))
+        outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options)
     if output is not None:
         _write(spark, program, outcome, output)
     return SparkResult(outcome)
@@ -200,7 +201,7 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     shown = lambda rank, progress: display.show(progress) if rank == 0 else None  # noqa: E731
     with stage("evaluation"):
         names = sorted({io.relation for io in program.io if io.action != "input"})
-        outcome = job.run(spark, program, inputs, names, workers=workers, options=options, on_progress=shown)
+        outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options, on_progress=shown)
     evaluated = time.perf_counter()
     if run.output == STDOUT:
         display.close()
@@ -208,6 +209,18 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     written = time.perf_counter()
     outcome.release()
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), outcome.rows, ())
+
+
+def _evaluated(
+    spark: SparkSession, program: rules.Program, inputs: Mapping[str, DataFrame], *names: Any, **how: Any
+) -> job.Outcome:
+    """See `job.run`. Where Spark fails, the sources that it cannot read are told."""
+    try:
+        return job.run(spark, program, inputs, *names, **how)
+    except DlogError as error:
+        if error.diagnostics[0].code == "spark-failed":
+            _raise_together(sources.unreadable(program, inputs))
+        raise
 
 
 # ------------------------------------------------------------------------------------------------------------------ inputs
@@ -224,8 +237,8 @@ def frames_of_files(spark: SparkSession, program: rules.Program, facts: str) -> 
         from_files = rules.Program(**{**_fields(program), "io": tuple(files), "facts": {}})
         executor = Executor(from_files)
         load_inputs(executor, from_files, facts, available_cores())
-        for io in files:
-            frames[io.relation] = _frame(spark, program, io.relation, executor.table(io.relation), executor)
+        for name in dict.fromkeys(io.relation for io in files):
+            _add(frames, name, _frame(spark, program, name, executor.table(name), executor))
     return frames
 
 
@@ -234,18 +247,26 @@ def _fields(program: rules.Program) -> dict[str, Any]:
 
 
 def _spark_inputs(spark: SparkSession, program: rules.Program) -> dict[str, DataFrame]:
-    """The inputs with IO=spark; all that is wrong with them together."""
+    """The inputs with IO=spark; all that is wrong with them together. A relation may have several."""
     frames: dict[str, DataFrame] = {}
-    mistakes: list[Diagnostic] = []
+    mistakes: list[DlogError] = []
     for io in program.io:
         if io.action == "input" and sources.is_spark(io):
             try:
-                frames[io.relation] = sources.read(spark, io, program)
+                _add(frames, io.relation, sources.read(spark, io, program))
             except DlogError as error:
-                mistakes += error.diagnostics
-    if mistakes:
-        raise DlogError(mistakes)
+                mistakes.append(error)
+    _raise_together(mistakes)
     return frames
+
+
+def _add(frames: dict[str, DataFrame], name: str, rows: DataFrame) -> None:
+    frames[name] = frames[name].unionAll(rows) if name in frames else rows
+
+
+def _raise_together(mistakes: list[DlogError]) -> None:
+    if mistakes:
+        raise DlogError([d for error in mistakes for d in error.diagnostics]) from mistakes[0].__cause__
 
 
 def frames_of_rows(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> dict[str, DataFrame]:

@@ -1,14 +1,17 @@
-"""What all tests share: the hypothesis profile, the executor under test and the place of the real inputs."""
+"""What all tests share: the hypothesis profile, the engines under test and the place of the real inputs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A first run compiles kernels, and random programs are rejected when they are too big to evaluate naively. The same examples
 # come every time, so that a change is judged by what it changes; `--hypothesis-profile random` looks for new ones, and
@@ -22,14 +25,43 @@ settings.load_profile("dlog")
 ROOT = Path(__file__).resolve().parents[1]
 
 RunText = Callable[..., dict[str, set[tuple[Any, ...]]]]
+RunProgram = Callable[[Path, Path, Path], dict[str, list[str]]]
 
 
 @pytest.fixture(scope="session")
-def run_text() -> RunText:
-    """`run_text(program, facts, threads=1)`: every relation of the program as a set of tuples."""
-    from dlog.api import run_text
+def run_text(request: pytest.FixtureRequest) -> RunText:
+    """`run_text(program, facts, threads=1)`: every relation of the program as a set of tuples; on the embedded engine, or on
+    the one that `tests.engines.EVERY_ENGINE` says."""
+    from tests import engines
 
-    return run_text
+    return engines.text_runner(_engine(request), request)
+
+
+@pytest.fixture(scope="session")
+def run_program(request: pytest.FixtureRequest) -> RunProgram:
+    """`run_program(program, facts, output)`: the lines of every file that a run writes, sorted; engines as in `run_text`."""
+    from tests import engines
+
+    return engines.program_runner(_engine(request), request)
+
+
+def _engine(request: pytest.FixtureRequest) -> str:
+    engine: str = getattr(request, "param", "embedded")
+    return engine
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark application on two cores of this machine."""
+    from tests import engines
+
+    if engines.NO_SPARK:
+        pytest.skip(engines.NO_SPARK)
+    from dlog.engine.spark.application import start
+
+    session = start("local[2]", {"spark.ui.enabled": "false"})
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""The executor against the naive evaluator on random programs, and against itself on programs that mean the same."""
+"""The executor against the naive evaluator on random programs, and against itself on programs that mean the same; every engine
+on graphs too large for the naive evaluator. Random programs meet several workers in `engine/shards` and in `spark`."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.conftest import RunText
+from tests.engines import EVERY_ENGINE
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, graph_programs, programs, random_programs, shuffled
 
@@ -89,6 +91,7 @@ def edges_of(graph: Any) -> dict[str, list[tuple[int, int]]]:
     return {"e": list(graph.edges)}
 
 
+@EVERY_ENGINE
 @THREADS
 @pytest.mark.parametrize("step", ["p(x, y), e(y, z)", "e(x, y), p(y, z)", "p(x, y), p(y, z)"])
 def test_closure_of_a_larger_graph(run_text: RunText, step: str, threads: int) -> None:
@@ -97,6 +100,7 @@ def test_closure_of_a_larger_graph(run_text: RunText, step: str, threads: int) -
     assert found["p"] == {(x, z) for x in graph for y in graph[x] for z in {y, *nx.descendants(graph, y)}}
 
 
+@EVERY_ENGINE
 @THREADS
 def test_triangles_of_a_graph_with_hubs(run_text: RunText, threads: int) -> None:
     graph = nx.barabasi_albert_graph(1500, 8, seed=3)
@@ -108,6 +112,7 @@ def test_triangles_of_a_graph_with_hubs(run_text: RunText, threads: int) -> None
     assert run_text(text, ordered, threads=threads)["t"] == expected
 
 
+@EVERY_ENGINE
 @THREADS
 def test_shortest_paths_of_a_larger_graph(run_text: RunText, threads: int) -> None:
     graph = random_graph(2000, 8000, seed=5)
@@ -123,6 +128,7 @@ d(x, d) :- node(x), d = min c : { x = 0, node(x), c = 0 ; d(y, b), w(y, x, l), c
     assert found["d"] == set(nx.single_source_dijkstra_path_length(graph, 0).items())
 
 
+@EVERY_ENGINE
 @THREADS
 def test_a_chain_takes_as_many_iterations_as_it_has_links(run_text: RunText, threads: int) -> None:
     chain = {"e": [(i, i + 1) for i in range(5000)]}
@@ -130,6 +136,7 @@ def test_a_chain_takes_as_many_iterations_as_it_has_links(run_text: RunText, thr
     assert run_text(text, chain, threads=threads)["r"] == {(i,) for i in range(5001)}
 
 
+@EVERY_ENGINE
 @THREADS
 def test_aggregates_of_many_groups(run_text: RunText, threads: int) -> None:
     graph = random_graph(3000, 20000, seed=11)
@@ -141,6 +148,7 @@ s(x, n, t, a, b) :- e(x, _), n = count : { e(x, _) }, t = sum y : { e(x, y) }, a
     assert run_text(text, edges_of(graph), threads=threads)["s"] == expected
 
 
+@EVERY_ENGINE
 @THREADS
 def test_negation_of_a_larger_relation(run_text: RunText, threads: int) -> None:
     graph = random_graph(600, 6000, seed=13)

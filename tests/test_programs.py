@@ -1,11 +1,10 @@
-"""Every folder of `programs/` through the command line and through the naive evaluator, and programs on real inputs."""
+"""Every folder of `programs/` through the command line on every engine and through the naive evaluator, and programs on real
+inputs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,15 @@ import pytest
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.grammar.syntax import Directive, Program, RelationDecl
-from tests.conftest import ROOT
+from tests.conftest import ROOT, RunProgram
+from tests.engines import EVERY_ENGINE_FOR_PROGRAMS, lines_of
 from tests.naive import evaluate
 
 PROGRAMS = sorted(path.parent for path in (ROOT / "programs").glob("*/program.dl"))
 EACH_PROGRAM = pytest.mark.parametrize("folder", PROGRAMS, ids=lambda folder: folder.name)
 
 Id = tuple[int, ...]
-Lines = dict[str, list[str]]
-
-
-def run_program(program: Path, facts: Path, output: Path) -> Lines:
-    """The lines of every file that `dlog run` writes, sorted."""
-    command = [sys.executable, "-m", "dlog", "run", str(program), "-F", str(facts), "-D", str(output)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return lines_of(output)
-
-
-def lines_of(folder: Path) -> Lines:
-    return {file.name: sorted(file.read_text().splitlines()) for file in folder.glob("*.csv")}
+Answer = Callable[[str], list[str]]
 
 
 def read_facts(program: Program, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -71,8 +59,9 @@ def test_there_are_programs() -> None:
     assert len(PROGRAMS) >= 14
 
 
+@EVERY_ENGINE_FOR_PROGRAMS
 @EACH_PROGRAM
-def test_program_writes_the_expected_files(folder: Path, tmp_path: Path) -> None:
+def test_program_writes_the_expected_files(run_program: RunProgram, folder: Path, tmp_path: Path) -> None:
     assert run_program(folder / "program.dl", folder / "facts", tmp_path) == lines_of(folder / "expected")
 
 
@@ -103,7 +92,8 @@ def visible_elements(inserts: Path, removes: Path) -> list[Id]:
     return [element for element in order[1:] if element not in removed]
 
 
-def test_editing_trace_of_a_real_document(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_editing_trace_of_a_real_document(run_program: RunProgram, shared_data: Path, tmp_path: Path) -> None:
     """104,851 pairs of neighbours; 198 of them have the counters of another pair and differ in their nodes only."""
     found = run_program(ROOT / "programs" / "crdt" / "program.dl", shared_data / "crdt", tmp_path)
     elements = visible_elements(shared_data / "crdt" / "insert.txt", shared_data / "crdt" / "remove.txt")
@@ -125,31 +115,40 @@ node(x) :- edge(x, _).
 """
 
 
-def facebook_answer(shared_data: Path, tmp_path: Path, rules: str) -> list[str]:
-    program = tmp_path / "program.dl"
-    program.write_text(FACEBOOK + rules)
-    return run_program(program, shared_data / "graphs", tmp_path)["answer.csv"]
+@pytest.fixture
+def facebook_answer(run_program: RunProgram, shared_data: Path, tmp_path: Path) -> Answer:
+    """The rows of `answer` that rules on the graph of Facebook's users give."""
+
+    def run(rules: str) -> list[str]:
+        program = tmp_path / "program.dl"
+        program.write_text(FACEBOOK + rules)
+        return run_program(program, shared_data / "graphs", tmp_path / "out")["answer.csv"]
+
+    return run
 
 
-def test_triangles_of_a_real_graph(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_triangles_of_a_real_graph(facebook_answer: Answer) -> None:
     rules = "answer(n) :- n = count : { edge(x, y), edge(y, z), edge(x, z), x < y, y < z }."
-    assert facebook_answer(shared_data, tmp_path, rules) == ["1612010"]
+    assert facebook_answer(rules) == ["1612010"]
 
 
-def test_stored_triangles_of_a_real_graph(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_stored_triangles_of_a_real_graph(facebook_answer: Answer) -> None:
     rules = """.decl triangle(x: number, y: number, z: number)
 triangle(x, y, z) :- edge(x, y), edge(y, z), edge(x, z), x < y, y < z.
 answer(n) :- n = count : { triangle(_, _, _) }.
 """
-    assert facebook_answer(shared_data, tmp_path, rules) == ["1612010"]
+    assert facebook_answer(rules) == ["1612010"]
 
 
-def test_components_of_a_real_graph(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_components_of_a_real_graph(facebook_answer: Answer) -> None:
     rules = """.decl component(x: number, c: number)
 component(x, c) :- node(x), c = min n : { node(x), n = x ; edge(x, y), component(y, n) }.
 answer(n) :- n = count : { component(x, x) }.
 """
-    assert facebook_answer(shared_data, tmp_path, rules) == ["1"]
+    assert facebook_answer(rules) == ["1"]
 
 
 def test_eccentricity_of_a_node_by_levels(shared_data: Path, tmp_path: Path) -> None:
@@ -160,7 +159,7 @@ level(y, n + 1) :- level(x, n), edge(x, y), n < 10.
 first(x, n) :- node(x), n = min m : { level(x, m) }.
 answer(n) :- n = max m : { first(_, m) }.
 """
-    assert facebook_answer(shared_data, tmp_path, rules) == ["6"]
+    assert facebook_answer(rules) == ["6"]
 
 
 DISTANCES = """.decl dist(s: number, x: number, d: number)
@@ -169,13 +168,15 @@ answer(n) :- n = max d : { dist(_, _, d) }.
 """
 
 
-def test_diameter_of_a_real_graph_from_some_of_its_nodes(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_diameter_of_a_real_graph_from_some_of_its_nodes(facebook_answer: Answer) -> None:
     """Node 3692 is an end of a longest shortest path."""
     rules = f".decl from(s: number)\nfrom(s) :- node(s), s % 100 = 92.\n{DISTANCES}"
-    assert facebook_answer(shared_data, tmp_path, rules) == ["8"]
+    assert facebook_answer(rules) == ["8"]
 
 
 @pytest.mark.slow
-def test_diameter_of_a_real_graph(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_diameter_of_a_real_graph(facebook_answer: Answer) -> None:
     rules = f".decl from(s: number)\nfrom(s) :- node(s).\n{DISTANCES}"
-    assert facebook_answer(shared_data, tmp_path, rules) == ["8"]
+    assert facebook_answer(rules) == ["8"]

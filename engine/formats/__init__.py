@@ -135,6 +135,9 @@ def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
         return _COLUMNAR.get(Path(io.get("filename")).suffix.lower(), "file")
     if chosen in ways:
         return chosen
+    if chosen == "spark":
+        note = '`dlog run --engine spark` has it, and dlog.run(..., engine="spark")'
+        raise directive_error(io, program, "needs-spark", "IO=spark needs the Spark engine", note)
     notes = [f"`.{io.action}` can use IO={', '.join(ways)}"]
     if close := close_name(chosen, ways):
         notes.append(f"did you mean IO={close}?")

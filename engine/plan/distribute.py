@@ -45,6 +45,9 @@ from dlog.engine.program.rules import Constant, Kind, Program, Term, Variable
 Role: TypeAlias = Literal["stream", "home", "copy"]
 Rows: TypeAlias = Callable[[str], int]
 
+EVERYWHERE_ROWS = 4_000_000
+"""Rows up to which a relation that does not change may be copied to every worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:

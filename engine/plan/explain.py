@@ -50,16 +50,21 @@ def explain(scope: Scope, program: Program) -> str:
     arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
     arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
     names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
-    lines = [f"stratum {', '.join(scope.relations)}{', recursive' if scope.variables else ''}{_over(scope.model)}"]
+    lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
     if shared := _arrangements(scope):
-        lines += ["  arrangements", *(_noted(f"    {a}", n) for a, n in shared)]
+        lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
         for path in paths:
-            drawer = _Drawer(arities, names[path.rule].variables if names else (), scope)
+            drawer = Drawer(arities, names[path.rule].variables if names else (), scope)
             lines.append(f"  {title}: {' '.join(scope.rules[path.rule].split())}")
             lines += [f"    {line}" for line in drawer.path(path)]
     return "\n".join(lines) + "\n"
+
+
+def heading(scope: Scope) -> str:
+    """What the scope is called."""
+    return f"stratum {', '.join(scope.relations)}{', recursive' if scope.variables else ''}"
 
 
 def _over(model: Model) -> str:
@@ -71,10 +76,12 @@ def _best(op: str) -> str:
 
 
 def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    for number, stage in enumerate(scope.stages, 1):
-        yield f"stage {number}", stage
-    yield "enter", scope.enter
-    yield "loop", scope.loop
+    yield from zip(titled(scope), (*scope.stages, scope.enter, scope.loop), strict=True)
+
+
+def titled(scope: Scope) -> list[str]:
+    """What the parts of a scope are called: its stages, what enters, the loop."""
+    return [*(f"stage {number}" for number in range(1, len(scope.stages) + 1)), "enter", "loop"]
 
 
 def _arrangements(scope: Scope) -> list[tuple[str, str]]:
@@ -101,7 +108,8 @@ def _index(arrangement: Arrangement) -> str:
     return f"{arrangement.relation}[{', '.join(map(str, arrangement.key))}{order}]"
 
 
-def _noted(line: str, note: str) -> str:
+def noted(line: str, note: str) -> str:
+    """A line with a remark in the right column."""
     return f"{line:<{NOTES_AT}} {note}" if note else line
 
 
@@ -119,7 +127,7 @@ def _scanning(seed: Scan) -> str:
     return "changes not" if seed.negated else "changes missing" if seed.missing else "changes"
 
 
-class _Drawer:
+class Drawer:
     """Draws the paths of one rule with the names of its variables."""
 
     def __init__(self, arities: dict[str, int], names: Sequence[str], scope: Scope) -> None:
@@ -127,21 +135,26 @@ class _Drawer:
         self.names = names
         self.operations = {r.relation: r.op for r in scope.reductions}
 
-    def path(self, path: Path) -> Iterator[str]:
-        match path.seed:
+    def seed(self, seed: Scan | Unit) -> str:
+        match seed:
             case Unit():
-                yield "once"
+                return "once"
             case Scan(relation=relation, binds=binds, sorted_by=order):
                 by = f" sorted by {', '.join(map(str, order))}" if order else ""
-                yield f"{_scanning(path.seed)} {self.atom(relation, binds)}{by}"
+                return f"{_scanning(seed)} {self.atom(relation, binds)}{by}"
+            case _:
+                assert_never(seed)
+
+    def path(self, path: Path) -> Iterator[str]:
+        yield self.seed(path.seed)
         for step in path.steps:
             yield self.step(step)
-        yield _noted(self.sink(path.sink), "an iteration later" if path.advance else "")
+        yield noted(self.sink(path.sink), "an iteration later" if path.advance else "")
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:
             case Insert(relation=relation, terms=terms, distinct=distinct):
-                return _noted(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
+                return noted(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
             case Accumulate(relation=relation, key=key, value=value):
                 what = self.operations.get(relation, "") + (f" {self.term(value)}" if value is not None else "")
                 return f"accumulate {relation}[{self.terms(key)}] with {what}"
@@ -151,10 +164,10 @@ class _Drawer:
     def step(self, step: Step) -> str:
         match step:
             case HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view, rows=rows):
-                return _noted(f"join {self.lookup(arrangement, key, binds)}{_at(view)}", _each(rows))
+                return noted(f"join {self.lookup(arrangement, key, binds)}{_at(view)}", _each(rows))
             case Extend(variable=variable, proposers=proposers, rows=rows):
                 found = [self.lookup(p.arrangement, p.key, ((p.column, variable),)) + _at(p.view) for p in proposers]
-                return _noted(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
+                return noted(f"extend {self.name(variable)} by {' and '.join(found)}", _each(rows))
             case SemiJoin(relation=relation, args=args, view=view):
                 return f"if {relation}({self.terms(args)}){_at(view)}"
             case AntiJoin(relation=relation, args=args, view=view):

@@ -16,7 +16,7 @@ from dlog.engine.embedded.relation import raw
 from dlog.engine.embedded.scope import ScopeRun
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.column_types import Types, declared
-from dlog.engine.plan.distribute import DistributedScope, distribute
+from dlog.engine.plan.distribute import EVERYWHERE_ROWS, DistributedScope, distribute
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Program, Stratum
 from dlog.engine.shards.catalog import ShardCatalog
@@ -25,9 +25,6 @@ from dlog.engine.shards.gang import Gang, PeerFailed, PeerLost
 from dlog.engine.shards.post import Consignment, Post, Rows, empty, joined
 from dlog.engine.shards.run import ShardRun
 from dlog.engine.values.table import Table
-
-EVERYWHERE_ROWS = 4_000_000
-"""Rows up to which a relation that does not change may be copied to every worker."""
 
 
 class ShardExecutor(Executor):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
+from dlog.engine.spark.reasons import reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -20,11 +23,15 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
 }
 """Settings of a session that dlog starts; whoever starts one of their own keeps theirs."""
+
+ATTEMPTS_MAX = 32
+"""Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
 _rendezvous: dict[str, Rendezvous] = {}
 _lock = threading.Lock()
@@ -34,28 +41,57 @@ def missing(what: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("no-spark", what, notes=notes))
 
 
+def need_packages() -> None:
+    """Raises DlogError where a package is missing."""
+    try:
+        import pyspark  # noqa: F401
+        import zmq  # noqa: F401
+    except ImportError as error:
+        raise missing(f"the Spark engine needs {error.name}", "pip install 'dlog[spark]' brings it") from None
+
+
 def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session that is active, or a new one on `master` (default: what spark-submit says, else this machine's cores).
     Raises DlogError where PySpark or Java is missing."""
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise missing("the Spark engine needs PySpark", "pip install 'dlog[spark]' brings it") from None
+    need_packages()
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    _need_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("dlog")
-    for key, value in {**SETTINGS, **(settings or {})}.items():
-        builder = builder.config(key, value)
-    if master is not None:
-        builder = builder.master(master)
-    try:
-        return builder.getOrCreate()
-    except (PySparkException, RuntimeError) as error:
-        raise missing(f"Spark does not start: {_first_line(error)}", "`java -version` should say 17 or 21") from None
+    chosen = {"spark.app.name": "dlog", **SETTINGS, **(settings or {}), **({} if master is None else {"spark.master": master})}
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        try:
+            _launch(chosen, log)
+            builder = SparkSession.builder
+            for key, value in chosen.items():
+                builder = builder.config(key, value)
+            return builder.getOrCreate()
+        except (PySparkException, Py4JError, RuntimeError) as error:
+            notes = ("`java -version` should say 17 or 21",) if SparkContext._gateway is None else ()
+            raise missing(f"Spark does not start: {_complaint(log) or reason_of(error)}", *notes) from error
+
+
+def _launch(settings: Mapping[str, str], log: TextIO) -> None:
+    """Starts the JVM, unless there is one; what it says on standard error goes to `log`, for people have terminals to read."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        _need_java()
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
+
+
+def _complaint(log: TextIO) -> str:
+    """The first line in which the JVM names an error."""
+    log.seek(0)
+    telling = (line.strip() for line in log if re.search(r"Error|Exception|not supported|Unrecognized", line))
+    return next(telling, "")
 
 
 def _need_java() -> None:
@@ -66,13 +102,10 @@ def _need_java() -> None:
         raise missing(f"Spark needs Java: {where}", "install a Java runtime 17 or 21, or set JAVA_HOME to one")
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0]
-
-
 def rendezvous_of(spark: SparkSession) -> Rendezvous:
     """Where the workers of this application meet; made when it is first needed, and there until the process ends: Spark may
     compute a lost part of a result again at any time."""
+    need_packages()
     from dlog.engine.spark.rendezvous import Rendezvous
 
     context = spark.sparkContext
@@ -91,6 +124,19 @@ def slots(spark: SparkSession) -> int:
         return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
     except Exception:
         return int(context.defaultParallelism)
+
+
+def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> bool:
+    """Whether tasks, by number, run in one attempt of a stage. Where Spark's scheduler does not say: whether their numbers
+    follow each other, as those of one attempt do."""
+    context: Any = spark.sparkContext
+    try:
+        scheduler = context._jsc.sc().taskScheduler()
+        attempts = (scheduler.taskSetManagerForAttempt(stage, number) for number in range(ATTEMPTS_MAX))
+        running = (a.get().runningTasksSet().mkString(",").split(",") for a in attempts if a.isDefined())
+        return any({str(task) for task in tasks} <= set(ids) for ids in running)
+    except Exception:
+        return max(tasks) - min(tasks) < len(tasks)
 
 
 def is_local(spark: SparkSession) -> bool:

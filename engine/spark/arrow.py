@@ -21,8 +21,9 @@ ARROW_TYPES = {
     Kind.SYMBOL: pa.string(),
     Kind.RECORD: pa.string(),
 }
-BATCH = 1 << 20
-"""Rows of a batch on the way out."""
+ROWS_MAX = 1 << 20
+PIECE_BYTES = 32 << 20
+"""Rows and bytes of a batch on the way out: what reads it may have little memory."""
 _DTYPES = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
 
 
@@ -65,10 +66,15 @@ class ArrowCodec:
     # -------------------------------------------------------------------------------------------------------------- out
 
     def write(self, relation: Relation, table: Table) -> Iterator[list[pa.Array]]:
-        """The columns of a table, some rows at a time."""
-        for start in range(0, table.rows, BATCH):
-            columns = [c[start : start + BATCH] for c in table.columns]
-            yield [self._write(t, c) for (_, t), c in zip(relation.attributes, columns, strict=True)]
+        """The columns of a table, some rows at a time: as many as will take `PIECE_BYTES` if they are like those before."""
+        start, rows = 0, ROWS_MAX >> 6
+        while start < table.rows:
+            columns = [c[start : start + rows] for c in table.columns]
+            made = [self._write(t, c) for (_, t), c in zip(relation.attributes, columns, strict=True)]
+            yield made
+            start += rows
+            taken = max(sum(column.nbytes for column in made), 1)
+            rows = max(1, min(ROWS_MAX, len(made[0]) * PIECE_BYTES // taken))
 
     def _write(self, type: Type, column: np.ndarray) -> pa.Array:
         if type.kind is Kind.SYMBOL:

@@ -13,6 +13,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+NO_INPUT = -1
+"""The tag of a row that is of no relation."""
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _ACCEPTED = {
     Kind.NUMBER: (*_INTEGERS, "decimal"),
@@ -53,15 +55,16 @@ def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
 
 
 def in_slots(spark: SparkSession, program: Program, given: Mapping[str, DataFrame], slots: Slots, workers: int) -> DataFrame:
-    """All inputs as one DataFrame of as many partitions as there are workers, rows spread evenly. Raises DlogError."""
+    """All inputs as one DataFrame of as many partitions as there are workers, rows spread evenly, and a row with the tag
+    `NO_INPUT`. Raises DlogError."""
     parts = []
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
         columns = columns_of(relation, data)
         check_types(relation, data, columns)
         parts.append(data.select(*_placed(number, slots, columns)))
-    if not parts:
-        parts.append(spark.createDataFrame([], slots.schema))
+    # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
+    parts.append(spark.range(1).select(*_placed(NO_INPUT, slots, ())))
     whole: DataFrame = reduce(lambda a, b: a.unionAll(b), parts)
     return whole.repartition(workers, *whole.columns)
 
@@ -69,7 +72,7 @@ def in_slots(spark: SparkSession, program: Program, given: Mapping[str, DataFram
 def _placed(number: int, slots: Slots, columns: Sequence[str]) -> list[Column]:
     from pyspark.sql import functions as F
 
-    taken = dict(zip(slots.columns[number], columns, strict=True))
+    taken = dict(zip(slots.columns[number], columns, strict=True)) if number != NO_INPUT else {}
     placed = [F.lit(number).cast("int").alias(TAG)]
     for slot, sql in zip(slots.names, slots.types, strict=True):
         value = F.col(f"`{taken[slot]}`") if slot in taken else F.lit(None)

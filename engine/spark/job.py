@@ -9,22 +9,27 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application
 from dlog.engine.spark.inputs import in_slots
+from dlog.engine.spark.reasons import reason_of
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Task
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from dlog.engine.embedded.executor import Progress
 
 OnProgress = Callable[[int, "Progress"], None]
+REPORTS_SECONDS = 60.0
+"""Patience for what is a matter of milliseconds."""
 
 
 class Outcome:
@@ -61,6 +66,19 @@ class Outcome:
         named = [F.col(s).alias(n) for s, (n, _) in zip(slots, relation.attributes, strict=True)]
         return self.cached.where(F.col(TAG) == number).select(*named)
 
+    def arrow(self, name: str) -> pa.Table:
+        """A relation's rows, all here: from the workers' files where they wrote files."""
+        from dlog.engine.spark.arrow import schema_of
+
+        relation = self.program.relations[name]
+        if self.task.folder is None or not relation.arity:
+            return self.frame(name).toArrow()
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        files = sorted((Path(self.task.folder) / name).glob("part-*.parquet"))
+        return pa.concat_tables([schema_of(relation).empty_table(), *(pq.read_table(file) for file in files)])
+
     def release(self) -> None:
         """Gives back what the rows take; the DataFrames must not be used afterwards."""
         if self.cached is not None:
@@ -70,26 +88,38 @@ class Outcome:
 
 
 class _Reports:
-    """What workers tell the driver while the stage runs."""
+    """What workers tell the driver while the stage runs. The rendezvous hears them on its own thread, the last ones perhaps
+    after Spark says that the stage is done."""
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
+    def __init__(self, workers: int, on_progress: OnProgress | None) -> None:
         self.mistakes: list[Diagnostic] = []
         self.rows: dict[int, dict[str, int]] = {}
         self.evaluated: dict[int, tuple[float, int, int]] = {}
-        self.failed = threading.Event()
+        self._workers = workers
         self._on_progress = on_progress
+        self._ended: set[int] = set()
+        self._complete = threading.Event()
 
     def hear(self, rank: int, kind: str, content: Any) -> None:
         match kind:
             case "failed":
                 self.mistakes += [d for d in content if d not in self.mistakes]
-                self.failed.set()
             case "rows":
                 self.rows[rank] = content
             case "evaluated":
                 self.evaluated[rank] = content
             case "progress" if self._on_progress is not None:
                 self._on_progress(rank, content)
+        if kind in ("failed", "rows", "stopped"):
+            self._ended.add(rank)
+        if len(self._ended) == self._workers:
+            self._complete.set()
+
+    def wait(self) -> None:
+        """Until every worker has told how it ended; they are on their way when the stage is done."""
+        if not self._complete.wait(REPORTS_SECONDS):
+            lacking = self._workers - len(self._ended)
+            raise DlogError(Diagnostic("spark-failed", f"{lacking} of {self._workers} workers did not tell how they ended"))
 
 
 def run(
@@ -121,12 +151,12 @@ def run(
         The program's data is wrong, or Spark cannot run the stage.
     """
     workers = _workers(spark, workers)
-    reports = _Reports(on_progress)
+    reports = _Reports(workers, on_progress)
     program, given = _without_columns(program, inputs)
     relations = program.relations
     task = Task(
         program=program,
-        meeting=application.rendezvous_of(spark).open(workers, reports.hear),
+        meeting=application.rendezvous_of(spark).open(workers, reports.hear, partial(application.started_together, spark)),
         inputs=tuple(given),
         outputs=tuple(outputs),
         input_slots=share_slots([relations[n] for n in given]),
@@ -180,10 +210,13 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
     context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
     try:
         if outcome.task.folder is None:
-            outcome.cached = made.persist()
+            # A shuffle ends the barrier stage. Without it every job on the rows would be a barrier stage, too: no `limit`, no
+            # `union`; and one lost block of them would be computed again by one worker alone, which waits for the others.
+            outcome.cached = made.repartition(outcome.workers, *made.columns).persist()
             outcome.cached.count()
         else:
             made.collect()  # the workers wrote their rows themselves: there are none
+        reports.wait()
     except (PySparkException, Py4JError) as error:
         if not reports.mistakes:
             raise _refused(error) from error
@@ -197,12 +230,9 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
 def _refused(error: Exception) -> DlogError:
     """Spark's failure as one of dlog's: the reason, not the stack."""
     text = str(error)
-    lost = re.search(r"ModuleNotFoundError: No module named '(\w+)'", text)
+    lost = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
     if lost is not None:
         message = f"Spark's Python workers have no module {lost[1]}"
         notes = ("PYSPARK_PYTHON names their interpreter: dlog[spark] must be installed there",)
         return DlogError(Diagnostic("spark-failed", message, notes=notes))
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
-    telling = [x for x in lines if "Exception: " in x or "Error: " in x]
-    reason = (telling or lines or ["no reason given"])[-1]
-    return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason}"))
+    return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason_of(error)}"))

@@ -1,15 +1,17 @@
 """Where the workers of a run find each other: the driver listens, each worker says where it is and hears where the others are.
 
-Spark may start a stage again when a task was lost. Its tasks have new numbers then, all of them together; the driver answers
-when it has heard the latest of every rank and their numbers belong to one start.
+Spark may start a stage again when a task was lost. Its tasks have new and larger numbers then, while some of the former start
+may still be about. So the driver answers when it has heard of every rank and their tasks belong to one start, which Spark
+knows; and what a task says after a later one of its rank spoke up is not heard any more.
 """
 
 from __future__ import annotations
 
 import pickle
 import socket as sockets
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
@@ -31,20 +33,30 @@ class Meeting:
     secrets: Secrets
 
 
+Together = Callable[[int, Sequence[int]], bool]
+"""Whether tasks, by number, belong to one start of a stage that still runs."""
+
+
 @dataclass
 class _Run:
     size: int
     on_message: Callable[[int, str, Any], None]
+    together: Together
     present: dict[int, tuple[int, bytes, str]] = field(default_factory=dict)
     """By rank: the task's number, the name of its connection, and its address."""
+    latest: dict[int, int] = field(default_factory=dict)
+    """By rank: the last task that spoke up."""
 
-    def join(self, rank: int, task: int, name: bytes, address: str) -> bool:
+    def heeds(self, rank: int, task: int) -> bool:
+        """Whether a task still speaks for its rank."""
+        self.latest[rank] = max(task, self.latest.get(rank, task))
+        return self.latest[rank] == task
+
+    def join(self, rank: int, task: int, name: bytes, address: str, stage: int) -> bool:
         """Enters a worker; whether all of one start are there."""
-        held = self.present.get(rank)
-        if held is None or held[0] < task:
-            self.present[rank] = task, name, address
+        self.present[rank] = task, name, address
         tasks = [task for task, _, _ in self.present.values()]
-        return len(tasks) == self.size and max(tasks) - min(tasks) < self.size
+        return len(tasks) == self.size and self.together(stage, tasks)
 
 
 class Rendezvous:
@@ -63,25 +75,30 @@ class Rendezvous:
         self._thread = threading.Thread(target=self._serve, name="dlog-rendezvous", daemon=True)
         self._thread.start()
 
-    def open(self, size: int, on_message: Callable[[int, str, Any], None]) -> Meeting:
+    def open(self, size: int, on_message: Callable[[int, str, Any], None], together: Together) -> Meeting:
         """A new run of `size` workers. `on_message(rank, kind, content)` hears what they report, on the answering thread."""
         self._numbers += 1
-        self._runs[self._numbers] = _Run(size, on_message)
+        self._runs[self._numbers] = _Run(size, on_message, together)
         return Meeting(self.address, self._numbers, self.secrets)
 
     def _serve(self) -> None:
         while not self._closing:
             if self._socket.poll(PATIENCE):
                 name, content = self._socket.recv_multipart()
-                self._answer(name, *pickle.loads(content))
+                try:
+                    self._answer(name, *pickle.loads(content))
+                except Exception:  # in hearing one worker: the others need answers all the same
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), self._thread)))
 
-    def _answer(self, name: bytes, number: int, rank: int, kind: str, content: Any) -> None:
+    def _answer(self, name: bytes, number: int, rank: int, task: int, kind: str, content: Any) -> None:
         run = self._runs[number]
+        if not run.heeds(rank, task):
+            return
         if kind != "here":
             run.on_message(rank, kind, content)
             return
-        task, address = content
-        if run.join(rank, task, name, address):
+        address, stage = content
+        if run.join(rank, task, name, address, stage):
             addresses = [run.present[r][2] for r in range(run.size)]
             for _, peer, _ in run.present.values():
                 self._socket.send_multipart([peer, pickle.dumps(addresses)])
@@ -96,24 +113,22 @@ class Rendezvous:
 
 
 class Visitor:
-    """A worker's connection to the driver."""
+    """A worker's connection to the driver; `task` is the number that Spark gave to this try of it."""
 
-    def __init__(self, meeting: Meeting, rank: int) -> None:
+    def __init__(self, meeting: Meeting, rank: int, task: int) -> None:
         self._meeting = meeting
         self._rank = rank
+        self._task = task
         self._context: zmq.Context[Any] = zmq.Context()
         self._socket = meeting.secrets.caller(self._context, zmq.DEALER)
         self._socket.connect(meeting.address)
 
     def tell(self, kind: str, content: Any) -> None:
-        self._socket.send(pickle.dumps((self._meeting.run, self._rank, kind, content)))
+        self._socket.send(pickle.dumps((self._meeting.run, self._rank, self._task, kind, content)))
 
-    def meet(self, task: int, address: str, cancelled: Callable[[], bool]) -> list[str]:
-        """Says where this worker is; returns where all are. Raises InterruptedError when the task is cancelled."""
-        self.tell("here", (task, address))
-        while not self._socket.poll(PATIENCE):
-            if cancelled():
-                raise InterruptedError
+    def meet(self, address: str, stage: int) -> list[str]:
+        """Says where this worker of a stage is; returns where all are. Waits for as long as Spark lets the task live."""
+        self.tell("here", (address, stage))
         return list(pickle.loads(self._socket.recv()))
 
     def close(self) -> None:

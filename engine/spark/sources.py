@@ -7,23 +7,27 @@
     .output path(IO=spark, table="db.path", mode=append)
     .output path(IO=spark, view=path)
 
-Other parameters are options of the reader or writer (`header="true"`, `url="jdbc:..."`).
+Other parameters are options of the reader or writer (`header="true"`, `url="jdbc:..."`). Columns are found by name where the
+source has them all, else by place; `columns="src:dst"` names them. Values of CSV files are cast, those of other sources are
+not: their types must do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation
-from dlog.engine.spark.inputs import columns_of
+from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.spark.inputs import check_types, columns_of
+from dlog.engine.spark.reasons import reason_of
 from dlog.engine.spark.slots import SQL_TYPES
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 MODES = ("overwrite", "append", "errorifexists", "ignore")
 _OWN = {"io", "table", "path", "filename", "name", "query", "format", "mode", "view", "columns", "partitionby"}
@@ -39,11 +43,29 @@ def read(spark: SparkSession, io: Io, program: Program) -> DataFrame:
     data = _source(spark, io, program)
     try:
         columns = _columns(io, relation, data)
+        if not _is_text(io):
+            check_types(relation, data, columns)
     except DlogError as error:
-        (diagnostic, *_) = error.diagnostics
-        raise directive_error(io, program, diagnostic.code, diagnostic.message, *diagnostic.notes) from None
-    named = data.select(*(data[f"`{c}`"].alias(name) for c, (name, _) in zip(columns, relation.attributes, strict=True)))
+        raise at_directive(error, io, program) from error
+    pairs = zip(columns, relation.attributes, strict=True)
+    named = data.select(*(_value(data, column, type, io).alias(name) for column, (name, type) in pairs))
     return wanted_rows(named, relation, program)
+
+
+def at_directive(error: DlogError, io: Io, program: Program) -> DlogError:
+    """The same mistakes, with the directive as their place."""
+    label = Label(io.span)
+    return DlogError([replace(d, labels=(label,), source=program.source) if not d.labels else d for d in error.diagnostics])
+
+
+def _is_text(io: Io) -> bool:
+    """Whether the source knows no types."""
+    return io.get("format").lower() == "csv" and "inferschema" not in {key.lower() for key, _ in io.params}
+
+
+def _value(data: DataFrame, column: str, type: Type, io: Io) -> Column:
+    value = data[f"`{column}`"]
+    return value.cast(SQL_TYPES[type.kind]) if _is_text(io) else value
 
 
 def _columns(io: Io, relation: Relation, data: DataFrame) -> list[str]:
@@ -55,12 +77,13 @@ def _columns(io: Io, relation: Relation, data: DataFrame) -> list[str]:
     for name in names:
         if name.lower() not in known:
             raise _unknown_column(relation, name, list(data.columns))
-    return columns_of(relation, data.select(*(f"`{known[n.lower()]}`" for n in names)))
+    if len(names) != relation.arity:
+        message = f"columns={named!r} does not name one column per attribute of `{relation.name}` ({relation.arity})"
+        raise DlogError(Diagnostic("bad-parameter", message))
+    return [known[name.lower()] for name in names]
 
 
 def _unknown_column(relation: Relation, name: str, columns: list[str]) -> DlogError:
-    from dlog.grammar.diagnostics import Diagnostic
-
     close = get_close_matches(name, columns, 1)
     notes = (f"did you mean `{close[0]}`?",) if close else (f"it has {', '.join(columns)}",)
     return DlogError(Diagnostic("unknown-column", f"input of {relation.name}: there is no column `{name}`", notes=notes))
@@ -82,7 +105,7 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
         path = io.get("path") or io.get("filename")
         return reader.load(path) if path else reader.load()
     except PySparkException as error:
-        raise directive_error(io, program, "unreadable-source", _reason(error), *_hints(spark, io)) from error
+        raise directive_error(io, program, "unreadable-source", reason_of(error), *_hints(spark, io)) from error
 
 
 def options(io: Io) -> dict[str, str]:
@@ -103,11 +126,20 @@ def _hints(spark: SparkSession, io: Io) -> list[str]:
     return [f"did you mean `{close[0]}`?"] if close else []
 
 
-def _reason(error: Any) -> str:
-    """The first sentence of Spark's message."""
-    condition = error.getCondition() if hasattr(error, "getCondition") else None
-    text = str(error).split("\n", 1)[0].split(";")[0].strip()
-    return text.removeprefix(f"[{condition}] ") if condition else text
+def unreadable(program: Program, frames: Mapping[str, DataFrame]) -> list[DlogError]:
+    """Reads each source on its own: the mistakes of those that Spark fails to read."""
+    from pyspark.errors import PySparkException
+
+    found = []
+    for io in program.io:
+        if io.action == "input" and is_spark(io) and io.relation in frames:
+            try:
+                frames[io.relation].write.format("noop").mode("overwrite").save()
+            except PySparkException as error:
+                mistake = directive_error(io, program, "unreadable-source", reason_of(error))
+                mistake.__cause__ = error
+                found.append(mistake)
+    return found
 
 
 def wanted_rows(data: DataFrame, relation: Relation, program: Program) -> DataFrame:
@@ -180,7 +212,7 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
         else:
             writer.save(path)
     except PySparkException as error:
-        raise directive_error(io, program, "unwritable-target", _reason(error)) from error
+        raise directive_error(io, program, "unwritable-target", reason_of(error)) from error
 
 
 def read_stream(spark: SparkSession, io: Io, program: Program) -> DataFrame:
@@ -199,5 +231,5 @@ def read_stream(spark: SparkSession, io: Io, program: Program) -> DataFrame:
                 reader = reader.schema(shape)
             data = reader.load(path) if path else reader.load()
     except PySparkException as error:
-        raise directive_error(io, program, "unreadable-source", _reason(error), *_hints(spark, io)) from error
+        raise directive_error(io, program, "unreadable-source", reason_of(error), *_hints(spark, io)) from error
     return data

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.program.rules import Program
-from dlog.engine.spark.rendezvous import Meeting, Visitor, own_host
 from dlog.engine.spark.slots import TAG, Slots
 
 if TYPE_CHECKING:
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from dlog.engine.embedded.executor import Progress
     from dlog.engine.shards.executor import ShardExecutor
     from dlog.engine.spark.arrow import ArrowCodec
+    from dlog.engine.spark.rendezvous import Meeting, Visitor
     from dlog.engine.spark.transport import PeerTransport
+    from dlog.grammar.diagnostics import DlogError
 
 REPORT_SECONDS = 0.25
 
@@ -41,8 +42,10 @@ class Task:
         """Runs inside Spark: takes the partition's rows, yields the worker's."""
         from pyspark import BarrierTaskContext
 
+        from dlog.engine.spark.rendezvous import Visitor
+
         context = BarrierTaskContext.get()
-        visitor = Visitor(self.meeting, context.partitionId())
+        visitor = Visitor(self.meeting, context.partitionId(), context.taskAttemptId())
         try:
             yield from _Worker(self, visitor, context).run(batches)
         finally:
@@ -69,6 +72,7 @@ class _Worker:
             self.visitor.tell("failed", error.diagnostics)
             return
         except PeerFailed:
+            self.visitor.tell("stopped", None)
             return
         self.visitor.tell("rows", {name: executor.rows(name) for name in self.task.program.relations})
         if self.task.folder is None:
@@ -80,6 +84,7 @@ class _Worker:
         from dlog.engine.shards.executor import ShardExecutor
         from dlog.engine.shards.gang import Gang
         from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.rendezvous import own_host
         from dlog.engine.spark.transport import PeerTransport
 
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, own_host(self.task.meeting.address))
@@ -97,11 +102,8 @@ class _Worker:
 
     def _connected(self, transport: PeerTransport) -> PeerTransport:
         if self.size > 1:
-            transport.connect(self.visitor.meet(self.context.taskAttemptId(), transport.address, self._cancelled))
+            transport.connect(self.visitor.meet(transport.address, self.context.stageId()))
         return transport
-
-    def _cancelled(self) -> bool:
-        return False
 
     def _report(self, progress: Progress) -> None:
         if time.perf_counter() - self.reported > REPORT_SECONDS:
@@ -118,20 +120,31 @@ class _Worker:
             for number, parts in self._sorted(batches).items():
                 relation = self.task.program.relations[self.task.inputs[number]]
                 executor.load(relation.name, codec.read(relation, parts))
-        except DlogError:
+        except DlogError as error:
             executor.gang.fail()
-            raise
+            raise self._placed(error, relation.name) from error
+
+    def _placed(self, error: DlogError, name: str) -> DlogError:
+        """A mistake in the rows of a relation, at its `.input` where Spark reads it."""
+        from dlog.engine.spark.sources import at_directive, is_spark
+
+        program = self.task.program
+        found = [io for io in program.io if io.relation == name and io.action == "input" and is_spark(io)]
+        return at_directive(error, found[0], program) if found else error
 
     def _sorted(self, batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table]:
         """The rows of each input relation, its columns in order."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from dlog.engine.spark.inputs import NO_INPUT
+
         found: dict[int, list[pa.RecordBatch]] = {}
         for batch in batches:
             tags = batch.column(TAG)
-            for value in pc.unique(tags).to_pylist():
-                mine = batch if len(self.task.inputs) == 1 else batch.filter(pc.equal(tags, value))
+            values = pc.unique(tags).to_pylist()
+            for value in set(values) - {NO_INPUT}:
+                mine = batch if len(values) == 1 else batch.filter(pc.equal(tags, value))
                 found.setdefault(value, []).append(mine.select(list(self.task.input_slots.columns[value])))
         return {number: pa.Table.from_batches(parts) for number, parts in found.items()}
 

@@ -49,6 +49,14 @@ def test_python_rows_and_facts_of_the_text_are_inputs_too(spark: SparkSession) -
     assert list(dlog.run(text, engine="spark")["path"]) == [(4, 5)]
 
 
+def test_inputs_that_are_empty_are_inputs(spark: SparkSession) -> None:
+    """Spark knows before that nothing is in them, and would start no task."""
+    empty = spark.createDataFrame([], "x long, y long")
+    for edges in ([], empty, empty.where("false"), spark.range(0).selectExpr("id as x", "id as y")):
+        assert dlog.run(CLOSURE, {"edge": edges}, engine="spark")["path"].rows == 0
+    assert list(dlog.run(CLOSURE + "edge(4, 5).\n", {"edge": []}, engine="spark")["path"]) == [(4, 5)]
+
+
 def test_every_type_goes_through(spark: SparkSession) -> None:
     text = """.type List = [head: symbol, tail: List]
     .decl value(n: number, u: unsigned, f: float, s: symbol, l: List)
