@@ -26,13 +26,12 @@ from dlog.sessions.changes import mark_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 DIFF = "diff"
 """The column, if there is one, that says whether a row comes (> 0) or goes (< 0)."""
 TAG = "relation"
-DIFF_SUM = "@diff"
 
 OnRound = Callable[[int, Round], None]
 
@@ -57,8 +56,8 @@ def stream(
     checkpoint
         Where Spark keeps how far it has read.
     changes
-        A folder for the changes of the outputs: per relation and round one Parquet file with the columns `round` and `diff`
-        before the relation's own. Read it as `spark.read.parquet(f"{changes}/path")`.
+        A folder for the changes of the outputs: per relation and round one Parquet file with the relation's columns, then
+        `diff` and `round`. Read it as `spark.read.parquet(f"{changes}/path")`.
     outputs
         The relations whose changes are written; by default those that the program puts out.
     on_round
@@ -74,8 +73,10 @@ def stream(
     if not sources:
         raise DlogError(Diagnostic("bad-argument", "a stream needs a source for at least one relation"))
     names = outputs if outputs is not None else _outputs(session)
-    if changes is not None and (bare := [n for n in names if not session.program.relations[n].arity]):
-        raise DlogError(Diagnostic("unsupported", f"not supported yet: a stream of the changes of `{bare[0]}`, which has no columns"))
+    bare = [n for n in names if not session.program.relations[n].arity]
+    if changes is not None and bare:
+        message = f"not supported yet: a stream of the changes of `{bare[0]}`, which has no columns"
+        raise DlogError(Diagnostic("unsupported", message))
     prepared = [_prepared(session, number, name, data) for number, (name, data) in enumerate(sources.items())]
     whole: DataFrame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), prepared)
     feed = _Feed(session, tuple(sources), names, None if changes is None else Path(changes), on_round)
@@ -115,7 +116,12 @@ class _Feed:
     """What Spark calls with each batch."""
 
     def __init__(
-        self, session: Session, sources: tuple[str, ...], outputs: tuple[str, ...], folder: Path | None, on_round: OnRound | None
+        self,
+        session: Session,
+        sources: tuple[str, ...],
+        outputs: tuple[str, ...],
+        folder: Path | None,
+        on_round: OnRound | None,
     ) -> None:
         self.session = session
         self.sources = sources
@@ -153,20 +159,18 @@ class _Feed:
         import pyarrow.parquet as pq
 
         target = _file(folder, self.session.round)
+        diff, round = mark_names(self.session.program.relations[name])
         held = self.session[name].to_arrow()
-        columns = held.column_names
-        parts = [held.append_column(DIFF_SUM, pa.array([1] * held.num_rows, pa.int64()))]
+        parts = [held.append_column(diff, pa.array([1] * held.num_rows, pa.int64()))]
         for path in sorted(folder.glob("round-*.parquet")):
             if path.name < target.name:
-                known = pq.read_table(path)
-                diffs = pc.negate(known.column(1).cast(pa.int64()))
-                parts.append(pa.table([*known.columns[2:], diffs], names=[*columns, DIFF_SUM]))
-        net = pa.concat_tables(parts).group_by(columns).aggregate([(DIFF_SUM, "sum")])
-        diffs = net.column(f"{DIFF_SUM}_sum")
-        net = net.filter(pc.not_equal(diffs, 0))
-        names = mark_names(self.session.program.relations[name])
-        rounds = pa.array([self.session.round] * net.num_rows, pa.int64())
-        _write_changes(pa.table([rounds, net.column(f"{DIFF_SUM}_sum"), *(net.column(c) for c in columns)], names=[*names, *columns]), target)
+                known = pq.read_table(path).drop_columns(round)
+                parts.append(known.set_column(held.num_columns, diff, pc.negate(known[diff])))
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        net = whole.group_by(held.column_names).aggregate([(diff, "sum")])
+        net = net.filter(pc.not_equal(net[f"{diff}_sum"], 0)).select([*held.column_names, f"{diff}_sum"])
+        net = net.rename_columns([*held.column_names, diff])
+        _write_changes(net.append_column(round, pa.array([self.session.round] * net.num_rows, pa.int64())), target)
 
     def _stage(self, rows: pa.Table) -> None:
         """Stages what goes before what comes: a row that does both in one batch is there afterwards."""
@@ -183,7 +187,7 @@ class _Feed:
     def _write(self, round: Round) -> None:
         for name in self.outputs if self.folder is not None else ():
             assert self.folder is not None
-            _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, round.last))
+            _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, int(round)))
 
     def begin(self) -> None:
         """What the outputs hold before the first batch: the changes of all rounds until then."""
@@ -220,10 +224,3 @@ def _write_changes(changes: pa.Table, target: Path) -> None:
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     pq.write_table(changes, beside)
     beside.rename(target)
-
-
-def open_streams(spark: SparkSession, program: Any) -> dict[str, DataFrame]:
-    """A streaming DataFrame for each `.input` with IO=spark: tables and folders that grow. Raises DlogError."""
-    from dlog.engine.spark import sources
-
-    return {io.relation: sources.read_stream(spark, io, program) for io in program.io if io.action == "input" and sources.is_spark(io)}

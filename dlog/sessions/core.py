@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from dlog.sessions.subscriptions import Callback, Subscription
 from dlog.sessions.views import View
 from dlog.sessions.written import written_rows
 from dlog.values import Codec, Row
+
+if TYPE_CHECKING:
+    from dlog.engine.spark.rounds import SparkRounds
 
 Program = str | Path
 Given = str | Path | Mapping[str, Any] | None
@@ -174,7 +177,7 @@ class Session:
         if hasattr(engine, "frame"):
             from dlog.spark import RemoteRelation
 
-            return RemoteRelation(relation, engine, self._codec)
+            return RemoteRelation(relation, cast("SparkRounds", engine), self._codec)
         return Relation(relation, self._engine.table(relation.name), self._codec)
 
     def __iter__(self) -> Iterator[str]:

@@ -69,7 +69,9 @@ def local_first(program: Program, workers: int) -> LocalFirst:
     return _parted(program, homes, cutter, strata, alone)
 
 
-def _parted(program: Program, homes: dict[str, Place], cutter: _Cutter, strata: list[Stratum], alone: list[Stratum]) -> LocalFirst:
+def _parted(
+    program: Program, homes: dict[str, Place], cutter: _Cutter, strata: list[Stratum], alone: list[Stratum]
+) -> LocalFirst:
     kept = {name for s in alone for name in s.relations}
     unused = [n for n in program.relations if n not in homes and n not in kept and n not in cutter.copies]
     alone = [*alone, *(Stratum((name,), (), False) for name in unused)]
@@ -110,7 +112,8 @@ def _shared(program: Program, cutter: _Cutter, strata: list[Stratum], homes: Map
             relations[copy] = replace(program.relations[name], name=copy)
             inputs.append(Stratum((copy,), (), False))
     lattices = {name: lattice for name, lattice in program.lattices.items() if name in homes}
-    return replace(program, relations=relations, facts={}, strata=(*inputs, *strata), io=_inputs(program, homes), lattices=lattices)
+    io = _inputs(program, homes)
+    return replace(program, relations=relations, facts={}, strata=(*inputs, *strata), io=io, lattices=lattices)
 
 
 def _alone(program: Program, strata: list[Stratum]) -> Program:

@@ -20,7 +20,7 @@ from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels.partition import group_by_owner
 from dlog.engine.plan.local_first import Feed, LocalFirst, Part, local_first
 from dlog.engine.plan.places import EVERYWHERE, ROOT
-from dlog.engine.program.rules import Program
+from dlog.engine.program.rules import Kind, Program
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.keeper import Parcel, told, types_of
 from dlog.engine.values.differences import words
@@ -104,7 +104,7 @@ class ShardedRounds:
             failed = [r for r in replies.values() if isinstance(r, DlogError | InternalError)]
             if failed:
                 done = [rank for rank, reply in replies.items() if not isinstance(reply, DlogError | InternalError)]
-                torn = self.crew.ask({rank: ("undo", (self.number, self.round)) for rank in done})
+                torn = self.crew.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
                 raise next((r for r in torn.values() if isinstance(r, DlogError)), failed[0])
             self.round, self._facts_pending, self._committed = last, False, True
             self._read = {}
@@ -159,8 +159,8 @@ class ShardedRounds:
 
     def _narrow(self, name: str, updates: Updates) -> Updates:
         """Ids as int32, as dictionaries have them."""
-        types = types_of(self.program.relations[name])
-        columns = (c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, updates.columns, strict=True))
+        pairs = zip(types_of(self.program.relations[name]), updates.columns, strict=True)
+        columns = (c.astype(np.int32) if t.kind in (Kind.SYMBOL, Kind.RECORD) else c for t, c in pairs)
         return Updates(tuple(columns), updates.diffs, updates.rounds)
 
     # -------------------------------------------------------------------------------------------------------------- reading
@@ -168,7 +168,8 @@ class ShardedRounds:
     def changes(self, relation: str) -> Updates:
         with self._lock:
             if relation not in self._read:
-                self._read[relation] = _by_round(self._collect("changes", relation)) if self._committed else self._nothing(relation)
+                known = self._committed
+                self._read[relation] = _by_round(self._collect("changes", relation)) if known else self._nothing(relation)
             return self._read[relation]
 
     def table(self, relation: str) -> Table:
@@ -182,9 +183,9 @@ class ShardedRounds:
 
     def _table(self, relation: str, found: Updates) -> Table:
         kinds = self.program.relations[relation].kinds
-        dtypes = {"unsigned": np.uint64, "float": np.float64}
+        dtypes = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
         columns = (
-            c.astype(np.int32) if k.value in ("symbol", "record") else words(c).view(dtypes.get(k.value, np.int64))
+            c.astype(np.int32) if k in (Kind.SYMBOL, Kind.RECORD) else words(c).view(dtypes.get(k, np.int64))
             for k, c in zip(kinds, found.columns, strict=True)
         )
         return Table(kinds, tuple(columns), found.rows)
@@ -202,7 +203,7 @@ class ShardedRounds:
 
     def _ask_for(self, command: str, feed: Feed, args: tuple[Any, ...]) -> dict[int, Any]:
         ranks = range(self.crew.size) if feed.place >= 0 else [0]
-        replies = self.crew.ask({rank: (command, (self.number, *args)) for rank in ranks})
+        replies = self.crew.ask(dict.fromkeys(ranks, (command, (self.number, *args))))
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
                 raise reply

@@ -213,23 +213,3 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
             writer.save(path)
     except PySparkException as error:
         raise directive_error(io, program, "unwritable-target", reason_of(error)) from error
-
-
-def read_stream(spark: SparkSession, io: Io, program: Program) -> DataFrame:
-    """The rows an `.input` names as a stream: those that are there, then those that come. Raises DlogError."""
-    from pyspark.errors import PySparkException
-
-    try:
-        reader = spark.readStream.options(**options(io))
-        if io.get("table"):
-            data = reader.table(io.get("table"))
-        else:
-            reader = reader.format(io.get("format", "parquet"))
-            path = io.get("path") or io.get("filename")
-            if path and "schema" not in options(io):
-                shape = spark.read.options(**options(io)).format(io.get("format", "parquet")).load(path).schema
-                reader = reader.schema(shape)
-            data = reader.load(path) if path else reader.load()
-    except PySparkException as error:
-        raise directive_error(io, program, "unreadable-source", reason_of(error), *_hints(spark, io)) from error
-    return data
