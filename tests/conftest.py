@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,10 @@ settings.register_profile("random", deadline=None, suppress_health_check=CHECKS)
 settings.register_profile("quick", settings.get_profile("random"), phases=[Phase.generate])
 settings.register_profile("dlog", settings.get_profile("random"), derandomize=True)
 settings.load_profile("dlog")
+
+# What a shell starts in the background ignores interruptions, and so would what the tests start to interrupt it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 
