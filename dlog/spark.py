@@ -177,9 +177,11 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     evaluated = time.perf_counter()
     if run.output == STDOUT:
         display.close()
-    _write(spark, program, outcome, run.output)
+    try:
+        _write(spark, program, outcome, run.output)
+    finally:
+        outcome.release()
     written = time.perf_counter()
-    outcome.release()
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), outcome.rows, ())
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dlog.engine.embedded.executor import Progress
 
+_folders: set[str] = set()
 OnProgress = Callable[[int, "Progress"], None]
 REPORTS_SECONDS = 60.0
 """Patience for what is a matter of milliseconds."""
@@ -84,7 +85,7 @@ class Outcome:
         if self.cached is not None:
             self.cached.unpersist()
         if self.task.folder is not None:
-            shutil.rmtree(self.task.folder, ignore_errors=True)
+            _discard(self.task.folder)
 
 
 class _Reports:
@@ -167,7 +168,11 @@ def run(
     outcome = Outcome(spark, program, task, workers)
     rows = in_slots(spark, program, given, task.input_slots, workers)
     made = rows.mapInArrow(task, task.output_slots.schema, barrier=True)
-    _execute(spark, made, outcome, reports)
+    try:
+        _execute(spark, made, outcome, reports)
+    except BaseException:
+        outcome.release()
+        raise
     outcome.rows = {n: sum(shard[n] for shard in reports.rows.values()) for n in relations if reports.rows}
     outcome.seconds = max((seconds for seconds, _, _ in reports.evaluated.values()), default=0.0)
     outcome.steps = max((steps for _, steps, _ in reports.evaluated.values()), default=0)
@@ -197,8 +202,20 @@ def _folder(outputs: Sequence[str]) -> str:
     folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
     for name in outputs:
         (folder / name).mkdir()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _folders.add(str(folder))
     return str(folder)
+
+
+def _discard(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _folders.discard(folder)
+
+
+@atexit.register
+def discard_folders() -> None:
+    """Removes what workers of this process' runs have written and nobody released."""
+    for folder in list(_folders):
+        _discard(folder)
 
 
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
@@ -223,7 +240,6 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
     finally:
         context.setJobDescription(None)  # type: ignore[arg-type]
     if reports.mistakes:
-        outcome.release()
         raise DlogError(reports.mistakes)
 
 
