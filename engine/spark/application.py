@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     """The session that is active, or a new one on `master` (default: what spark-submit says, else this machine's cores).
     Raises DlogError where PySpark or Java is missing."""
     need_packages()
-    from py4j.protocol import Py4JError
     from pyspark import SparkContext
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -71,7 +69,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
             for key, value in chosen.items():
                 builder = builder.config(key, value)
             return builder.getOrCreate()
-        except (PySparkException, Py4JError, RuntimeError) as error:
+        except (*failures(), RuntimeError) as error:
             notes = ("`java -version` should say 17 or 21",) if SparkContext._gateway is None else ()
             raise missing(f"Spark does not start: {_complaint(log) or reason_of(error)}", *notes) from error
 

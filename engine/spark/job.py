@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application
 from dlog.engine.spark.inputs import in_slots
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Task
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -220,9 +220,6 @@ def discard_folders() -> None:
 
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
     """Runs the stage. Where rows come back through Spark, they stay cached."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     context = spark.sparkContext
     context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
     try:
@@ -234,7 +231,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         else:
             made.collect()  # the workers wrote their rows themselves: there are none
         reports.wait()
-    except (PySparkException, Py4JError) as error:
+    except failures() as error:
         if not reports.mistakes:
             raise _refused(error) from error
     finally:
