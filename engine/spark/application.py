@@ -60,6 +60,8 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if SparkContext._active_spark_context is not None:  # active in another thread: it keeps its settings
+        return SparkSession.builder.getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {"spark.app.name": "dlog", **SETTINGS, **(settings or {}), **({} if master is None else {"spark.master": master})}
     with tempfile.TemporaryFile("w+", errors="replace") as log:
@@ -98,6 +100,13 @@ def _need_java() -> None:
     if found is None:
         where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no `java` on the PATH"
         raise missing(f"Spark needs Java: {where}", "install a Java runtime 17 or 21, or set JAVA_HOME to one")
+
+
+def need_context(spark: SparkSession) -> None:
+    """Raises DlogError for a session of Spark Connect."""
+    if ".connect." in type(spark).__module__:
+        note = "make it in the driver's own process: SparkSession.builder.master(...), or by spark-submit"
+        raise missing("the Spark engine needs a session with a Spark context, and one of Spark Connect has none", note)
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:

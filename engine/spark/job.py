@@ -151,6 +151,7 @@ def run(
     DlogError
         The program's data is wrong, or Spark cannot run the stage.
     """
+    application.need_context(spark)
     workers = _workers(spark, workers)
     reports = _Reports(workers, on_progress)
     program, given = _without_columns(program, inputs)

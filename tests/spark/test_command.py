@@ -206,3 +206,10 @@ def test_slots_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [_workers(None, wanted) for wanted in (None, 1, 4)] == [4, 1, 4]  # type: ignore[arg-type]
     with pytest.raises(DlogError, match="5 workers need as many tasks at once, and Spark has room for 4"):
         _workers(None, 5)  # type: ignore[arg-type]
+
+
+def test_a_session_of_spark_connect_is_refused() -> None:
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(DlogError, match="one of Spark Connect has none"):
+        application.need_context(connected)
+    application.need_context(type("SparkSession", (), {"__module__": "pyspark.sql.session"})())
