@@ -6,6 +6,7 @@ result["path"].df.groupBy("x").count().show()
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -162,6 +163,7 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     """What `dlog run --engine spark` does."""
     from dlog.memory import peak_bytes
 
+    logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a call that Ctrl-C cuts short, with its stack
     program = optimized(compile_program(run.program, run.include, run.macros))
     with stage("start"):
         spark = application.start()
