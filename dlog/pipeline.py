@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +184,8 @@ def discard_unfinished(output: str) -> None:
     """Removes what a write that was cut off left beside its place."""
     for path in Path(output).glob(f".*.{os.getpid()}.part"):
         path.unlink(missing_ok=True)
+    if (job := sys.modules.get("dlog.engine.spark.job")) is not None:
+        job.discard_folders()
 
 
 def run_job(job: Job, display: Display) -> Report:

@@ -6,6 +6,7 @@ result["path"].df.groupBy("x").count().show()
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -190,6 +191,7 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     """What `dlog run --engine spark` does."""
     from dlog.memory import peak_bytes
 
+    logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a call that Ctrl-C cuts short, with its stack
     program = optimized(compile_program(run.program, run.include, run.macros))
     with stage("start"):
         spark = application.start()
@@ -205,9 +207,11 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     evaluated = time.perf_counter()
     if run.output == STDOUT:
         display.close()
-    _write(spark, program, outcome, run.output)
+    try:
+        _write(spark, program, outcome, run.output)
+    finally:
+        outcome.release()
     written = time.perf_counter()
-    outcome.release()
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), outcome.rows, ())
 
 

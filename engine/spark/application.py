@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
     """The session that is active, or a new one on `master` (default: what spark-submit says, else this machine's cores).
     Raises DlogError where PySpark or Java is missing."""
     need_packages()
-    from py4j.protocol import Py4JError
     from pyspark import SparkContext
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if SparkContext._active_spark_context is not None:  # active in another thread: it keeps its settings
+        return SparkSession.builder.getOrCreate()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {"spark.app.name": "dlog", **SETTINGS, **(settings or {}), **({} if master is None else {"spark.master": master})}
     with tempfile.TemporaryFile("w+", errors="replace") as log:
@@ -71,7 +71,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
             for key, value in chosen.items():
                 builder = builder.config(key, value)
             return builder.getOrCreate()
-        except (PySparkException, Py4JError, RuntimeError) as error:
+        except (*failures(), RuntimeError) as error:
             notes = ("`java -version` should say 17 or 21",) if SparkContext._gateway is None else ()
             raise missing(f"Spark does not start: {_complaint(log) or reason_of(error)}", *notes) from error
 
@@ -100,6 +100,13 @@ def _need_java() -> None:
     if found is None:
         where = f"JAVA_HOME is {home}, where there is no bin/java" if home else "there is no `java` on the PATH"
         raise missing(f"Spark needs Java: {where}", "install a Java runtime 17 or 21, or set JAVA_HOME to one")
+
+
+def need_context(spark: SparkSession) -> None:
+    """Raises DlogError for a session of Spark Connect."""
+    if ".connect." in type(spark).__module__:
+        note = "make it in the driver's own process: SparkSession.builder.master(...), or by spark-submit"
+        raise missing("the Spark engine needs a session with a Spark context, and one of Spark Connect has none", note)
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:

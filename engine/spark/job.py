@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application
 from dlog.engine.spark.inputs import in_slots
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Task
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dlog.engine.embedded.executor import Progress
 
+_folders: set[str] = set()
 OnProgress = Callable[[int, "Progress"], None]
 REPORTS_SECONDS = 60.0
 """Patience for what is a matter of milliseconds."""
@@ -84,7 +85,7 @@ class Outcome:
         if self.cached is not None:
             self.cached.unpersist()
         if self.task.folder is not None:
-            shutil.rmtree(self.task.folder, ignore_errors=True)
+            _discard(self.task.folder)
 
 
 class _Reports:
@@ -150,6 +151,7 @@ def run(
     DlogError
         The program's data is wrong, or Spark cannot run the stage.
     """
+    application.need_context(spark)
     workers = _workers(spark, workers)
     reports = _Reports(workers, on_progress)
     program, given = _without_columns(program, inputs)
@@ -167,7 +169,11 @@ def run(
     outcome = Outcome(spark, program, task, workers)
     rows = in_slots(spark, program, given, task.input_slots, workers)
     made = rows.mapInArrow(task, task.output_slots.schema, barrier=True)
-    _execute(spark, made, outcome, reports)
+    try:
+        _execute(spark, made, outcome, reports)
+    except BaseException:
+        outcome.release()
+        raise
     outcome.rows = {n: sum(shard[n] for shard in reports.rows.values()) for n in relations if reports.rows}
     outcome.seconds = max((seconds for seconds, _, _ in reports.evaluated.values()), default=0.0)
     outcome.steps = max((steps for _, steps, _ in reports.evaluated.values()), default=0)
@@ -197,15 +203,24 @@ def _folder(outputs: Sequence[str]) -> str:
     folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
     for name in outputs:
         (folder / name).mkdir()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _folders.add(str(folder))
     return str(folder)
+
+
+def _discard(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    _folders.discard(folder)
+
+
+@atexit.register
+def discard_folders() -> None:
+    """Removes what workers of this process' runs have written and nobody released."""
+    for folder in list(_folders):
+        _discard(folder)
 
 
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
     """Runs the stage. Where rows come back through Spark, they stay cached."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     context = spark.sparkContext
     context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
     try:
@@ -217,13 +232,12 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         else:
             made.collect()  # the workers wrote their rows themselves: there are none
         reports.wait()
-    except (PySparkException, Py4JError) as error:
+    except failures() as error:
         if not reports.mistakes:
             raise _refused(error) from error
     finally:
         context.setJobDescription(None)  # type: ignore[arg-type]
     if reports.mistakes:
-        outcome.release()
         raise DlogError(reports.mistakes)
 
 

@@ -10,6 +10,14 @@ _CLOSING = re.compile(r"\s*SQLSTATE: \w+.*$")
 LENGTH_MAX = 300
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """What calls of Spark raise: PySpark has classes of its own for some of the JVM's exceptions only."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
 def reason_of(error: BaseException) -> str:
     """The sentence that names the trouble: Spark's condition where it has one, with what caused it."""
     text = str(error)

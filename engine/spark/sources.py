@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dlog.engine.formats.parameters import directive_error
 from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
 from dlog.engine.spark.inputs import check_types, columns_of
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -90,8 +90,6 @@ def _unknown_column(relation: Relation, name: str, columns: list[str]) -> DlogEr
 
 
 def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
-    from pyspark.errors import PySparkException
-
     ways = [key for key in ("table", "query", "path", "filename") if io.get(key)]
     if len(ways) > 1 or (not ways and not io.get("format")):
         message = "IO=spark reads a table=, a path=, a query= or a format= with its options: name one"
@@ -104,7 +102,7 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
         reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))  # type: ignore[arg-type]
         path = io.get("path") or io.get("filename")
         return reader.load(path) if path else reader.load()
-    except PySparkException as error:
+    except failures() as error:
         raise directive_error(io, program, "unreadable-source", reason_of(error), *_hints(spark, io)) from error
 
 
@@ -128,14 +126,12 @@ def _hints(spark: SparkSession, io: Io) -> list[str]:
 
 def unreadable(program: Program, frames: Mapping[str, DataFrame]) -> list[DlogError]:
     """Reads each source on its own: the mistakes of those that Spark fails to read."""
-    from pyspark.errors import PySparkException
-
     found = []
     for io in program.io:
         if io.action == "input" and is_spark(io) and io.relation in frames:
             try:
                 frames[io.relation].write.format("noop").mode("overwrite").save()
-            except PySparkException as error:
+            except failures() as error:
                 mistake = directive_error(io, program, "unreadable-source", reason_of(error))
                 mistake.__cause__ = error
                 found.append(mistake)
@@ -188,8 +184,6 @@ def _uses(body: tuple[Literal, ...]) -> list[Atom]:
 
 def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> None:
     """Does what an `.output` with IO=spark says. Raises DlogError."""
-    from pyspark.errors import PySparkException
-
     mode = io.get("mode", "overwrite").lower()
     if mode not in MODES:
         close = get_close_matches(mode, MODES, 1)
@@ -211,5 +205,5 @@ def write(spark: SparkSession, io: Io, program: Program, data: DataFrame) -> Non
             writer.saveAsTable(io.get("table"))
         else:
             writer.save(path)
-    except PySparkException as error:
+    except failures() as error:
         raise directive_error(io, program, "unwritable-target", reason_of(error)) from error

@@ -124,8 +124,10 @@ def killed_afterwards(spark: SparkSession) -> dict[str, Any]:
 
     outcome = chain(spark)
     before = executors(spark)
-    killed = kill_one(spark)
-    while killed in executors(spark) or slots(spark) < len(before):  # a barrier stage is refused while slots are missing
+    kill_one(spark)
+    while slots(spark) == len(before):
+        time.sleep(0.05)
+    while slots(spark) < len(before):  # Spark refuses a barrier stage that has too few
         time.sleep(0.1)
     frame = outcome.frame("r")
     return {"executors": len(before), "rows": frame.count(), "sum": frame.selectExpr("sum(x)").first()[0]}

@@ -32,7 +32,7 @@ square(x, y) :- n(x), n(y).
 
 
 def finished(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **environment}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
@@ -61,8 +61,9 @@ def test_outputs_go_to_files_and_nothing_else_is_said(tmp_path: Path) -> None:
 def test_an_interruption_ends_everything_within_seconds(tmp_path: Path) -> None:
     (tmp_path / "endless.dl").write_text(ENDLESS)
     process = subprocess.Popen(
-        arguments("run", "endless.dl", "-D", "out", "--engine", "spark"), cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
+        arguments("run", "endless.dl", "-D", "out", "--engine", "spark"),
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         family = wait_for_workers(process.pid)
         time.sleep(2)
@@ -125,7 +126,7 @@ def test_spark_submit_runs_a_script(tmp_path: Path) -> None:
 
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     command = [str(submit), "--master", "local[2]", "--conf", "spark.ui.enabled=false", "script.py"]
-    done = finished(command, tmp_path, PYTHONPATH=str(ROOT), PYSPARK_PYTHON=sys.executable)
+    done = finished(command, tmp_path, PYSPARK_PYTHON=sys.executable)
     assert done.returncode == 0, done.stderr
     assert "found [(1, 2), (1, 3), (2, 3)]" in done.stdout
 
@@ -206,3 +207,10 @@ def test_slots_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [_workers(None, wanted) for wanted in (None, 1, 4)] == [4, 1, 4]  # type: ignore[arg-type]
     with pytest.raises(DlogError, match="5 workers need as many tasks at once, and Spark has room for 4"):
         _workers(None, 5)  # type: ignore[arg-type]
+
+
+def test_a_session_of_spark_connect_is_refused() -> None:
+    connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(DlogError, match="one of Spark Connect has none"):
+        application.need_context(connected)
+    application.need_context(type("SparkSession", (), {"__module__": "pyspark.sql.session"})())

@@ -142,7 +142,7 @@ def test_modes(spark: SparkSession, tmp_path: Path) -> None:
         ('path="{folder}/missing"', ["Path does not exist: file:{folder}/missing"]),
         ('path="{folder}/broken", format=parquet', ["{folder}/broken"]),
         ('path="{folder}", format=parket', ["parket"]),
-        ('query="select x, from roads"', ["syntax error"]),
+        ('query="select x, from roads"', ["Trailing comma detected in SELECT clause"]),
         ('query="select x, w from roads"', ["`w` cannot be resolved"]),
         ('table=roads, columns="x:why"', ["there is no column `why`"]),
         ('table=roads, columns="x"', ["does not name one column per attribute of `edge` (2)"]),
@@ -192,6 +192,21 @@ def test_a_file_that_breaks_while_it_is_read_is_told_at_its_input(edges: DataFra
     assert ".input more(IO=spark" in shown
     assert file.name in shown
     assert caught.value.__cause__ is not None
+
+
+@ON_SPARK
+def test_debug_shows_what_spark_said(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dlog.__main__ import run_command
+
+    (tmp_path / "p.dl").write_text(RULES.format(source="IO=spark, table=absent", target=""))
+    words = ["run", str(tmp_path / "p.dl"), "-F", str(tmp_path), "-D", str(tmp_path), "--engine", "spark"]
+    assert run_command(words) == 1
+    plain = capsys.readouterr().err
+    assert plain.startswith("error: The table or view `absent` cannot be found\n")
+    assert run_command([*words, "--debug"]) == 1
+    debugged = capsys.readouterr().err
+    assert debugged.endswith(plain)
+    assert "Traceback" in debugged and "AnalysisException" in debugged
 
 
 @ON_SPARK
