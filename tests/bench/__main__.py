@@ -9,6 +9,7 @@ rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
+spark-steps  what an exchange among workers costs, and its growth
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -22,7 +23,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import files, memory, orders, rounds, scaling, spark, spark_workloads, spine, starting, strings, suite
+from tests.bench import (
+    files,
+    memory,
+    orders,
+    rounds,
+    scaling,
+    spark,
+    spark_steps,
+    spark_workloads,
+    spine,
+    starting,
+    strings,
+    suite,
+)
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
@@ -39,6 +53,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "strings": strings.run,
     "memory": memory.run,
     "spark": spark.run,
+    "spark-steps": spark_steps.run,
     "spine": spine.run,
 }
 
@@ -48,7 +63,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
-    told = f"W1 ... W9 for suite, growth and orders; {', '.join(rounds.WORKLOADS)} for rounds; {', '.join(spark_workloads.WORKLOADS)} for spark; all by default"
+    named = f"{', '.join(rounds.WORKLOADS)} for rounds; {', '.join(spark_workloads.WORKLOADS)} for spark"
+    told = f"W1 ... W9 for suite, growth and orders; {named}; all by default"
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=told)
     parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")

@@ -121,7 +121,7 @@ def of_dlog(spark: SparkSession, workload: Workload, given: Frames, repeats: int
 
     def once(workers: int) -> tuple[Timing, Any]:
         started = time.perf_counter()
-        result: Any = dlog.run(workload.program(), dict(given), engine="spark", spark=spark, workers=workers)
+        result: Any = dlog.run(workload.program(), workload.inputs(given), engine="spark", spark=spark, workers=workers)
         answer = result[workload.output].df
         compute(answer)
         taken = time.perf_counter() - started

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,11 @@ class Workload:
         text = (PROGRAMS / f"{self.name}.dl").read_text(encoding="ascii")
         steps = "\n".join(f"STEP({n}, {n + 1})" for n in range(ITERATIONS))
         return text.replace("\nITERATIONS\n", f"\n{steps}\n").replace("LAST(", f"rank_{ITERATIONS}(")
+
+    def inputs(self, given: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Those of the data that the program reads."""
+        text = self.program()
+        return {name: frame for name, frame in given.items() if f".input {name}\n" in text}
 
 
 # --------------------------------------------------------------------------------------------------------------- data
