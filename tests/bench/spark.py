@@ -79,7 +79,7 @@ def application(master: str = "local[2]") -> Iterator[SparkSession]:
     from dlog.engine.spark.application import start
     from tests.bench.inputs import cache_folder
 
-    wanted = {"spark.ui.enabled": "false", "spark.driver.memory": "6g", **spark_graphframes.settings()}
+    wanted = {"spark.ui.enabled": "false", "spark.driver.memory": "4g", **spark_graphframes.settings()}
     spark = start(master, wanted)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sparkContext.setCheckpointDir(str(cache_folder() / "spark-checkpoints"))
@@ -149,12 +149,14 @@ def of_rival(
     try:
         while len(found) < options.repeats and (not found or found[-1].wall < LONG):
             started = time.perf_counter()
-            with given_up(spark, options.timeout):
-                answer = solver(given)
-                compute(answer)
-                taken = time.perf_counter() - started
-                found.append(Timing(taken, os.getloadavg()[0], workload.fingerprint(answer)))
-            forget(spark, given)
+            try:
+                with given_up(spark, options.timeout):
+                    answer = solver(given)
+                    compute(answer)
+                    taken = time.perf_counter() - started
+                    found.append(Timing(taken, os.getloadavg()[0], workload.fingerprint(answer)))
+            finally:
+                forget(spark, given)
     except NotMeasured as reason:
         if not found:
             return str(reason)
@@ -166,8 +168,10 @@ def compute(answer: DataFrame) -> None:
 
 
 def forget(spark: SparkSession, given: Frames) -> None:
-    """Frees what a rival left in memory; the inputs stay."""
+    """Frees what a rival left in memory, given up or not; the inputs stay."""
     spark.catalog.clearCache()
+    for held in list(spark.sparkContext._jsc.getPersistentRDDs().values()):  # local checkpoints, GraphX
+        held.unpersist()
     for frame in given.values():
         frame.cache().count()
 
