@@ -63,8 +63,9 @@ def spark() -> Iterator[SparkSession]:
     if engines.NO_SPARK:
         pytest.skip(engines.NO_SPARK)
     from dlog.engine.spark.application import start
+    from tests.bench.spark_graphframes import settings
 
-    session = start("local[2]", {"spark.ui.enabled": "false"})
+    session = start("local[2]", {"spark.ui.enabled": "false", **settings()})
     yield session
     session.stop()
 

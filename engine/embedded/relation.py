@@ -304,6 +304,16 @@ class StoredRelation:
         self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
         self.sorted_by = ()
 
+    def empty(self) -> None:
+        """Forgets all rows; what rows are checked against or merge by stays as it was made."""
+        kind, key, merge, value = self.set_kind, self.key, self.struct[REL_MERGE], self.struct[REL_VALUE]
+        heap = self._heap is not None
+        self.clear()
+        if merge != MERGE_NONE:
+            self.key_by(key, value, merge, heap)
+        elif kind != SET_NONE:
+            self.new_set()
+
     def drop_columns(self) -> None:
         capacity = self.struct[REL_CAPACITY]
         for number, width in enumerate(self.widths):

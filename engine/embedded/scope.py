@@ -20,7 +20,7 @@ from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
 
-_MERGES = {
+MERGES = {
     (Kind.NUMBER, "min"): L.MERGE_MIN,
     (Kind.NUMBER, "max"): L.MERGE_MAX,
     (Kind.UNSIGNED, "min"): L.MERGE_MIN_UNSIGNED,
@@ -118,7 +118,7 @@ class ScopeRun:
         relation.shape(columns)
         merge = L.MERGE_SUM if reduction.op == "count" else L.MERGE_SUM_FLOAT
         if reduction.op not in ("count", "mean"):
-            merge = _MERGES[relation.kinds[keys], reduction.op]
+            merge = MERGES[relation.kinds[keys], reduction.op]
         relation.key_by(range(keys), keys, merge, heap=False)
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
@@ -131,7 +131,7 @@ class ScopeRun:
             relation.clear()
         relation.shape(columns)
         key = [c for c in range(relation.arity) if c != lattice.column]
-        relation.key_by(key, lattice.column, _MERGES[kind, lattice.op], heap=True)
+        relation.key_by(key, lattice.column, MERGES[kind, lattice.op], heap=True)
         if given is not None:
             self._copy_given(relation)
 

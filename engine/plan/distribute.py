@@ -65,6 +65,11 @@ class Exchange:
         return f"{self.name} <"
 
     @property
+    def target(self) -> str | None:
+        """The relation that `delivery` fills."""
+        return self.delivery.sink.relation if self.delivery is not None else None
+
+    @property
     def transfer(self) -> Path:
         """What the exchange does to rows, for those who ask where values come from."""
         columns = range(len(self.types))
@@ -190,7 +195,12 @@ class World:
         held = self.exchanges.get(name)
         distinct = sink.distinct or (held is not None and held.delivery is not None and _inserts_distinct(held.delivery))
         self.exchanges[name] = replace(exchange, delivery=_delivery(exchange, sink.relation, distinct))
-        return Insert(name, sink.terms, False)
+        return Insert(name, sink.terms, sink.distinct and self._repeats(sink))
+
+    def _repeats(self, sink: Insert) -> bool:
+        """Whether rows are found so often in one step that those sent before are worth a set: where one column is left of a
+        body, as often as there are ways to it. A lattice's outbox keeps the best value per key, whatever this says."""
+        return len(sink.terms) == 1
 
     def cuts(self, relation: str, column: int) -> bool:
         """Whether a copy of the relation may be cut by the column: rows that replace each other must meet."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.relation import StoredRelation
-from dlog.engine.embedded.scope import ScopeRun
+from dlog.engine.embedded.scope import MERGES, ScopeRun
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
@@ -55,6 +55,17 @@ class ShardRun(ScopeRun):
         super()._shape()
         for mirror in self.plan.mirrors:
             self._shape_mirror(mirror)
+        for phase in self.plan.phases:
+            for exchange in phase.exchanges:
+                self._combine(exchange)
+
+    def _combine(self, exchange: Exchange) -> None:
+        """What goes home to a lattice is merged before it is sent: of all values for a key only the best can count."""
+        lattice = next((x for x in self.scope.lattices if x.relation == exchange.target), None)
+        if lattice is not None and exchange.role == "home":
+            relation = self.relation(exchange.name)
+            key = [c for c in range(relation.arity) if c != lattice.column]
+            relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op], heap=False)
 
     def _shape_mirror(self, mirror: Copy) -> None:
         """A mirror of a lattice keeps the best value per key as the lattice does."""
@@ -184,12 +195,8 @@ class ShardRun(ScopeRun):
     def _drain(self, relation: StoredRelation) -> Rows:
         """The rows of a relation, which is empty afterwards but keeps its shape."""
         rows = Rows(tuple(np.array(relation.column(c)) for c in range(relation.arity)), relation.rows)
-        if relation.keyed and relation.name in self.reductions:
-            extents = list(relation.extents)
-            relation.clear()
-            self._shape_reduction(relation, self.reductions[relation.name], extents)
-        else:
-            relation.clear()
+        if rows.height:
+            relation.empty()
         return rows
 
     def _make_copies(self, copies: Sequence[Copy]) -> None:

@@ -8,6 +8,8 @@ orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
+spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
+spark-steps  what an exchange among workers costs, and its growth
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -21,7 +23,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import files, memory, orders, rounds, scaling, spine, starting, strings, suite
+from tests.bench import (
+    files,
+    memory,
+    orders,
+    rounds,
+    scaling,
+    spark,
+    spark_steps,
+    spark_workloads,
+    spine,
+    starting,
+    strings,
+    suite,
+)
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
@@ -37,6 +52,8 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "rounds": rounds.run,
     "strings": strings.run,
     "memory": memory.run,
+    "spark": spark.run,
+    "spark-steps": spark_steps.run,
     "spine": spine.run,
 }
 
@@ -46,7 +63,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
-    told = f"W1 ... W9 for suite, growth and orders; {', '.join(rounds.WORKLOADS)} for rounds; all by default"
+    named = f"{', '.join(rounds.WORKLOADS)} for rounds; {', '.join(spark_workloads.WORKLOADS)} for spark"
+    told = f"W1 ... W9 for suite, growth and orders; {named}; all by default"
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=told)
     parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
@@ -54,7 +72,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("--rounds", type=int, default=20_000, help="rounds measured one by one (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
-    known = rounds.WORKLOADS if given.bench == "rounds" else WORKLOADS
+    known = {"rounds": rounds.WORKLOADS, "spark": spark_workloads.WORKLOADS}.get(given.bench, WORKLOADS)
     workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(","))
     if unknown := set(workloads) - set(known) | set(engines) - set(suite.ENGINES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")

@@ -8,11 +8,14 @@ import sys
 import numpy as np
 import pytest
 
-from tests.bench import inputs
+from dlog.pipeline import compile_program
+from tests.bench import inputs, spark_graphframes
 from tests.bench.engine_souffle import printed_sizes, without_rules
 from tests.bench.orders import reorder, spread
 from tests.bench.process import NotMeasured, best_seconds, measure
 from tests.bench.report import geometric_mean
+from tests.bench.spark import RIVALS, same
+from tests.bench.spark_workloads import WORKLOADS, rmat, rmat_graph
 from tests.bench.starting import thousand_rules
 
 DIGESTS = {
@@ -106,3 +109,41 @@ def test_geometric_mean() -> None:
 
 def test_the_large_program_has_a_thousand_rules() -> None:
     assert thousand_rules().count(":-") == 1000
+
+
+def test_rmat_graphs_have_as_many_different_edges_as_asked_for() -> None:
+    edges = rmat(np.random.default_rng(1), 8, 1000)
+    assert (len(np.unique(edges, axis=0)), edges.min() >= 0, edges.max() < 256) == (1000, True, True)
+    assert (edges[:, 0] != edges[:, 1]).all()
+    assert np.bincount(edges[:, 0]).max() > 40  # skewed, as R-MAT graphs are: the mean is 4
+    assert digest(rmat_graph(6, 150)) == "154223dde74ad647"
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_programs_for_spark_compile_and_put_out_their_answer(name: str) -> None:
+    program = compile_program(WORKLOADS[name].program())
+    assert [io.relation for io in program.io if io.action == "output"] == [WORKLOADS[name].output]
+
+
+def test_every_rival_has_a_workload() -> None:
+    assert {name for solvers in RIVALS.values() for name in solvers} == set(WORKLOADS)
+
+
+def test_fingerprints_are_the_same_but_for_rounding() -> None:
+    assert same({"rows": 3.0, "ranks": 1.0}, {"rows": 3.0, "ranks": 1.0 + 1e-12})
+    assert not same({"rows": 3.0, "ranks": 1.0}, {"rows": 3.0, "ranks": 1.0 + 1e-6})
+    assert not same({"rows": 3.0}, {"rows": 3.0, "ranks": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("", {}),
+        ("/a/g.jar", {"spark.jars": "/a/g.jar"}),
+        ("g:a:1, g:b:1", {"spark.jars.packages": "g:a:1,g:b:1", "spark.jars.ivySettings": "/ivy.xml"}),
+    ],
+)
+def test_graphframes_come_from_where_the_environment_says(monkeypatch, told: str, expected: dict[str, str]) -> None:
+    monkeypatch.setenv("DLOG_GRAPHFRAMES", told)
+    monkeypatch.setenv("DLOG_IVY_SETTINGS", expected.get("spark.jars.ivySettings", ""))
+    assert spark_graphframes.settings() == expected
