@@ -31,7 +31,7 @@ class ChangingEdges:
     def __init__(self, graph: Numbered) -> None:
         self._directed = graph.directed
         self._src, self._dst = graph.src, graph.dst
-        self._attributes = graph.attributes
+        self._attributes = self._before = graph.attributes
         self._there = np.ones(len(graph.src), np.bool_)
         self._committed = len(graph.src)
         self._gone: list[Codes] = []
@@ -51,11 +51,14 @@ class ChangingEdges:
         self._gone.append(rows)
 
     def rollback(self) -> None:
-        """Takes back what has happened since the last `settle`. Rows that came stay, as rows that are not there."""
+        """Takes back what has happened since the last `settle`."""
         for rows in self._gone:
             self._there[rows] = True
-        self._there[self._committed :] = False
-        self.settle()
+        self._src, self._dst = self._src[: self._committed], self._dst[: self._committed]
+        self._there = self._there[: self._committed]
+        self._attributes = self._before
+        self._gone = []
+        self._index = _Index()
 
     def edited(self) -> Edited:
         """What has happened since the last `settle`."""
@@ -66,6 +69,7 @@ class ChangingEdges:
     def settle(self) -> None:
         """Forgets what has happened."""
         self._committed = len(self._src)
+        self._before = self._attributes
         self._gone = []
 
     def numbered(self, vertices: int) -> Numbered:

@@ -36,7 +36,7 @@ def not_a_graph(value: object) -> DlogError:
 
 
 def negative_weight(column: str, value: object) -> DlogError:
-    note = "shortest paths are searched for with weights that only add up"
+    note = "weights only add up"
     return mistake("negative-weight", f"the weight column `{column}` has a negative weight: {value}", note)
 
 

@@ -174,6 +174,8 @@ def number_columns(columns: Sequence[pa.Array]) -> tuple[ArrowNames, list[Codes]
 
 def number_objects(columns: Sequence[Sequence[Hashable]]) -> tuple[ObjectNames, list[Codes]]:
     """The same for any hashable values; without an order of theirs, in the order they come."""
+    if any(value is None for column in columns for value in column):
+        raise mistake("bad-vertex", "a vertex cannot be named None", "every vertex needs an id")
     try:
         ids = dict.fromkeys(value for column in columns for value in column)
     except TypeError as error:
