@@ -89,7 +89,7 @@ class ObjectNames:
         chosen = [self.ids[i] for i in codes.tolist()]
         try:
             return pa.array(chosen)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             return pa.array([str(value) for value in chosen])
 
     def objects(self) -> list[Any]:

@@ -8,6 +8,7 @@ orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
+graph   the graph library on a million edges, beside NetworkX and igraph
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -21,7 +22,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import files, memory, orders, rounds, scaling, spine, starting, strings, suite
+from tests.bench import files, graph, memory, orders, rounds, scaling, spine, starting, strings, suite
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
@@ -37,6 +38,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "rounds": rounds.run,
     "strings": strings.run,
     "memory": memory.run,
+    "graph": graph.run,
     "spine": spine.run,
 }
 

@@ -26,7 +26,8 @@ class Sample:
         return self.directed(True)
 
     def directed(self, directed: bool) -> dlog.Graph:
-        edges = {"src": [a for a, _ in self.edges], "dst": [b for _, b in self.edges], "weight": pa.array(self.weights, self.kind)}
+        weights = pa.array(self.weights, self.kind)
+        edges = {"src": [a for a, _ in self.edges], "dst": [b for _, b in self.edges], "weight": weights}
         return dlog.graph(self.vertices, edges, directed=directed, threads=1)
 
     def networkx(self, kind: Any = nx.DiGraph) -> Any:
