@@ -49,6 +49,8 @@ class Live(Analyses["LiveResult"]):
         self._vertices = len(graph.names)
         self._columns = graph.columns
         self._running = graph.running
+        self._directed = graph.directed
+        self._numbered: Numbered | None = graph.numbered
         self._results: list[LiveResult] = []
         self.round = 0
 
@@ -58,7 +60,13 @@ class Live(Analyses["LiveResult"]):
 
     @property
     def numbered(self) -> Numbered:
-        return self._edges.numbered(self._vertices)
+        if self._numbered is None:
+            self._numbered = self._edges.numbered(self._vertices)
+        return self._numbered
+
+    @property
+    def directed(self) -> bool:
+        return self._directed
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
@@ -100,8 +108,9 @@ class Live(Analyses["LiveResult"]):
         prepared = [result.prepared(edited) for result in self._results]
         old, self._vertices = self._vertices, len(self._names)
         self._edges.settle()
+        self._numbered = None
         for result, changes in zip(self._results, prepared, strict=True):
-            result.advance(changes, old, self.numbered)
+            result.advance(changes, old, self)
         self.round += 1
         return self.round
 
@@ -180,9 +189,9 @@ class LiveResult:
         """What `advance` needs of a change; DlogError if the change does not do."""
         return self._follower.prepared(edited)
 
-    def advance(self, changes: Any, old_vertices: int, graph: Numbered) -> None:
+    def advance(self, changes: Any, old_vertices: int, live: Live) -> None:
         """Goes on to the next round."""
-        self._follower.advance(changes, old_vertices, graph)
+        self._follower.advance(changes, old_vertices, live)
 
     def __len__(self) -> int:
         return len(self._follower.rows()[0])
@@ -204,7 +213,7 @@ class _Follower(Protocol):
 
     def prepared(self, edited: Edited) -> Any: ...
 
-    def advance(self, changes: Any, old_vertices: int, graph: Numbered) -> None: ...
+    def advance(self, changes: Any, old_vertices: int, live: Live) -> None: ...
 
     def close(self) -> None: ...
 
@@ -225,14 +234,14 @@ class _Maintained:
     def prepared(self, edited: Edited) -> tuple[Columns, Columns]:
         return self._rules.edge(edited.removed), self._rules.edge(edited.added)
 
-    def advance(self, changes: tuple[Columns, Columns], old_vertices: int, graph: Numbered) -> None:
+    def advance(self, changes: tuple[Columns, Columns], old_vertices: int, live: Live) -> None:
         removed, added = changes
         if len(removed[0]):
             self._session.remove("edge", as_table(removed))
         if len(added[0]):
             self._session.insert("edge", as_table(added))
-        if self._rules.vertices and graph.vertices > old_vertices:
-            self._session.insert("vertex", as_table((np.arange(old_vertices, graph.vertices),)))
+        if self._rules.vertices and len(live) > old_vertices:
+            self._session.insert("vertex", as_table((np.arange(old_vertices, len(live)),)))
         self._session.commit()
 
     def close(self) -> None:
@@ -260,9 +269,9 @@ class _Recomputed:
     def prepared(self, edited: Edited) -> None:
         return None
 
-    def advance(self, changes: None, old_vertices: int, graph: Numbered) -> None:
+    def advance(self, changes: None, old_vertices: int, live: Live) -> None:
         self._before = self._rows
-        self._rows = self._computation.answer(graph, self._running)
+        self._rows = self._computation.answer(live.numbered, self._running)
 
     def close(self) -> None:
         return None

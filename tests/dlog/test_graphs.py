@@ -198,6 +198,17 @@ def test_pagerank_does_as_many_iterations_as_it_is_told(iterations: int) -> None
     assert [rank for _, rank in graph.pagerank(iterations, tolerance=1e-300)] == pytest.approx(list(ranks), abs=1e-12)
 
 
+def test_ranks_are_those_of_graphframes_by_the_number_of_vertices() -> None:
+    """GraphX adds what is not passed on to each vertex, loses what vertices without edges out have, and scales in the end."""
+    edges, n = [(0, 1), (0, 2), (2, 0), (2, 2), (4, 2), (2, 3)], 6
+    out = np.array([max(1, sum(a == v for a, _ in edges)) for v in range(n)])
+    ranks = np.ones(n)
+    for _ in range(200):
+        ranks = 0.15 + 0.85 * np.array([sum((ranks / out)[a] for a, b in edges if b == v) for v in range(n)])
+    found = [rank for _, rank in dlog.graph(list(range(n)), edges).pagerank(tolerance=1e-12)]
+    assert found == pytest.approx(list(ranks / ranks.sum()), abs=1e-9)
+
+
 @given(samples(), st.integers(-5, 5))
 @settings(max_examples=8)
 def test_maximal_independent_set(sample: Sample, seed: int) -> None:
