@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlog.api import Relation, Result, run, run_text
     from dlog.grammar.diagnostics import DlogError, InternalError
+    from dlog.graphs import Graph, graph
     from dlog.sessions import Changes, Round, Session, Subscription, session
     from dlog.streaming import stream
 
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Changes",
     "DlogError",
+    "Graph",
     "InternalError",
     "Relation",
     "Result",
@@ -26,6 +28,7 @@ __all__ = [
     "Session",
     "Subscription",
     "__version__",
+    "graph",
     "run",
     "run_text",
     "session",
@@ -35,12 +38,14 @@ __all__ = [
 _HOMES = {
     "Changes": "dlog.sessions",
     "DlogError": "dlog.grammar.diagnostics",
+    "Graph": "dlog.graphs",
     "InternalError": "dlog.grammar.diagnostics",
     "Relation": "dlog.api",
     "Result": "dlog.api",
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
+    "graph": "dlog.graphs",
     "run": "dlog.api",
     "run_text": "dlog.api",
     "session": "dlog.sessions",

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from dlog.grammar.parser import parse
-from dlog.grammar.source import Source
+from dlog.grammar.preprocess import preprocess
 from dlog.grammar.syntax import Directive, Program, RelationDecl
 from tests.conftest import ROOT, RunProgram
 from tests.engines import EVERY_ENGINE_FOR_PROGRAMS, lines_of
 from tests.naive import evaluate
 
-PROGRAMS = sorted(path.parent for path in (ROOT / "programs").glob("*/program.dl"))
-EACH_PROGRAM = pytest.mark.parametrize("folder", PROGRAMS, ids=lambda folder: folder.name)
+PROGRAMS = sorted(path.parent for path in (ROOT / "programs").rglob("program.dl"))
+EACH_PROGRAM = pytest.mark.parametrize("folder", PROGRAMS, ids=lambda folder: str(folder.relative_to(ROOT / "programs")))
 
 Id = tuple[int, ...]
 Answer = Callable[[str], list[str]]
@@ -52,11 +52,11 @@ def directives(program: Program, kind: str) -> Iterator[Directive]:
 
 
 def written(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.17g}" if isinstance(value, float) else str(value)
 
 
 def test_there_are_programs() -> None:
-    assert len(PROGRAMS) >= 14
+    assert len(PROGRAMS) >= 28
 
 
 @EVERY_ENGINE_FOR_PROGRAMS
@@ -67,7 +67,7 @@ def test_program_writes_the_expected_files(run_program: RunProgram, folder: Path
 
 @EACH_PROGRAM
 def test_naive_evaluator_gives_the_expected_files(folder: Path) -> None:
-    program = parse(Source((folder / "program.dl").read_text(), str(folder / "program.dl")))
+    program = parse(preprocess(folder / "program.dl"))
     found = evaluate(program, read_facts(program, folder / "facts"))
     outputs = [name for directive in directives(program, "output") for name in directive.relations]
     lines = {f"{name}.csv": sorted("\t".join(map(written, row)) for row in found[name]) for name in outputs}

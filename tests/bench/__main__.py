@@ -10,6 +10,7 @@ strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-steps  what an exchange among workers costs, and its growth
+graph   the graph library on a million edges, beside NetworkX and igraph
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from tests.bench import (
     files,
+    graph,
     memory,
     orders,
     rounds,
@@ -54,6 +56,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "memory": memory.run,
     "spark": spark.run,
     "spark-steps": spark_steps.run,
+    "graph": graph.run,
     "spine": spine.run,
 }
 

@@ -176,5 +176,22 @@ def forest(nodes: int = 640_000, roots: int = 50) -> dict[str, Rows]:
     return {"edge": names[np.stack([child, parent], 1)]}
 
 
+def rmat_graph(nodes: int, edges: int, seed: int = 11) -> tuple[Rows, Rows]:
+    """A directed R-MAT graph (D. Chakrabarti, Y. Zhan and C. Faloutsos, SDM 2004; quadrants 0.57, 0.19, 0.19, 0.05) of
+    different edges without loops, nodes in random order, and weights from 1 to 100. `nodes` is a power of two."""
+    rng, bits = np.random.default_rng(seed), nodes.bit_length() - 1
+    keys = np.empty(0, np.int64)
+    while len(keys) < edges:
+        draws = rng.random((bits, int((edges - len(keys)) * 1.2) + 10))
+        below = (draws >= 0.76).astype(np.int64)
+        right = ((draws >= 0.57) & (draws < 0.76) | (draws >= 0.95)).astype(np.int64)
+        place = 1 << np.arange(bits)[:, None]
+        source, target = (below * place).sum(0), (right * place).sum(0)
+        keys = np.unique(np.concatenate([keys, (source * nodes + target)[source != target]]))
+    name = rng.permutation(nodes)
+    keys = rng.permutation(keys)[:edges]
+    return np.stack([name[keys // nodes], name[keys % nodes]], 1), rng.integers(1, 101, edges)
+
+
 def chain(nodes: int = 200_000) -> dict[str, Rows]:
     return {"edge": path_graph(nodes), "source": np.zeros(1, np.int64)}

@@ -26,7 +26,8 @@ def sources() -> set[str]:
             through_link = folder == "dlog" and relative.parts[1] in SOURCES
             if path.is_file() and "__pycache__" not in relative.parts and not through_link:
                 names.add(str(relative) if folder == "dlog" else f"dlog/{relative}")
-    return names
+    library = ROOT / "programs" / "graph"
+    return names | {f"dlog/graphs/programs/{path.relative_to(library)}" for path in library.rglob("*") if path.is_file()}
 
 
 def python(*words: str, cwd: Path) -> str:
@@ -84,6 +85,8 @@ def test_what_is_installed_runs(way: str, built: Path, tmp_path: Path) -> None:
     expected = site / "dlog" / "__init__.py" if way == "wheel" else ROOT / "dlog" / "__init__.py"
     assert printed.strip() == str(expected)
     assert len((tmp_path / "out" / "path.csv").read_text().splitlines()) == 3
+    graph = f"{start}\nimport dlog; print(*dlog.graph([(1, 2), (2, 3)]).bfs(1), len(dlog.graph([(1, 2)]).find('(a)-[]->(b)')))"
+    assert python("-c", graph, cwd=tmp_path) == "(1, 0) (2, 1) (3, 2) 1\n"
 
 
 def test_a_checkout_without_its_links_runs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_the_tour_runs() -> None:
     assert len(result["trip"]) == 8
 
 
-@pytest.mark.parametrize("program", blocks("python"), ids=["run", "sessions", "state", "proofs"])
+@pytest.mark.parametrize("program", blocks("python"), ids=["run", "sessions", "state", "graphs", "proofs"])
 def test_the_python_prints_what_its_comments_say(program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path if "state=" in program else ROOT)
     with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -1,0 +1,277 @@
+"""A graph that changes, and answers that follow it.
+
+Edges are staged and take effect together at `commit`, as a round. An answer that is a relation of rules is maintained by a
+session of its own; one that takes several runs of programs is computed again, and compared with what it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.values.differences import difference, words
+from dlog.graphs.analyses import Analyses
+from dlog.graphs.changing import ChangingEdges, Edited
+from dlog.graphs.names import GrowingNames, Names
+from dlog.graphs.numbered import Numbered
+from dlog.graphs.questions import Computation, Question, Rules, Shape
+from dlog.graphs.results import decoded, ordered, rows_of
+from dlog.graphs.running import Columns, Running, as_table
+from dlog.graphs.sources import read
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from dlog.graphs.core import Graph
+
+
+class Live(Analyses["LiveResult"]):
+    """A graph whose edges come and go. Made by `Graph.live`; a context manager that closes it.
+
+    The methods of `Graph` give answers that stay up to date. Vertices that come later have later places than all ids, where a
+    method speaks of the least id, and never go.
+
+    >>> import dlog
+    >>> with dlog.graph([(1, 2), (3, 4)]).live() as g:
+    ...     components = g.connected_components()
+    ...     g.add_edges([(2, 3)])
+    ...     _ = g.commit()
+    ...     list(components), components.changes.num_rows
+    ([(1, 1), (2, 1), (3, 1), (4, 1)], 4)
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._names = GrowingNames(graph.names)
+        self._edges = ChangingEdges(graph.numbered)
+        self._vertices = len(graph.names)
+        self._columns = graph.columns
+        self._running = graph.running
+        self._directed = graph.directed
+        self._numbered: Numbered | None = graph.numbered
+        self._results: list[LiveResult] = []
+        self.round = 0
+
+    @property
+    def names(self) -> Names:
+        return self._names
+
+    @property
+    def numbered(self) -> Numbered:
+        if self._numbered is None:
+            self._numbered = self._edges.numbered(self._vertices)
+        return self._numbered
+
+    @property
+    def directed(self) -> bool:
+        return self._directed
+
+    # ------------------------------------------------------------------------------------------------------------- changes
+
+    def add_edges(self, edges: Any) -> None:
+        """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
+        given = read(edges, None, self._columns)
+        self._names.add(given.src)
+        self._names.add(given.dst)
+        self._edges.add(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"), given.edge_attributes)
+
+    def remove_edges(self, edges: Any) -> None:
+        """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
+        undirected graph an edge goes whichever way round it is named.
+
+        Raises
+        ------
+        DlogError
+            An end is no vertex."""
+        given = read(edges, None, self._columns)
+        self._edges.remove(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"))
+
+    def add_vertices(self, ids: Any) -> None:
+        """Stages vertices to be added; those that are there do not matter."""
+        self._names.add(ids)
+
+    def rollback(self) -> None:
+        """Forgets the edges that are staged. Vertices that came with them stay."""
+        self._edges.rollback()
+
+    def commit(self) -> int:
+        """Makes what is staged the next round, and all answers those of that round. Returns its number.
+
+        Raises
+        ------
+        DlogError
+            The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
+        """
+        edited = self._edges.edited()
+        prepared = [result.prepared(edited) for result in self._results]
+        old, self._vertices = self._vertices, len(self._names)
+        self._edges.settle()
+        self._numbered = None
+        for result, changes in zip(self._results, prepared, strict=True):
+            result.advance(changes, old, self)
+        self.round += 1
+        return self.round
+
+    # ------------------------------------------------------------------------------------------------------------- answers
+
+    def _answer(self, question: Question) -> LiveResult:
+        match question:
+            case Rules():
+                follower: _Follower = _Maintained(question, self.numbered, self._running)
+            case Computation():
+                follower = _Recomputed(question, self.numbered, self._running)
+        result = LiveResult(self._names, question.shape, follower, self._results.remove)
+        self._results.append(result)
+        return result
+
+    def close(self) -> None:
+        """Ends all answers; what was read of them stays."""
+        for result in list(self._results):
+            result.close()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._vertices
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.Live at round {self.round}, {len(self)} vertices, {len(self.numbered.src)} edges>"
+
+
+class LiveResult:
+    """An answer that follows a graph. `len` counts its rows, and iterating gives them as tuples of Python values."""
+
+    def __init__(self, names: Names, shape: Shape, follower: _Follower, forget: Any) -> None:
+        self._names = names
+        self._shape = shape
+        self._follower = follower
+        self._forget = forget
+
+    @property
+    def maintained(self) -> bool:
+        """Whether a commit costs about as much as it changes, and not a new run."""
+        return isinstance(self._follower, _Maintained)
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as of the last commit, as an Arrow table."""
+        return decoded(self._names, self._shape, ordered(self._follower.rows()))
+
+    @property
+    def changes(self) -> pa.Table:
+        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        *columns, diffs = self._follower.changes()
+        rows = ordered((*columns, np.asarray(diffs)))
+        return decoded(self._names, self._shape, rows[:-1]).append_column("diff", pa.array(rows[-1]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as of the last commit as a pandas DataFrame (pandas must be installed)."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as of the last commit as a polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    def close(self) -> None:
+        """Stops following."""
+        self._forget(self)
+        self._follower.close()
+
+    def prepared(self, edited: Edited) -> Any:
+        """What `advance` needs of a change; DlogError if the change does not do."""
+        return self._follower.prepared(edited)
+
+    def advance(self, changes: Any, old_vertices: int, live: Live) -> None:
+        """Goes on to the next round."""
+        self._follower.advance(changes, old_vertices, live)
+
+    def __len__(self) -> int:
+        return len(self._follower.rows()[0])
+
+    def __iter__(self) -> Any:
+        return rows_of(self.table)
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.LiveResult ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+
+
+class _Follower(Protocol):
+    """What keeps one answer up to date."""
+
+    def rows(self) -> Columns: ...
+
+    def changes(self) -> Columns:
+        """Columns, then diffs."""
+
+    def prepared(self, edited: Edited) -> Any: ...
+
+    def advance(self, changes: Any, old_vertices: int, live: Live) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Maintained:
+    """Rules in a session."""
+
+    def __init__(self, rules: Rules, graph: Numbered, running: Running) -> None:
+        self._rules = rules
+        self._session = running.session(rules.program, rules.relations(graph))
+
+    def rows(self) -> Columns:
+        return tuple(self._session[self._rules.wanted].to_numpy().values())
+
+    def changes(self) -> Columns:
+        return tuple(list(self._session.changes(self._rules.wanted).to_numpy().values())[:-1])
+
+    def prepared(self, edited: Edited) -> tuple[Columns, Columns]:
+        return self._rules.edge(edited.removed), self._rules.edge(edited.added)
+
+    def advance(self, changes: tuple[Columns, Columns], old_vertices: int, live: Live) -> None:
+        removed, added = changes
+        if len(removed[0]):
+            self._session.remove("edge", as_table(removed))
+        if len(added[0]):
+            self._session.insert("edge", as_table(added))
+        if self._rules.vertices and len(live) > old_vertices:
+            self._session.insert("vertex", as_table((np.arange(old_vertices, len(live)),)))
+        self._session.commit()
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class _Recomputed:
+    """A computation that is done again."""
+
+    def __init__(self, computation: Computation, graph: Numbered, running: Running) -> None:
+        self._computation = computation
+        self._running = running
+        self._rows = computation.answer(graph, running)
+        self._before = self._rows
+
+    def rows(self) -> Columns:
+        return self._rows
+
+    def changes(self) -> Columns:
+        old, new = (tuple(words(column) for column in rows) for rows in (self._before, self._rows))
+        columns, diffs = difference(old, len(self._before[0]), new, len(self._rows[0]))
+        typed = (column.view(like.dtype) for column, like in zip(columns, self._rows, strict=True))
+        return (*typed, np.asarray(diffs))
+
+    def prepared(self, edited: Edited) -> None:
+        return None
+
+    def advance(self, changes: None, old_vertices: int, live: Live) -> None:
+        self._before = self._rows
+        self._rows = self._computation.answer(live.numbered, self._running)
+
+    def close(self) -> None:
+        return None

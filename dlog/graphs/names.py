@@ -1,0 +1,263 @@
+"""Ids of vertices and their numbers: programs on graphs know vertices by the numbers 0, 1, 2 ...
+
+Numbers ascend with ids where ids have an order, so that the least number of some vertices is that of the least id. Vertices
+that come later (in a graph that changes) get the next numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dlog.graphs.mistakes import mistake, unknown_vertex
+
+Codes = NDArray[np.int64]
+COMPACT = 8
+"""Integers are numbered through a table if it has at most so many places for each of them."""
+
+
+class Names(Protocol):
+    """Ids of vertices by number."""
+
+    def __len__(self) -> int: ...
+
+    def decode(self, codes: Codes) -> pa.Array:
+        """The ids of numbers, as a column; what has no Arrow type, or several, as text."""
+
+    def objects(self) -> list[Any]:
+        """All ids as Python values, by number."""
+
+    def encode(self, ids: Any, where: str) -> Codes:
+        """The numbers of ids; DlogError for the first that is not a vertex. `where` says where they stand."""
+
+
+class ArrowNames:
+    """Ids of one Arrow type: integers, floats, strings, timestamps ..."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def decode(self, codes: Codes) -> pa.Array:
+        return self.ids.take(pa.array(codes))
+
+    def objects(self) -> list[Any]:
+        return list(self.ids.to_pylist())
+
+    def encode(self, ids: Any, where: str) -> Codes:
+        given = self._given(ids, where)
+        found = _places(given, self.ids)
+        if found is None:
+            known = pc.is_in(given, value_set=self.ids)
+            raise unknown_vertex(given.filter(pc.invert(known))[0].as_py(), where)
+        return found
+
+    def _given(self, ids: Any, where: str) -> pa.Array:
+        """Ids as an array of this type; a value that could not be one is unknown."""
+        column = ids if isinstance(ids, pa.Array | pa.ChunkedArray) else _listed(ids)
+        if isinstance(column, pa.Array | pa.ChunkedArray):
+            normal = normal_column(column)
+            if normal.type == self.ids.type:
+                return normal
+            column = normal.to_pylist()
+        for value in column:
+            try:
+                pa.array([value], self.ids.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                raise unknown_vertex(value, where) from None
+        return pa.array(column, self.ids.type)
+
+
+class ObjectNames:
+    """Ids of any hashable values."""
+
+    def __init__(self, ids: Sequence[Hashable]) -> None:
+        self.ids = list(ids)
+        self.numbers = {value: i for i, value in enumerate(self.ids)}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def decode(self, codes: Codes) -> pa.Array:
+        chosen = [self.ids[i] for i in codes.tolist()]
+        try:
+            return pa.array(chosen)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return pa.array([str(value) for value in chosen])
+
+    def objects(self) -> list[Any]:
+        return list(self.ids)
+
+    def encode(self, ids: Any, where: str) -> Codes:
+        numbers = self.numbers
+        try:
+            return np.array([numbers[value] for value in _values(ids)], np.int64)
+        except KeyError as error:
+            raise unknown_vertex(error.args[0], where) from None
+
+
+class GrowingNames:
+    """Names to which more are added, each with the next number, and of which few are asked for at a time."""
+
+    def __init__(self, names: ArrowNames | ObjectNames) -> None:
+        self._names = names
+        self._numbers: dict[Hashable, int] | None = None
+        self._added: list[Hashable] = []
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._added)
+
+    def decode(self, codes: Codes) -> pa.Array:
+        return self._settled().decode(codes)
+
+    def objects(self) -> list[Any]:
+        return self._settled().objects()
+
+    def encode(self, ids: Any, where: str) -> Codes:
+        numbers = self._known()
+        try:
+            return np.array([numbers[value] for value in _values(ids)], np.int64)
+        except KeyError as error:
+            raise unknown_vertex(error.args[0], where) from None
+
+    def add(self, ids: Any) -> int:
+        """Names those that are new; how many they are."""
+        numbers = self._known()
+        new = [value for value in dict.fromkeys(_values(ids)) if value not in numbers]
+        if new and isinstance(self._names, ArrowNames):
+            column = plain(new)
+            if column is None or column.type != self._names.ids.type:
+                stray = repr(new[0]) if len(new) == 1 else "the new ones"
+                raise mistake("bad-vertex", f"vertices have ids of type {self._names.ids.type}, and {stray} cannot be one")
+        for value in new:
+            numbers[value] = len(numbers)
+        self._added += new
+        return len(new)
+
+    def _known(self) -> dict[Hashable, int]:
+        if self._numbers is None:
+            self._numbers = {value: i for i, value in enumerate(self.objects())}
+        return self._numbers
+
+    def _settled(self) -> ArrowNames | ObjectNames:
+        """All names in one piece."""
+        if self._added:
+            names, added = self._names, self._added
+            if isinstance(names, ArrowNames):
+                self._names = ArrowNames(pa.concat_arrays([names.ids, pa.array(added, names.ids.type)]))
+            else:
+                self._names = ObjectNames([*names.ids, *added])
+            self._added = []
+        return self._names
+
+
+# ------------------------------------------------------------------------------------------------------------------ numbering
+
+
+def number_columns(columns: Sequence[pa.Array]) -> tuple[ArrowNames, list[Codes]]:
+    """Names for all values of some columns of one type, in ascending order, and the columns as numbers."""
+    if pa.types.is_int64(columns[0].type):
+        found = _number_compact([column.to_numpy(zero_copy_only=False) for column in columns])
+        if found is not None:
+            return found
+    ids = pc.unique(pa.chunked_array(columns))
+    names = ArrowNames(ids.take(pc.sort_indices(ids)))
+    return names, [names.encode(column, "edges") for column in columns]
+
+
+def number_objects(columns: Sequence[Sequence[Hashable]]) -> tuple[ObjectNames, list[Codes]]:
+    """The same for any hashable values; without an order of theirs, in the order they come."""
+    if any(value is None for column in columns for value in column):
+        raise mistake("bad-vertex", "a vertex cannot be named None", "every vertex needs an id")
+    try:
+        ids = dict.fromkeys(value for column in columns for value in column)
+    except TypeError as error:
+        raise mistake("bad-vertex", f"a vertex cannot be named so: {error}", "ids of vertices are hashable") from None
+    try:
+        names = ObjectNames(sorted(ids))  # type: ignore[type-var]
+    except TypeError:
+        names = ObjectNames(list(ids))
+    return names, [names.encode(column, "edges") for column in columns]
+
+
+def _number_compact(columns: list[Codes]) -> tuple[ArrowNames, list[Codes]] | None:
+    """Integers that lie close together, without sorting them."""
+    filled = [column for column in columns if len(column)]
+    if not filled:
+        return ArrowNames(pa.array([], pa.int64())), columns
+    low, high = min(int(c.min()) for c in filled), max(int(c.max()) for c in filled)
+    if high - low > COMPACT * sum(map(len, filled)):
+        return None
+    present = np.zeros(high - low + 1, np.bool_)
+    for column in filled:
+        present[column - low] = True
+    numbers = np.cumsum(present) - 1
+    return ArrowNames(pa.array(np.flatnonzero(present) + low)), [numbers[column - low] for column in columns]
+
+
+def _places(column: pa.Array, ids: pa.Array) -> Codes | None:
+    """Where the values of a column are among ids; None if one is not there."""
+    places = pc.index_in(column, value_set=ids)
+    return None if places.null_count else places.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def normal_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece and in the widest type of its kind, so that equal ids are equal."""
+    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    type = joined.type
+    if pa.types.is_dictionary(type):
+        return normal_column(joined.dictionary_decode())
+    if pa.types.is_integer(type):
+        try:
+            return joined.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise mistake("bad-vertex", "integers that name vertices must be less than 2^63") from None
+    if pa.types.is_floating(type):
+        return joined.cast(pa.float64())
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return joined.cast(pa.large_string())
+    return joined
+
+
+def plain(values: Sequence[Any]) -> pa.Array | None:
+    """Python values as a column if all are integers, all strings or all floats: what Arrow keeps as they are."""
+    for kind, type in ((int, pa.int64()), (str, pa.large_string()), (float, pa.float64())):
+        if all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
+            try:
+                return pa.array(values, type)
+            except (OverflowError, pa.ArrowInvalid):
+                return None
+    return None
+
+
+def _listed(ids: Any) -> Any:
+    return pa.array(ids) if isinstance(ids, np.ndarray) and ids.dtype != np.object_ else _values(ids)
+
+
+def _values(ids: Any) -> list[Any]:
+    """Ids as Python values."""
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return list(ids.to_pylist())
+    if isinstance(ids, np.ndarray):
+        return list(ids.tolist())
+    return [value.item() if isinstance(value, np.generic) else value for value in ids]
+
+
+def one_or_many(names: Names, ids: Any) -> Iterable[Any]:
+    """Ids as given to a method: one, or several in any container."""
+    if isinstance(names, ObjectNames):
+        try:
+            if ids in names.numbers:
+                return [ids]
+        except TypeError:
+            pass
+    if isinstance(ids, str | bytes | int | float | np.generic) or not isinstance(ids, Iterable):
+        return [ids]
+    return ids if isinstance(ids, pa.Array | pa.ChunkedArray | np.ndarray) else list(ids)

@@ -1,0 +1,199 @@
+"""What an analysis of a graph gives: a table, and the graph with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.graphs.mistakes import mistake
+from dlog.graphs.questions import Shape
+from dlog.graphs.running import Columns
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    import polars as pl
+
+    from dlog.graphs.core import Graph
+    from dlog.graphs.names import Names
+
+
+class Result:
+    """The answer to one question about a graph. Rows that belong to vertices are in the order of their ids.
+
+    `len` counts the rows, and iterating gives them as tuples of Python values."""
+
+    def __init__(self, graph: Graph, shape: Shape, columns: Columns) -> None:
+        self._graph = graph
+        self._shape = shape
+        self._columns = ordered(columns)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return decoded(self._graph.names, self._shape, self._columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame (pandas must be installed)."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    @property
+    def df(self) -> Any:
+        """The rows as a DataFrame of the Spark session that the graph came from, or of the active one. DlogError if there is
+        none."""
+        return _spark(self._graph.origin).createDataFrame(self.table)
+
+    def vertices(self) -> pa.Table:
+        """All vertices with their attributes and the columns of the result, which are null for vertices without a row. A result
+        that only names vertices becomes a column `found` of truth values."""
+        found = np.full(len(self._graph.names), -1, np.int64)
+        found[self._per_vertex()[0]] = np.arange(len(self))
+        table = self._graph.vertices
+        if len(self._shape.columns) == 1:
+            return _appended(table, "found", pa.array(found >= 0))
+        places = pa.array(found, mask=found < 0)
+        for name in self.table.column_names[1:]:
+            table = _appended(table, name, self.table[name].combine_chunks().take(places))
+        return table
+
+    def to_networkx(self) -> nx.Graph:
+        """The graph as one of NetworkX, with the columns of the result as attributes of the vertices that have a row. Distances
+        between pairs are a dict by landmark or source, `distances`; a result that names edges gives the graph of those."""
+        ids = self._graph.names.objects()
+        graph = self._graph.to_networkx()
+        match self._shape.of:
+            case "edge":
+                pairs = zip(*(column.tolist() for column in self._columns), strict=True)
+                return graph.edge_subgraph(_edges_of(graph, [(ids[a], ids[b]) for a, b in pairs])).copy()
+            case "pair":
+                values = zip(*(column.tolist() for column in self._columns), strict=True)
+                for landmark, vertex, distance in values:
+                    graph.nodes[ids[vertex]].setdefault("distances", {})[ids[landmark]] = distance
+            case _:
+                self._set_attributes(graph, ids)
+        return graph
+
+    def _set_attributes(self, graph: nx.Graph, ids: list[Any]) -> None:
+        vertices = self._per_vertex()[0].tolist()
+        if len(self._shape.columns) == 1:
+            for vertex in vertices:
+                graph.nodes[ids[vertex]]["found"] = True
+        for (name, holds), column in zip(self._shape.columns[1:], self._columns[1:], strict=True):
+            values = column.tolist()
+            for vertex, value in zip(vertices, values, strict=True):
+                graph.nodes[ids[vertex]][name] = ids[value] if holds == "vertex" else value
+
+    def _per_vertex(self) -> Columns:
+        if self._shape.of != "vertex":
+            names = ", ".join(name for name, _ in self._shape.columns)
+            raise mistake("not-of-vertices", f"the result ({names}) does not have one row for a vertex", "`table` has its rows")
+        return self._columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return rows_of(self.table)
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.Result ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+
+
+class Motifs:
+    """What `find` gives: a row for each way in which the motif occurs, with a column for each named element of it.
+
+    `len` counts the rows, and iterating gives them as tuples of Python values."""
+
+    def __init__(self, graph: Graph, table: pa.Table) -> None:
+        self._graph = graph
+        self.table = table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame (pandas must be installed)."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    @property
+    def df(self) -> Any:
+        """The rows as a DataFrame of the Spark session that the graph came from, or of the active one. DlogError if there is
+        none."""
+        return _spark(self._graph.origin).createDataFrame(self.table)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return rows_of(self.table)
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.Motifs ({', '.join(self.table.column_names)}), {len(self)} rows>"
+
+
+def decoded(names: Names, shape: Shape, columns: Columns) -> pa.Table:
+    """Columns of numbers as a table of ids and values."""
+    return pa.table(
+        {
+            name: names.decode(column) if holds == "vertex" else pa.array(column)
+            for (name, holds), column in zip(shape.columns, columns, strict=True)
+        }
+    )
+
+
+def ordered(columns: Columns) -> Columns:
+    """Rows in ascending order of the first column, then of the second, and so on."""
+    first = columns[0]
+    if len(first) < 2 or bool((first[1:] > first[:-1]).all()):
+        return columns
+    order = np.lexsort(columns[::-1])
+    return tuple(column[order] for column in columns)
+
+
+def rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table as tuples of Python values."""
+    if not table.num_columns:
+        return iter([()] * table.num_rows)
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _appended(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    """A table with a column more, or with another one of that name."""
+    if name in table.column_names:
+        return table.set_column(table.column_names.index(name), name, column)
+    return table.append_column(name, column)
+
+
+def _edges_of(graph: nx.Graph, pairs: list[tuple[Any, Any]]) -> list[tuple[Any, ...]]:
+    """The edges between pairs of vertices, either way round, as `edge_subgraph` takes them."""
+    both = [pair for a, b in pairs for pair in ((a, b), (b, a))] if graph.is_directed() else pairs
+    there = [pair for pair in both if graph.has_edge(*pair)]
+    return [(a, b, key) for a, b in there for key in graph[a][b]] if graph.is_multigraph() else list(there)
+
+
+def _spark(origin: Any) -> Any:
+    if hasattr(origin, "createDataFrame"):
+        return origin
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        active = None
+    else:
+        active = SparkSession.getActiveSession()
+    if active is None:
+        note = "make the graph from DataFrames, or start a session: SparkSession.builder.getOrCreate()"
+        raise mistake("no-spark", "there is no Spark session to make a DataFrame in", note)
+    return active

@@ -1,0 +1,68 @@
+"""Where graph programs are executed: the one seam between graphs and engines.
+
+A graph is relations of numbers by the time it comes here. An engine takes a program of the library and those relations and
+gives back relations; everything else about graphs is the same whatever the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dlog.graphs.library import Program, folder
+from dlog.graphs.mistakes import mistake
+
+Columns = tuple[NDArray[Any], ...]
+"""A relation: one array for each column, all of one length."""
+Relations = Mapping[str, Columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How programs are run: by which engine, with how many threads (None: one per core)."""
+
+    engine: str = "embedded"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine != "embedded":
+            raise mistake("unknown-engine", f"graphs cannot be analysed by the engine {self.engine!r}", "there is `embedded`")
+
+    def run(self, program: Program, facts: Relations, wanted: Sequence[str]) -> dict[str, Columns]:
+        """The relations `wanted` of a program that has been run on `facts`."""
+        return self.run_source(program.source, facts, wanted, program.macros)
+
+    def run_source(
+        self, source: Path | str, facts: Relations, wanted: Sequence[str], macros: Sequence[str] = ()
+    ) -> dict[str, Columns]:
+        """The same with a program file or a program's text."""
+        from dlog.api import run
+
+        result = run(source, as_facts(facts), threads=self.threads, include=(str(folder()),), macros=macros)
+        return {name: tuple(result[name].to_numpy().values()) for name in wanted}
+
+    def session(self, program: Program, facts: Relations) -> Any:
+        """A `dlog.Session` on a program and its first facts."""
+        return self.session_on(program.source, facts, program.macros)
+
+    def session_on(self, source: Path | str, facts: Relations, macros: Sequence[str] = ()) -> Any:
+        """The same with a program file or a program's text."""
+        from dlog.sessions import session
+
+        return session(source, as_facts(facts), threads=self.threads, include=(str(folder()),), macros=macros)
+
+
+def as_facts(relations: Relations) -> dict[str, pa.Table]:
+    """Relations in the form that loads fastest."""
+    return {name: as_table(columns) for name, columns in relations.items()}
+
+
+def as_table(columns: Columns) -> pa.Table:
+    """A relation as an Arrow table, without a copy."""
+    return pa.table({f"c{i}": pa.array(np.ascontiguousarray(column)) for i, column in enumerate(columns)})

@@ -1,0 +1,193 @@
+"""What a graph can be made of, read into one form: a table of edges and, if there is one, a table of vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.graphs.mistakes import missing_column, mistake, not_a_graph, with_nulls
+from dlog.graphs.names import normal_column, plain
+
+Ids: TypeAlias = pa.Array | list[Any]
+"""A column of ids: Arrow's, or Python values that Arrow does not keep as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the columns of ids are called."""
+
+    id: str = "id"
+    src: str = "src"
+    dst: str = "dst"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A graph as it was given. The tables of attributes have the rows of `src` and `dst`, or of `id`, and no ids; `id` is None
+    if vertices are the ends of edges. `origin` is the graph of NetworkX, or the Spark session, that it came from."""
+
+    src: Ids
+    dst: Ids
+    edge_attributes: pa.Table
+    id: Ids | None = None
+    vertex_attributes: pa.Table | None = None
+    directed: bool = True
+    origin: Any = None
+
+    def with_direction(self, directed: bool) -> Given:
+        """The same with edges that have a direction, or have none. It is not the graph of NetworkX any more if that differs."""
+        origin = self.origin if directed == self.directed or not hasattr(self.origin, "adjacency") else None
+        return replace(self, directed=directed, origin=origin)
+
+
+def read(data: Any, edges: Any, columns: Columns) -> Given:
+    """The graph that `data`, or vertices `data` and `edges`, are; DlogError if they are none."""
+    if edges is not None:
+        return _with_vertices(data, edges, columns)
+    if hasattr(data, "adjacency") and hasattr(data, "is_directed"):
+        return from_networkx(data)
+    if hasattr(data, "vertices") and hasattr(data, "edges"):
+        return _with_vertices(data.vertices, data.edges, columns)
+    if isinstance(data, tuple) and len(data) == 2 and as_table(data[0]) is not None and as_table(data[1]) is not None:
+        return _with_vertices(*data, columns)
+    return _from_edges(data, columns)
+
+
+# ----------------------------------------------------------------------------------------------------------------- of tables
+
+
+def as_table(data: Any) -> pa.Table | None:
+    """An Arrow table of anything with columns: of Arrow, pandas, polars, DuckDB or Spark, or a dict; None for all else."""
+    if isinstance(data, pa.Table):
+        return data
+    if hasattr(data, "toArrow"):  # a DataFrame of Spark
+        return data.toArrow()
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False) if hasattr(data, "columns") else None
+    if isinstance(data, Mapping):
+        return pa.table(dict(data))
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return pa.table(data)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):  # a column of polars or Arrow speaks it too
+            return None
+    return None
+
+
+def _with_vertices(vertices: Any, edges: Any, columns: Columns) -> Given:
+    given = _from_edges(edges, columns)
+    table = as_table(vertices)
+    if table is not None:
+        id, attributes = _id_column("vertex", table, columns.id), table.drop_columns([columns.id])
+    else:
+        id, attributes = _ids(vertices), None
+    return _agreeing(Given(given.src, given.dst, given.edge_attributes, id, attributes, origin=_spark_session(vertices)))
+
+
+def _from_edges(data: Any, columns: Columns) -> Given:
+    table = as_table(data)
+    if table is not None:
+        src, dst = (_id_column("edge", table, column) for column in (columns.src, columns.dst))
+        rest = table.drop_columns([columns.src, columns.dst])
+        return _agreeing(Given(src, dst, rest, origin=_spark_session(data)))
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == 2:
+        return _agreeing(Given(_ids(data[:, 0]), _ids(data[:, 1]), _no_attributes(len(data))))
+    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in data):
+        if len(data[0]) != len(data[1]):
+            raise mistake("bad-edges", f"arrays of {len(data[0])} and {len(data[1])} ends are no edges")
+        return _agreeing(Given(_ids(data[0]), _ids(data[1]), _no_attributes(len(data[0]))))
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise not_a_graph(data)
+    return _agreeing(_from_tuples(list(data)))
+
+
+def _from_tuples(rows: list[Any]) -> Given:
+    """Tuples (src, dst) or (src, dst, weight)."""
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, tuple | list) or len(row) not in (2, 3) or len(row) != len(rows[0]):
+            note = "edges are (src, dst) or (src, dst, weight), all of them alike"
+            raise mistake("bad-edges", f"edge {number} is not a tuple like the others: {row!r}", note)
+    attributes = pa.table({"weight": [row[2] for row in rows]}) if rows and len(rows[0]) == 3 else _no_attributes(len(rows))
+    return Given(_ids([row[0] for row in rows]), _ids([row[1] for row in rows]), attributes)
+
+
+def _id_column(what: str, table: pa.Table, column: str) -> pa.Array:
+    if column not in table.column_names:
+        raise missing_column(what, column, table.column_names)
+    if table[column].null_count:
+        raise with_nulls(what, column)
+    return normal_column(table[column])
+
+
+def _ids(values: Any) -> Ids:
+    """A column of ids of an array or a list."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return normal_column(values)
+    if isinstance(values, np.ndarray) and values.dtype != np.object_:
+        return normal_column(pa.array(np.ascontiguousarray(values)))
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise not_a_graph(values)
+    listed = [value.item() if isinstance(value, np.generic) else value for value in values]
+    column = plain(listed)
+    return listed if column is None else column
+
+
+def _agreeing(given: Given) -> Given:
+    """The same with all columns of ids of one type; as Python values if they were given as such and differ."""
+    parts = [part for part in (given.src, given.dst, given.id) if part is not None]
+    arrow = [part for part in parts if isinstance(part, pa.Array)]
+    types = {part.type for part in arrow if len(part)}
+    if len(arrow) == len(parts) and len(types) <= 1:
+        (type,) = types or {pa.int64()}
+        src, dst, *id = (part if len(part) else pa.array([], type) for part in arrow)
+    else:
+        src, dst, *id = (part.to_pylist() if isinstance(part, pa.Array) else part for part in parts)
+    return replace(given, src=src, dst=dst, id=id[0] if id else None)
+
+
+def _no_attributes(rows: int) -> pa.Table:
+    return pa.table({"_": pa.nulls(rows)}).drop_columns(["_"])
+
+
+def _spark_session(data: Any) -> Any:
+    """The session of a DataFrame of Spark."""
+    return data.sparkSession if hasattr(data, "toArrow") and hasattr(data, "sparkSession") else None
+
+
+# -------------------------------------------------------------------------------------------------------------- of NetworkX
+
+
+def from_networkx(graph: Any) -> Given:
+    """A graph of NetworkX with its attributes. Edges of an undirected one come once, either way round."""
+    nodes = list(graph.nodes)
+    edges = list(graph.edges(data=True))
+    given = Given(
+        _ids([edge[0] for edge in edges]),
+        _ids([edge[1] for edge in edges]),
+        attribute_table([edge[2] for edge in edges], ("src", "dst")),
+        _ids(nodes),
+        attribute_table([attributes for _, attributes in graph.nodes(data=True)], ("id",)),
+        graph.is_directed(),
+        graph,
+    )
+    return _agreeing(given)
+
+
+def attribute_table(rows: Sequence[Mapping[Any, Any]], taken: Sequence[str]) -> pa.Table:
+    """A column for each attribute that any of the rows has, null where it is missing; an underscore keeps it apart from a name
+    that is taken. Values of no Arrow type are text."""
+    keys = dict.fromkeys(key for row in rows if row for key in row)
+    if not keys:
+        return _no_attributes(len(rows))
+    return pa.table({f"{key}_" if key in taken else str(key): _attribute([row.get(key) for row in rows]) for key in keys})
+
+
+def _attribute(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])

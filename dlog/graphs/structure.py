@@ -1,0 +1,156 @@
+"""Questions about the structure of a graph: components, triangles, degrees, cores and trusses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlog.graphs.library import Program
+from dlog.graphs.names import Codes
+from dlog.graphs.numbered import Numbered, mixed
+from dlog.graphs.questions import Computation, Rules, Shape
+from dlog.graphs.running import Columns, Running
+
+COMPONENT = Shape("vertex", (("id", "vertex"), ("component", "vertex")))
+
+
+def connected_components() -> Rules:
+    """The least vertex of each vertex's component."""
+    return Rules(COMPONENT, Program("connected_components"), "component")
+
+
+def triangle_count() -> Rules:
+    """How many triangles each vertex is in."""
+    shape = Shape("vertex", (("id", "vertex"), ("count", "value")))
+    return Rules(shape, Program("triangle_count"), "triangles")
+
+
+def clustering() -> Rules:
+    """The share of the pairs of a vertex's neighbours that are joined."""
+    shape = Shape("vertex", (("id", "vertex"), ("clustering", "value")))
+    return Rules(shape, Program("clustering"), "clustering")
+
+
+def degrees() -> Rules:
+    """Edges in, out and both of each vertex."""
+    shape = Shape("vertex", (("id", "vertex"), ("in_degree", "value"), ("out_degree", "value"), ("degree", "value")))
+    return Rules(shape, Program("degrees"), "degrees", "numbered")
+
+
+def degree_distribution() -> Rules:
+    """How many vertices have each degree."""
+    shape = Shape("none", (("degree", "value"), ("vertices", "value")))
+    return Rules(shape, Program("degrees"), "distribution", "numbered")
+
+
+# ------------------------------------------------------------------------------------------------ strongly connected components
+
+
+def strongly_connected_components() -> Computation:
+    """The least vertex of each vertex's strongly connected component."""
+    return Computation(COMPONENT, _strong)
+
+
+def _strong(graph: Numbered, running: Running) -> Columns:
+    """Passes of `strongly_connected_components` until every vertex is in a component. Vertices have random numbers meanwhile,
+    as the pivots are the least ones."""
+    order = np.argsort(mixed(np.arange(graph.vertices), 0))
+    number = np.empty_like(order)
+    number[order] = np.arange(graph.vertices)
+    edge: Columns = (number[graph.src], number[graph.dst])
+    part: Columns = (np.arange(graph.vertices), np.zeros(graph.vertices, np.int64))
+    component = np.arange(graph.vertices)
+    program = Program("strongly_connected_components")
+    while len(part[0]):
+        done = running.run(program, {"part": part, "edge": edge}, ("component", "rest", "within"))
+        vertices, names = done["component"]
+        component[vertices] = names
+        part, edge = done["rest"], done["within"]
+    return np.arange(graph.vertices), _least_of_groups(component[number])
+
+
+def _least_of_groups(group: Codes) -> Codes:
+    """For each place the least place with the same group."""
+    _, first, places = np.unique(group, return_index=True, return_inverse=True)
+    return np.asarray(first[places], np.int64)
+
+
+# --------------------------------------------------------------------------------------------------------------------- cores
+
+
+def core_numbers() -> Computation:
+    """The greatest k for which each vertex is in the k-core."""
+    return Computation(Shape("vertex", (("id", "vertex"), ("kcore", "value"))), _core_numbers)
+
+
+def _core_numbers(graph: Numbered, running: Running) -> Columns:
+    """Peels a session's graph with k = 1, 2, ..."""
+    core = np.zeros(graph.vertices, np.int64)
+    facts = {"edge": _simple(graph), "bound": (np.ones(1, np.int64),)}
+    with running.session(Program("k_core"), facts) as session:
+        k = 1
+        while session.rows("degree"):
+            if low := session.rows("low"):
+                session.insert("removed", session["low"].to_numpy())
+                core[session["low"].to_numpy()["x"]] = k - 1
+            else:
+                session.remove("bound", (k,))
+                k = int(session["degree"].to_numpy()["neighbours"].min()) + 1
+                session.insert("bound", (k,))
+            del low
+            session.commit()
+    return np.arange(graph.vertices), core
+
+
+def k_core(k: int) -> Computation:
+    """The vertices that are left when those with fewer than k neighbours go until there are none."""
+    return Computation(Shape("vertex", (("id", "vertex"),)), lambda graph, running: _k_core(graph, running, k))
+
+
+def _k_core(graph: Numbered, running: Running, k: int) -> Columns:
+    edge, bound = _simple(graph), (np.array([k]),)
+    none = np.empty(0, np.int64)
+    while True:
+        done = running.run(Program("k_core"), {"edge": edge, "removed": (none,), "bound": bound}, ("low", "degree"))
+        (low,) = done["low"]
+        if not len(low):
+            return (np.sort(done["degree"][0]),)
+        edge = _without(edge, low, graph.vertices)
+
+
+def _without(edge: Columns, vertices: Codes, count: int) -> Columns:
+    """The edges that none of the vertices is an end of."""
+    kept = np.ones(count, np.bool_)
+    kept[vertices] = False
+    chosen = kept[edge[0]] & kept[edge[1]]
+    return edge[0][chosen], edge[1][chosen]
+
+
+def k_truss(k: int) -> Computation:
+    """The edges that are left when those in fewer than k - 2 triangles go until there are none."""
+    shape = Shape("edge", (("src", "vertex"), ("dst", "vertex")))
+    return Computation(shape, lambda graph, running: _k_truss(graph, running, k))
+
+
+def _k_truss(graph: Numbered, running: Running, k: int) -> Columns:
+    edge = _simple(graph)
+    if k > 2:
+        facts = {"vertex": graph.vertex(), "edge": edge}
+        support = running.run(Program("triangle_support"), facts, ("support",))["support"]
+        staying = support[2] >= k - 2
+        left: Columns = tuple(column[staying] for column in support)
+        gone: Columns = tuple(column[~staying] for column in support[:2])
+        while len(gone[0]):
+            facts = {"edge": left, "gone": gone, "bound": (np.array([k]),)}
+            done = running.run(Program("k_truss"), facts, ("kept", "low"))
+            left, gone = done["kept"], done["low"]
+        edge = left[:2]
+    order = np.lexsort((edge[1], edge[0]))
+    return edge[0][order], edge[1][order]
+
+
+def _simple(graph: Numbered) -> Columns:
+    """Each pair of joined vertices once, the lesser first."""
+    low, high = np.minimum(graph.src, graph.dst), np.maximum(graph.src, graph.dst)
+    keys: NDArray[np.int64] = np.unique((low * graph.vertices + high)[low != high])
+    return keys // max(graph.vertices, 1), keys % max(graph.vertices, 1)

@@ -1,0 +1,203 @@
+"""Answers that follow a graph against the answers of a new graph, round by round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dlog
+
+QUESTIONS: dict[str, Any] = {
+    "reachable": lambda g: g.reachable([0, 1]),
+    "bfs": lambda g: g.bfs(0),
+    "paths": lambda g: g.shortest_paths(sources=[0, 2], weight="weight"),
+    "components": lambda g: g.connected_components(),
+    "strong": lambda g: g.strongly_connected_components(),
+    "triangles": lambda g: g.triangle_count(),
+    "clustering": lambda g: g.clustering(),
+    "cores": lambda g: g.core_numbers(),
+    "core": lambda g: g.k_core(2),
+    "truss": lambda g: g.k_truss(3),
+    "degrees": lambda g: g.degrees(),
+    "distribution": lambda g: g.degree_distribution(),
+    "labels": lambda g: g.label_propagation(2),
+    "ranks": lambda g: g.pagerank(3),
+    "settled": lambda g: g.pagerank(tolerance=0.05),
+    "independent": lambda g: g.maximal_independent_set(1),
+}
+RECOMPUTED = {"strong", "cores", "core", "truss", "settled", "independent"}
+Edge = tuple[int, int, int]
+
+
+def edges(most: int, vertices: int) -> st.SearchStrategy[list[Edge]]:
+    end = st.integers(0, vertices - 1)
+    return st.lists(st.tuples(end, end, st.integers(0, 4)), max_size=most)
+
+
+def rows(table: Any) -> list[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in table.columns]
+    return [tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in zip(*columns, strict=True)]
+
+
+def without(now: list[Edge], gone: list[Edge], directed: bool) -> list[Edge]:
+    pairs = {pair for a, b, _ in gone for pair in ((a, b), *(() if directed else ((b, a),)))}
+    return [edge for edge in now if edge[:2] not in pairs]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("directed", [True, False])
+@given(edges(12, 5), st.lists(st.tuples(edges(3, 7), edges(3, 5), st.booleans()), min_size=1, max_size=4))
+@settings(max_examples=5)
+def test_answers_follow(name: str, directed: bool, first: list[Edge], rounds: list[Any]) -> None:
+    ask = QUESTIONS[name]
+    now, vertices = first, 5
+    weights = np.array([w for *_, w in first], np.int64)
+    weighted = {"src": [a for a, _, _ in first], "dst": [b for _, b, _ in first], "weight": weights}
+    with dlog.graph(list(range(5)), weighted, directed=directed, threads=1).live() as live:
+        answer = ask(live)
+        before = Counter(rows(answer.table))
+        for added, removed, add_first in rounds:
+            if add_first and added:
+                live.add_edges(added)
+                now = now + added
+            if removed:
+                live.remove_edges([edge[:2] for edge in removed])
+                now = without(now, removed, directed)
+            if not add_first and added:
+                live.add_edges(added)
+                now = now + added
+            vertices = max([vertices, *(1 + max(a, b) for a, b, _ in added)])
+            new = [v for v in range(5, vertices) if v not in live.names.objects()]
+            live.add_vertices(new)
+            live.commit()
+            ids = live.names.objects()
+            assert sorted(ids) == list(range(vertices))
+            expected = ask(afresh(ids, now, directed))
+            after = Counter(rows(answer.table))
+            assert after == Counter(renamed(rows(expected.table), expected.table.column_names, ids))
+            changes = Counter()
+            for *row, diff in rows(answer.changes):
+                changes[tuple(row)] += diff
+            assert {r: n for r, n in changes.items() if n} == {
+                r: after[r] - before[r] for r in {*after, *before} if after[r] != before[r]
+            }
+            before = after
+            assert len(answer) == after.total()
+
+
+def afresh(ids: list[int], now: list[Edge], directed: bool) -> dlog.Graph:
+    """A new graph whose ids are in the order in which those of the live one came."""
+    place = {v: i for i, v in enumerate(ids)}
+    columns = {
+        "src": np.array([place[a] for a, _, _ in now], np.int64),
+        "dst": np.array([place[b] for _, b, _ in now], np.int64),
+        "weight": np.array([w for *_, w in now], np.int64),
+    }
+    return dlog.graph(np.arange(len(ids)), columns, directed=directed, threads=1)
+
+
+def renamed(found: list[tuple[Any, ...]], names: list[str], ids: list[int]) -> list[tuple[Any, ...]]:
+    vertex = [name in ("id", "component", "label", "source", "src", "dst") for name in names]
+    return [tuple(ids[v] if is_vertex else v for v, is_vertex in zip(row, vertex, strict=True)) for row in found]
+
+
+def test_what_is_maintained_and_what_is_computed_again() -> None:
+    with dlog.graph([(0, 1, 1), (1, 2, 1)]).live() as live:
+        assert {name for name, ask in QUESTIONS.items() if not ask(live).maintained} == RECOMPUTED
+
+
+def test_changes_are_those_of_the_last_commit() -> None:
+    with dlog.graph([("a", "b")]).live() as live:
+        reached = live.reachable("a")
+        live.add_edges([("b", "c"), ("c", "d")])
+        assert list(reached) == [("a",), ("b",)]
+        assert live.commit() == 1
+        assert reached.changes.to_pylist() == [{"id": "c", "diff": 1}, {"id": "d", "diff": 1}]
+        live.remove_edges({"src": ["b"], "dst": ["c"]})
+        assert live.commit() == 2
+        assert reached.changes.to_pylist() == [{"id": "c", "diff": -1}, {"id": "d", "diff": -1}]
+        live.commit()
+        assert reached.changes.num_rows == 0
+        assert len(live) == 4
+
+
+def test_rollback_forgets_edges() -> None:
+    with dlog.graph([(1, 2)]).live() as live:
+        reached = live.reachable(1)
+        live.remove_edges([(1, 2)])
+        live.add_edges([(1, 3)])
+        live.rollback()
+        live.commit()
+        assert list(reached) == [(1,), (2,)]
+        live.add_edges([(2, 3)])
+        live.commit()
+        assert list(reached) == [(1,), (2,), (3,)]
+
+
+def test_answers_that_are_closed_do_not_follow() -> None:
+    with dlog.graph([(1, 2)]).live() as live:
+        one, other = live.degrees(), live.degrees()
+        other.close()
+        live.add_edges([(2, 1)])
+        live.commit()
+        assert [row[3] for row in one] == [2, 2]
+
+
+def test_a_commit_that_is_refused_changes_nothing() -> None:
+    with dlog.graph([(1, 2, 5), (2, 3, 5)]).live() as live:
+        paths, degrees = live.shortest_paths(sources=1, weight="weight"), live.degrees()
+        live.add_edges([(1, 3, -1)])
+        with pytest.raises(dlog.DlogError, match="negative weight: -1"):
+            live.commit()
+        assert live.round == 0
+        live.rollback()
+        live.add_edges([(1, 3)])
+        with pytest.raises(dlog.DlogError, match="`weight` has nulls"):
+            live.commit()
+        live.rollback()
+        live.add_edges([(1, 3, 0.5)])
+        with pytest.raises(dlog.DlogError, match="is of floats, after weights that are integers"):
+            live.commit()
+        live.rollback()
+        live.add_edges([(1, 3, 2)])
+        live.commit()
+        assert list(paths) == [(1, 1, 0), (1, 2, 5), (1, 3, 2)]
+        assert next(iter(degrees)) == (1, 0, 2, 2)
+
+
+def test_vertices_of_another_type_and_unknown_ones() -> None:
+    with dlog.graph([(1, 2)]).live() as live:
+        with pytest.raises(dlog.DlogError, match="vertices have ids of type int64"):
+            live.add_edges([("a", "b")])
+        with pytest.raises(dlog.DlogError, match="src: there is no vertex 7"):
+            live.remove_edges([(7, 1)])
+        live.remove_edges([(2, 1)])
+        live.commit()
+        assert len(live.reachable(1)) == 2
+    with dlog.graph([(1, "b")]).live() as live:
+        live.add_edges([((1, 2), "b")])
+        live.commit()
+        assert len(live.degrees()) == 3
+
+
+def test_a_large_graph_follows_many_small_rounds() -> None:
+    rng = np.random.default_rng(5)
+    oracle = nx.gnm_random_graph(2000, 6000, seed=1, directed=True)
+    with dlog.graph(oracle).live() as live:
+        reached, parts = live.bfs(0), live.connected_components()
+        for _ in range(20):
+            new = rng.integers(0, 2000, (5, 2))
+            live.add_edges(new)
+            oracle.add_edges_from(new.tolist())
+            old = [list(oracle.edges)[i] for i in rng.integers(0, oracle.number_of_edges(), 5)]
+            live.remove_edges(old)
+            oracle.remove_edges_from(old)
+            live.commit()
+        assert dict(reached) == nx.single_source_shortest_path_length(oracle, 0)
+        assert len(set(dict(parts).values())) == nx.number_weakly_connected_components(oracle)
