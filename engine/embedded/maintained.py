@@ -31,7 +31,7 @@ from dlog.engine.plan.explain import explain
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.differences import apply_changes, row_groups
+from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -136,9 +136,11 @@ class Maintained:
         return taken
 
     def _batch_changes(self, collection: Collection) -> Updates:
-        rows, places, diffs = collection.changes()
-        updates = Updates(collection.raw_columns(rows), diffs.copy(), places + self._first)
-        return _net(updates) if collection.role is Role.INPUT else updates
+        rows, rounds, diffs = collection.changes()
+        if collection.role is Role.INPUT and len(rows) > 1:
+            places, diffs = _net(rows, rounds, diffs)
+            rows, rounds = rows[places], rounds[places]
+        return Updates(collection.raw_columns(rows), diffs.copy(), rounds + self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -399,18 +401,17 @@ def _typed(values: np.ndarray, kind: str) -> np.ndarray:
     return values
 
 
-def _net(updates: Updates) -> Updates:
-    """Changes of which those of one row in one round are added up."""
-    if updates.rows < 2:
-        return updates
-    order, starts = row_groups((*updates.columns, updates.rounds), updates.rows)
-    if len(starts) == updates.rows:
-        return updates
-    totals = np.add.reduceat(updates.diffs[order], starts)
-    places = np.sort(order[starts[totals != 0]])
-    diffs = dict(zip(order[starts].tolist(), totals.tolist(), strict=True))
-    kept = np.array([diffs[p] for p in places.tolist()], np.int64)
-    return Updates(tuple(c[places] for c in updates.columns), kept, updates.rounds[places])
+def _net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of changes, and their diffs, of which those of one row in one round are added up."""
+    code = (rounds << 32) + rows
+    ordered = np.sort(code)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.arange(len(rows)), diffs
+    _, firsts, groups = np.unique(code, return_index=True, return_inverse=True)
+    totals = np.zeros(len(rows), np.int64)
+    np.add.at(totals, firsts[groups], diffs)
+    places = np.flatnonzero(totals)
+    return places, totals[places]
 
 
 def _joined(parts: Sequence[Updates]) -> Updates:
