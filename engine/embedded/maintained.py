@@ -41,6 +41,10 @@ BUDGET = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn."""
 BATCH_ROUNDS = 4096
 """Rounds that go through the dataflow together; a commit of more is several batches, with memory for one."""
+FEWEST_ROUNDS = 512
+ROWS_PER_ROUND = 4
+"""A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
+in a batch is met, and passed by, in all its rounds."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -97,7 +101,7 @@ class Maintained:
             self._keep_ticks(flow)
             flow.running = True
             try:
-                for start, end in _batches(given, first, last):
+                for start, end in _batches(given, first, last, self._batch_rounds(flow)):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
                     flow.work[L.WORK_ROUNDS] = 0
@@ -114,6 +118,10 @@ class Maintained:
                 raise
             self._note(flow, last)
         return last
+
+    def _batch_rounds(self, flow: Dataflow) -> int:
+        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
+        return max(FEWEST_ROUNDS, min(rows // ROWS_PER_ROUND, BATCH_ROUNDS))
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
@@ -422,16 +430,18 @@ def _joined(parts: Sequence[Updates]) -> Updates:
     return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
 
 
-def _batches(given: Mapping[str, Updates], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The first and last rounds of the batches of a commit; rounds far apart are not gone through one by one."""
-    if last - first < BATCH_ROUNDS:
+def _batches(given: Mapping[str, Updates], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
+    one by one."""
+    if last - first < most:
         yield first, last
         return
-    present = np.unique(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    present = np.sort(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    present = present[np.append(True, present[1:] != present[:-1])]
     at = 0
     while at < len(present):
         start = int(present[at])
-        at = int(np.searchsorted(present, start + BATCH_ROUNDS))
+        at = int(np.searchsorted(present, start + most))
         yield start, int(present[at - 1])
 
 
