@@ -324,7 +324,9 @@ class Reduction:
         self.struct.point(L.RD_RESULT, result.struct)
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
         self.struct.point(L.RD_DERIVED, self.derived)
-        self.struct.point(L.RD_MISSING, self.missing)
+        if scope is None:
+            # Nothing is seeded by what a lattice has no value for.
+            self.struct.point(L.RD_MISSING, self.missing)
         self.struct[L.RD_KEYS] = len(keys)
         self.struct[L.RD_VALUE] = column
 

@@ -152,6 +152,8 @@ def replace_result(ctl, reduction, group, row, time):
         return False
     if row >= 0 and not announce(ctl, result, row, time, 1):
         return False
+    if missing == 0:
+        return True
     if before < 0:
         return push_change(ctl, missing, row, time, -1, 0)
     if row < 0:
