@@ -43,7 +43,6 @@ _BYTES = {
     L.CO_PREVIOUS: 4,
     L.CO_CURRENT: 4,
     L.CO_COUNTS: 8,
-    L.CO_SUMS: 8 * L.SUM_WORDS,
 }
 """Bytes per row of the arrays beside the columns."""
 _PARTS = {
@@ -52,7 +51,7 @@ _PARTS = {
     Role.PARTIAL: (L.CO_SUPPORT, L.CO_STAMPS),
     Role.RESULT: (),
     Role.LATTICE: (L.CO_STAMPS,),
-    Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT, L.CO_SUMS),
+    Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT),
     Role.CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_COUNTS),
     Role.PARTIAL_CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_SUPPORT, L.CO_STAMPS),
 }
@@ -81,6 +80,8 @@ class Collection:
         self.histories: list[Struct] = []
         self.asked = False
         """Whether some path looks rows up here at a view."""
+        self.found = role is not Role.RESULT
+        """Whether rows are looked for by all their values."""
         self.struct[L.REL_ARITY] = len(self.kinds)
         self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
         self.struct.point(L.REL_COLUMNS, self._columns)
@@ -151,6 +152,11 @@ class Collection:
         """Gives groups the lists of their candidates."""
         self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * 4)
 
+    def keep_sums(self, words_each: int) -> None:
+        """Gives groups so many words of their own."""
+        self.struct[L.CO_SUM_WORDS] = words_each
+        self.struct[L.CO_SUMS] = self._zeroed(self.struct[L.REL_CAPACITY] * words_each * 8)
+
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
         self.asked = True
@@ -188,8 +194,9 @@ class Collection:
         view(self.struct[L.CO_STAMPS], self.struct[L.REL_CAPACITY], np.int32)[:] = 0
 
     def quieten(self) -> None:
-        """Notes that no path looks rows up here, unless one does."""
+        """Notes that no path looks rows up here, or by all their values, unless one does."""
         self.struct[L.CO_QUIET] = int(not self.asked and self.role in _QUIET)
+        self.struct[L.CO_UNKEYED] = int(not self.found)
 
     def ranks(self, rows: np.ndarray) -> np.ndarray:
         """The iteration at which each of some present rows appears (int32)."""
@@ -224,9 +231,10 @@ class Collection:
             storage.release(control, self._columns[at + L.COL_DATA], capacity * self._columns[at + L.COL_WIDTH])
         for part, size in _BYTES.items():
             storage.release(control, struct[part], capacity * size)
+        storage.release(control, struct[L.CO_SUMS], capacity * struct[L.CO_SUM_WORDS] * 8)
         storage.release(control, struct[L.CO_ALIVE], capacity // 8)
         storage.release(control, struct[L.CO_FREE], struct[L.CO_FREE_CAPACITY] * 4)
-        storage.release(control, struct[L.CO_SLOTS], struct[L.CO_SLOT_COUNT] * 4)
+        storage.release(control, struct[L.CO_SLOTS], struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES)
         for history in self.histories:
             storage.release(control, history[L.HI_BITS], capacity // 8)
             storage.release(control, history[L.HI_ITERS], capacity * 4)
@@ -286,6 +294,10 @@ def operation(op: str, kind: Kind) -> int:
     return {"count": L.RED_COUNT, "mean": L.RED_MEAN}.get(op, _OPS.get((op, kind), L.RED_SUM))
 
 
+_SUM_WORDS = {L.RED_SUM: 2, L.RED_SUM_FLOAT: L.SUM_WORDS, L.RED_MEAN: L.SUM_WORDS}
+"""Words of a group by operation, where it is not one."""
+
+
 class Reduction:
     """An aggregate's groups, candidates (minimum and maximum) and result. `column` is where the value stands in the result."""
 
@@ -301,6 +313,8 @@ class Reduction:
             wide = Kind.FLOAT if kind is Kind.FLOAT else Kind.NUMBER
             self.candidates = Collection(f"{result.name} candidates", (Kind.NUMBER, wide), role, memory, scope)
             self.groups.keep_heads()
+        if scope is None:
+            self.groups.keep_sums(_SUM_WORDS.get(operation(op, kind), 1))
         self.struct = Struct(L.RD_SIZE)
         self.struct[L.RD_OP] = operation(op, kind)
         self.struct.point(L.RD_GROUPS, self.groups.struct)
@@ -310,7 +324,9 @@ class Reduction:
         self.struct.point(L.RD_RESULT, result.struct)
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
         self.struct.point(L.RD_DERIVED, self.derived)
-        self.struct.point(L.RD_MISSING, self.missing)
+        if scope is None:
+            # Nothing is seeded by what a lattice has no value for.
+            self.struct.point(L.RD_MISSING, self.missing)
         self.struct[L.RD_KEYS] = len(keys)
         self.struct[L.RD_VALUE] = column
 

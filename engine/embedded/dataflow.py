@@ -151,7 +151,8 @@ class _StratumBuilder:
         self.number = number
         self.scope = build_rounds_scope(stratum, flow.program, flow.statistics)
         flow.scopes.append(self.scope)
-        self.own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
+        own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
+        self.own = own.difference(self.scope.relations)
         self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
         self.staged = True
 
@@ -165,7 +166,8 @@ class _StratumBuilder:
         if self.loop is None:
             self._run([*self.scope.enter, *self._given()])
             for name in self.scope.relations:
-                self._flush(name)
+                if name not in self.flow.reductions:
+                    self._flush(name)
         else:
             self._recursive(self.loop)
 
@@ -187,7 +189,7 @@ class _StratumBuilder:
                 result = flow.add(name, kinds, Role.LATTICE)
                 made = Reduction(result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
                 flow.reductions[name] = made
-            else:
+            elif name not in flow.reductions:
                 flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
 
     def _name(self, relation: str) -> str:

@@ -178,6 +178,7 @@ class RoundLowering(PathLowering):
         """Keeps rows for which the relation has (not) the row `args`; those that came from the proposer have it."""
         collection = self.rounds.collection(name)
         collection.asked = True
+        collection.found = collection.found or None not in args
         neu = int(view == "neu")
         if any(a is None for a in args):
             key = tuple(c for c, a in enumerate(args) if a is not None)

@@ -31,7 +31,7 @@ from dlog.engine.plan.explain import explain
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.differences import apply_changes, row_groups
+from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -41,6 +41,10 @@ BUDGET = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn."""
 BATCH_ROUNDS = 4096
 """Rounds that go through the dataflow together; a commit of more is several batches, with memory for one."""
+FEWEST_ROUNDS = 512
+ROWS_PER_ROUND = 4
+"""A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
+in a batch is met, and passed by, in all its rounds."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -97,7 +101,7 @@ class Maintained:
             self._keep_ticks(flow)
             flow.running = True
             try:
-                for start, end in _batches(given, first, last):
+                for start, end in _batches(given, first, last, self._batch_rounds(flow)):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
                     flow.work[L.WORK_ROUNDS] = 0
@@ -114,6 +118,10 @@ class Maintained:
                 raise
             self._note(flow, last)
         return last
+
+    def _batch_rounds(self, flow: Dataflow) -> int:
+        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
+        return max(FEWEST_ROUNDS, min(rows // ROWS_PER_ROUND, BATCH_ROUNDS))
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
@@ -136,9 +144,11 @@ class Maintained:
         return taken
 
     def _batch_changes(self, collection: Collection) -> Updates:
-        rows, places, diffs = collection.changes()
-        updates = Updates(collection.raw_columns(rows), diffs.copy(), places + self._first)
-        return _net(updates) if collection.role is Role.INPUT else updates
+        rows, rounds, diffs = collection.changes()
+        if collection.role is Role.INPUT and len(rows) > 1:
+            places, diffs = _net(rows, rounds, diffs)
+            rows, rounds = rows[places], rounds[places]
+        return Updates(collection.raw_columns(rows), diffs.copy(), rounds + self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -399,18 +409,17 @@ def _typed(values: np.ndarray, kind: str) -> np.ndarray:
     return values
 
 
-def _net(updates: Updates) -> Updates:
-    """Changes of which those of one row in one round are added up."""
-    if updates.rows < 2:
-        return updates
-    order, starts = row_groups((*updates.columns, updates.rounds), updates.rows)
-    if len(starts) == updates.rows:
-        return updates
-    totals = np.add.reduceat(updates.diffs[order], starts)
-    places = np.sort(order[starts[totals != 0]])
-    diffs = dict(zip(order[starts].tolist(), totals.tolist(), strict=True))
-    kept = np.array([diffs[p] for p in places.tolist()], np.int64)
-    return Updates(tuple(c[places] for c in updates.columns), kept, updates.rounds[places])
+def _net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of changes, and their diffs, of which those of one row in one round are added up."""
+    code = (rounds << 32) + rows
+    ordered = np.sort(code)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.arange(len(rows)), diffs
+    _, firsts, groups = np.unique(code, return_index=True, return_inverse=True)
+    totals = np.zeros(len(rows), np.int64)
+    np.add.at(totals, firsts[groups], diffs)
+    places = np.flatnonzero(totals)
+    return places, totals[places]
 
 
 def _joined(parts: Sequence[Updates]) -> Updates:
@@ -421,16 +430,18 @@ def _joined(parts: Sequence[Updates]) -> Updates:
     return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
 
 
-def _batches(given: Mapping[str, Updates], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The first and last rounds of the batches of a commit; rounds far apart are not gone through one by one."""
-    if last - first < BATCH_ROUNDS:
+def _batches(given: Mapping[str, Updates], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
+    one by one."""
+    if last - first < most:
         yield first, last
         return
-    present = np.unique(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    present = np.sort(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    present = present[np.append(True, present[1:] != present[:-1])]
     at = 0
     while at < len(present):
         start = int(present[at])
-        at = int(np.searchsorted(present, start + BATCH_ROUNDS))
+        at = int(np.searchsorted(present, start + most))
         yield start, int(present[at - 1])
 
 

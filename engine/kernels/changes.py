@@ -13,16 +13,12 @@ from __future__ import annotations
 
 from dlog.engine.kernels.collections import (
     add_values,
+    cell,
     enter_indexes,
-    find_or_add,
-    find_values,
-    hash_values,
+    put_cell,
     remove_row,
     reserve_rows,
-    resize_slots,
-    slot_of,
     trim_rows,
-    warm_rows,
 )
 from dlog.engine.kernels.histories import (
     add_entry,
@@ -64,9 +60,11 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_QUIET,
     CO_SCOPE,
+    CO_SLOT_COUNT,
     CO_SLOTS,
     CO_STAMPS,
     CO_SUPPORT,
+    CO_TAKEN,
     CO_TOUCHED,
     CTL_BYTES,
     CTL_ERROR,
@@ -97,6 +95,7 @@ from dlog.engine.kernels.layout import (
     SUPPORT_NEW,
     SUPPORT_OLD,
     SUPPORT_SIZE,
+    TAG_FREE,
     WORK_TICK,
 )
 from dlog.engine.kernels.lists import (
@@ -110,8 +109,19 @@ from dlog.engine.kernels.lists import (
     push_change,
     sort_changes,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
 from dlog.engine.kernels.outdone import is_outdone
+from dlog.engine.kernels.slots import (
+    find_values,
+    has_values,
+    hash_values,
+    resize_slots,
+    search_ahead,
+    slot_of,
+    slots_for,
+    tag_of,
+    warm_slots,
+)
 from dlog.engine.kernels.storage import mix, resize
 
 _UNLIMITED = 4611686018427387904
@@ -154,32 +164,78 @@ def log_fresh(collection):
 
 @kernel
 def load_columns(ctl, collection, columns, count):
-    """Loads a fresh collection from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
+    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
     set."""
-    slots = max(count + count * 3 // 7, 64)
-    if not reserve_rows(ctl, collection, (count + 63) & ~63) or not resize_slots(ctl, collection, slots):
+    if not reserve_rows(ctl, collection, (count + 63) & ~63) or not resize_slots(ctl, collection, slots_for(count)):
         return False
-    arity = load_i64(collection, REL_ARITY)
-    buffer = load_i64(ctl, CTL_SCRATCH)
-    hashes = buffer + BLOCK * 8
+    hashes = load_i64(ctl, CTL_SCRATCH)
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
         for i in range(size):
             store_i64(hashes, i, 0)
-        for c in range(arity):
+        for c in range(load_i64(collection, REL_ARITY)):
             column = load_i64(columns, c)
             for i in range(size):
                 store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(column, first + i)))
-        for i in range(size):
-            prefetch(load_i64(collection, CO_SLOTS) + slot_of(load_i64(hashes, i), slots) * 4)
-        for i in range(size):
-            for c in range(arity):
-                store_i64(buffer, c, load_i64(load_i64(columns, c), first + i))
-            if find_or_add(ctl, collection, buffer, load_i64(hashes, i)) < 0:
-                return False
+        warm_slots(collection, hashes, size)
+        if not load_block(ctl, collection, columns, first, size, hashes):
+            return False
     log_fresh(collection)
     return enter_indexes(ctl, collection)
 
+
+@kernel
+def load_block(ctl, collection, columns, first, size, hashes):
+    """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
+    CTL_ERROR set."""
+    arity = load_i64(collection, REL_ARITY)
+    slots = load_i64(collection, CO_SLOT_COUNT)
+    rows = load_i64(collection, REL_ROWS)
+    start = rows
+    for i in range(first, first + size):
+        hashed = load_i64(hashes, i - first)
+        at = search_cells(collection, hashed, columns, i)
+        if at < 0:
+            continue
+        store_i32(load_i64(collection, CO_SLOTS), at, rows)
+        store_u8(load_i64(collection, CO_SLOTS) + slots * 4, at, tag_of(hashed))
+        put_bit(load_i64(collection, CO_ALIVE), rows)
+        store_i64(collection, REL_ROWS, rows + 1)
+        for c in range(arity):
+            if not put_cell(ctl, collection, c, rows, load_i64(load_i64(columns, c), i)):
+                return False
+        rows += 1
+    store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + rows - start)
+    store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + rows - start)
+    return True
+
+
+@kernel
+def search_cells(collection, hashed, columns, i):
+    """The free slot for the row at place i of columns of words, -1 if it is there already. No row has ever been removed."""
+    table = load_i64(collection, CO_SLOTS)
+    slots = load_i64(collection, CO_SLOT_COUNT)
+    tags = table + slots * 4
+    wanted = tag_of(hashed)
+    at = slot_of(hashed, slots)
+    while True:
+        tag = load_u8(tags, at)
+        if tag == TAG_FREE:
+            return at
+        if tag == wanted and same_cells(collection, load_i32(table, at), columns, i):
+            return -1
+        at += 1
+        if at == slots:
+            at = 0
+
+
+@kernel
+def same_cells(collection, row, columns, i):
+    """Whether a row has the values at place i of columns of words."""
+    for c in range(load_i64(collection, REL_ARITY)):
+        if cell(collection, c, row) != load_i64(load_i64(columns, c), i):
+            return False
+    return True
 
 
 @kernel
@@ -206,16 +262,19 @@ def apply_input(ctl, collection, updates, count):
     arity = load_i64(collection, REL_ARITY)
     width = arity + 2
     hashes = load_i64(ctl, CTL_SCRATCH)
+    places = hashes + AHEAD * 8
     for first in range(0, count, AHEAD):
         size = min(AHEAD, count - first)
         for i in range(size):
             store_i64(hashes, i, hash_values(updates + (first + i) * width * 8, arity))
-        warm_rows(collection, hashes, size)
+        search_ahead(collection, hashes, size, True, places)
         for i in range(size):
             values = updates + (first + i) * width * 8
             diff = load_i64(values, arity)
             time = (load_i64(values, arity + 1) + 1) * ROUND
-            row = find_values(collection, values, load_i64(hashes, i))
+            row = load_i64(places, i)
+            if row < 0 or not has_values(collection, row, values):
+                row = find_values(collection, values, load_i64(hashes, i))
             there = row >= 0 and is_here(collection, row)
             if there == (diff > 0):
                 continue

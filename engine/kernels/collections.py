@@ -1,13 +1,13 @@
 """Collections: the rows of a relation that is maintained over rounds.
 
-A row is found by hash over all columns; row numbers are reused. Columns begin with 4 bytes per value and are widened when a
+A row is found by its values (slots.py); row numbers are reused. Columns begin with 4 bytes per value and are widened when a
 value does not fit. A row that is alive is in every index of its collection. Rows come as `values`: the address of one word per
 column.
 """
 
 from __future__ import annotations
 
-from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
+from dlog.engine.kernels.histories import clear_bit, open_item, put_bit
 from dlog.engine.kernels.indexes import build_index, index_insert, index_remove, warm_group
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -29,12 +29,10 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_PREVIOUS,
     CO_QUIET,
-    CO_SLOT_COUNT,
-    CO_SLOTS,
     CO_STAMPS,
+    CO_SUM_WORDS,
     CO_SUMS,
     CO_SUPPORT,
-    CO_TAKEN,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
@@ -52,11 +50,11 @@ from dlog.engine.kernels.layout import (
     REL_CAPACITY,
     REL_COLUMNS,
     REL_ROWS,
-    SUM_WORDS,
 )
 from dlog.engine.kernels.lists import list_push
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import ROWS_MAX, load_cell, mix, release, resize, zeroed
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.slots import find_values, grow_slots, place_row, remove_slot, trim_slots
+from dlog.engine.kernels.storage import ROWS_MAX, load_cell, release, resize
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -100,7 +98,7 @@ def bytes_per_row(collection):
     for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_NEXTS, CO_PREVIOUS, CO_CURRENT):
         total += 4 if load_i64(collection, field) != 0 else 0
     total += 8 if load_i64(collection, CO_COUNTS) != 0 else 0
-    total += SUM_WORDS * 8 if load_i64(collection, CO_SUMS) != 0 else 0
+    total += load_i64(collection, CO_SUM_WORDS) * 8
     return total + 4 if load_i64(collection, CO_INNER) != 0 else total
 
 
@@ -129,7 +127,8 @@ def reserve_rows(ctl, collection, new):
         return False
     if not grow_words(ctl, collection, CO_COUNTS, old, new):
         return False
-    if not grow_words(ctl, collection, CO_SUMS, old * SUM_WORDS, new * SUM_WORDS):
+    words = load_i64(collection, CO_SUM_WORDS)
+    if not grow_words(ctl, collection, CO_SUMS, old * words, new * words):
         return False
     if not grow_history(ctl, load_i64(collection, CO_OUTER), old, new):
         return False
@@ -147,9 +146,7 @@ def trim_rows(ctl, collection):
         return True
     if not reserve_rows(ctl, collection, rows):
         return False
-    live = load_i64(collection, CO_LIVE)
-    tight = load_i64(collection, CO_SLOT_COUNT) <= live + (live >> 1) + (live >> 3) + 64
-    return tight or resize_slots(ctl, collection, live + live * 3 // 7 + 64)
+    return trim_slots(ctl, collection)
 
 
 @kernel
@@ -188,111 +185,6 @@ def cell(collection, number, row):
     return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
 
 
-# ---------------------------------------------------------------------------------------------------------------- slots
-
-
-@kernel
-def hash_values(values, arity):
-    hashed = 0
-    for c in range(arity):
-        hashed = mix(hashed, load_i64(values, c))
-    return hashed
-
-
-@kernel
-def hash_row(collection, row):
-    hashed = 0
-    for c in range(load_i64(collection, REL_ARITY)):
-        hashed = mix(hashed, cell(collection, c, row))
-    return hashed
-
-
-@kernel
-def slot_of(hashed, count):
-    """The home of a hash among any number of slots."""
-    return (((hashed >> 32) & 0xFFFFFFFF) * count) >> 32
-
-
-@kernel
-def has_values(collection, row, values):
-    columns = load_i64(collection, REL_COLUMNS)
-    for c in range(load_i64(collection, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        if load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) != load_i64(values, c):
-            return False
-    return True
-
-
-@kernel
-def find_values(collection, values, hashed):
-    """The row with these values, or -1."""
-    count = load_i64(collection, CO_SLOT_COUNT)
-    if count == 0:
-        return -1
-    table = load_i64(collection, CO_SLOTS)
-    at = slot_of(hashed, count)
-    while True:
-        row = load_i32(table, at) - 1
-        if row == -1 or (row >= 0 and has_values(collection, row, values)):
-            return row
-        at += 1
-        if at == count:
-            at = 0
-
-
-@kernel
-def place_row(collection, hashed, row):
-    """Enters a row that the table does not have; the slot of a removed one will do."""
-    table = load_i64(collection, CO_SLOTS)
-    count = load_i64(collection, CO_SLOT_COUNT)
-    at = slot_of(hashed, count)
-    while load_i32(table, at) > 0:
-        at += 1
-        if at == count:
-            at = 0
-    if load_i32(table, at) == 0:
-        store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + 1)
-    store_i32(table, at, row + 1)
-
-
-@kernel
-def grow_slots(ctl, collection):
-    """Keeps a free slot for one more row, and a fifth of all slots free; false with CTL_ERROR set."""
-    if (load_i64(collection, CO_TAKEN) + 1) * 5 <= load_i64(collection, CO_SLOT_COUNT) * 4:
-        return True
-    return resize_slots(ctl, collection, max(load_i64(collection, CO_LIVE) * 2, 64))
-
-
-@kernel
-def resize_slots(ctl, collection, count):
-    """Places all rows in a table of `count` slots; false with CTL_ERROR set."""
-    table = zeroed(ctl, count * 4)
-    if table == 0:
-        return False
-    release(ctl, load_i64(collection, CO_SLOTS), load_i64(collection, CO_SLOT_COUNT) * 4)
-    store_i64(collection, CO_SLOTS, table)
-    store_i64(collection, CO_SLOT_COUNT, count)
-    store_i64(collection, CO_TAKEN, 0)
-    alive = load_i64(collection, CO_ALIVE)
-    for row in range(load_i64(collection, REL_ROWS)):
-        if get_bit(alive, row) != 0:
-            place_row(collection, hash_row(collection, row), row)
-    return True
-
-
-@kernel
-def remove_slot(collection, row):
-    """Takes a row out of the table."""
-    table = load_i64(collection, CO_SLOTS)
-    count = load_i64(collection, CO_SLOT_COUNT)
-    at = slot_of(hash_row(collection, row), count)
-    while load_i32(table, at) != row + 1:
-        at += 1
-        if at == count:
-            at = 0
-    store_i32(table, at, -1)
-
-
 # ----------------------------------------------------------------------------------------------------------------- rows
 
 
@@ -321,9 +213,9 @@ def clear_row(collection, row):
     if counts != 0:
         store_i64(counts, row, 0)
     sums = load_i64(collection, CO_SUMS)
-    if sums != 0:
-        for word in range(SUM_WORDS):
-            store_i64(sums, row * SUM_WORDS + word, 0)
+    words = load_i64(collection, CO_SUM_WORDS)
+    for word in range(words):
+        store_i64(sums, row * words + word, 0)
 
 
 @kernel
@@ -366,29 +258,6 @@ def add_values(ctl, collection, values, hashed):
     if born != 0 and fresh == 0 and not list_push(ctl, born, row):
         return -1
     return row
-
-
-@kernel
-def warm_rows(collection, hashes, n):
-    """Asks for what finding rows by these hashes will touch: first their slots, then the rows that are there."""
-    slots = load_i64(collection, CO_SLOT_COUNT)
-    arity = load_i64(collection, REL_ARITY)
-    if slots == 0 or n == 1 or arity == 0:
-        return
-    table = load_i64(collection, CO_SLOTS)
-    for i in range(n):
-        prefetch(table + slot_of(load_i64(hashes, i), slots) * 4)
-    column = load_i64(collection, REL_COLUMNS)
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    second = column if arity == 1 else column + COL_SIZE * 8
-    other = load_i64(second, COL_DATA)
-    breadth = load_i64(second, COL_WIDTH)
-    for i in range(n):
-        row = load_i32(table, slot_of(load_i64(hashes, i), slots))
-        if row > 0:
-            prefetch(data + (row - 1) * width)
-            prefetch(other + (row - 1) * breadth)
 
 
 @kernel

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.changes import add_support, support_at
-from dlog.engine.kernels.collections import warm_rows
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_COUNTS,
     CO_DERIVED,
     CO_FRESH,
+    CO_HEADS,
     CO_SCOPE,
     CO_SUPPORT,
     OP_DERIVE,
@@ -20,6 +20,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.reductions import candidate_row
+from dlog.engine.kernels.slots import search_ahead
 from dlog.engine.kernels.storage import mix, register
 
 
@@ -99,9 +100,14 @@ def candidate_block(ctl, reduction, values, n, rows):
     hashes = scratch_block(ctl, 3)
     for i in range(n):
         store_i64(hashes, i, mix(mix(0, load_i64(rows, i)), load_i64(values, i)))
-    warm_rows(load_i64(reduction, RD_CANDIDATES), hashes, n)
+    places = scratch_block(ctl, 4)
+    search_ahead(load_i64(reduction, RD_CANDIDATES), hashes, n, True, places)
+    if n > 1:
+        heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+        for i in range(n):
+            prefetch(heads + load_i64(rows, i) * 4)
     for i in range(n):
-        row = candidate_row(ctl, reduction, load_i64(rows, i), load_i64(values, i), load_i64(hashes, i))
+        row = candidate_row(ctl, reduction, load_i64(rows, i), load_i64(values, i), load_i64(hashes, i), load_i64(places, i))
         if row < 0:
             return False
         store_i64(rows, i, row)

@@ -3,10 +3,11 @@ the block goes on."""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.collections import find_or_add, find_values, warm_rows
+from dlog.engine.kernels.collections import add_values
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import BLOCK, CTL_SCRATCH, REL_ARITY
 from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.slots import ABSENT, find_values, has_values, search_ahead
 from dlog.engine.kernels.storage import mix, register
 
 
@@ -30,20 +31,23 @@ def hash_registers(ctl, registers, arity, n, hashes):
 @kernel
 def find_block(ctl, collection, registers, n, rows, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
-    with CTL_ERROR set. Uses scratch blocks 2 and 3."""
+    with CTL_ERROR set. Uses scratch blocks 2, 3 and 4."""
     arity = load_i64(collection, REL_ARITY)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)
+    places = scratch_block(ctl, 4)
     hash_registers(ctl, registers, arity, n, hashes)
-    warm_rows(collection, hashes, n)
+    search_ahead(collection, hashes, n, making, places)
     for i in range(n):
-        for c in range(arity):
-            store_i64(buffer, c, load_i64(register(ctl, load_i64(registers, c)), i))
-        if making:
-            row = find_or_add(ctl, collection, buffer, load_i64(hashes, i))
-            if row < 0:
-                return False
-        else:
-            row = find_values(collection, buffer, load_i64(hashes, i))
+        row = load_i64(places, i)
+        if row != ABSENT or making:
+            for c in range(arity):
+                store_i64(buffer, c, load_i64(register(ctl, load_i64(registers, c)), i))
+            if row < 0 or not has_values(collection, row, buffer):
+                row = find_values(collection, buffer, load_i64(hashes, i))
+            if row < 0 and making:
+                row = add_values(ctl, collection, buffer, load_i64(hashes, i))
+                if row < 0:
+                    return False
         store_i64(rows, i, row)
     return True

@@ -143,6 +143,46 @@ def to_hash(ctl, index):
     return grow_slots(ctl, index, load_i64(index, IX_USED) + 1)
 
 
+@kernel
+def to_dense(ctl, index):
+    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with CTL_ERROR
+    set."""
+    used = load_i64(index, IX_USED)
+    if used < BULK:
+        return True
+    groups = load_i64(index, IX_GROUPS)
+    low = 1 << 62
+    high = -(1 << 62)
+    for group in range(groups):
+        if load_i32(slab_at(index, group), IXS_COUNT) > 0:
+            value = key_of(index, 0, first_row(index, group))
+            low = min(low, value)
+            high = max(high, value)
+    if low < -(1 << 40) or high > 1 << 40 or high - low >= used * SPREAD:
+        return True
+    count = high - low + 1
+    slabs = zeroed(ctl, count * IXS_SIZE * 4)
+    if slabs == 0:
+        return False
+    for group in range(groups):
+        slab = slab_at(index, group)
+        if load_i32(slab, IXS_COUNT) > 0:
+            place = slabs + (key_of(index, 0, first_row(index, group)) - low) * (IXS_SIZE * 4)
+            for word in range(IXS_SIZE):
+                store_i32(place, word, load_i32(slab, word))
+    release(ctl, load_i64(index, IX_SLABS), load_i64(index, IX_GROUP_CAPACITY) * IXS_SIZE * 4)
+    release(ctl, load_i64(index, IX_SLOTS), load_i64(index, IX_SLOT_COUNT) * 4)
+    store_i64(index, IX_SLABS, slabs)
+    store_i64(index, IX_SLOTS, 0)
+    store_i64(index, IX_SLOT_COUNT, 0)
+    store_i64(index, IX_FREE_GROUP, 0)
+    store_i64(index, IX_GROUPS, count)
+    store_i64(index, IX_GROUP_CAPACITY, count)
+    store_i64(index, IX_LOW, low)
+    store_i64(index, IX_DENSE, 1)
+    return True
+
+
 # ----------------------------------------------------------------------------------------------------------------- hash
 
 
@@ -310,7 +350,25 @@ def group_of(ctl, index, row):
             return dense_group(ctl, index, value)
         if not to_hash(ctl, index):
             return -1
+    elif load_i64(index, IX_KEY_COUNT) == 1 and (load_i64(index, IX_USED) + 1) * 2 > load_i64(index, IX_SLOT_COUNT):
+        # Before there are more slots: keys that came in no order may have filled their range by now.
+        if not to_dense(ctl, index):
+            return -1
+        if load_i64(index, IX_DENSE) != 0:
+            return group_of_dense(ctl, index, row)
     return hash_group(ctl, index, row)
+
+
+@kernel
+def group_of_dense(ctl, index, row):
+    """`group_of` right after `to_dense`."""
+    value = key_of(index, 0, row)
+    group = value - load_i64(index, IX_LOW)
+    if 0 <= group < load_i64(index, IX_GROUPS):
+        return group
+    if fits_dense(index, value):
+        return dense_group(ctl, index, value)
+    return hash_group(ctl, index, row) if to_hash(ctl, index) else -1
 
 
 @kernel
@@ -450,18 +508,31 @@ def build_index(ctl, index, rows):
         return True
     if load_i64(index, IX_KEY_COUNT) > 0 and not choose_dense(ctl, index, rows):
         return False
+    if load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1:
+        return build_dense(ctl, index, rows)
     groups = zeroed(ctl, rows * 4)
     if groups == 0:
         return False
     if not assign_groups(ctl, index, groups, rows):
         release(ctl, groups, rows * 4)
         return False
+    if not lay_out(ctl, index, rows):
+        release(ctl, groups, rows * 4)
+        return False
+    place_rows(index, groups, rows)
+    release(ctl, groups, rows * 4)
+    return True
+
+
+@kernel
+def lay_out(ctl, index, rows):
+    """Gives each group a slab for as many rows as it counts, and counts anew; `rows` are all of them. False with CTL_ERROR
+    set."""
     start = load_i64(index, IX_POOL_SIZE)
     room = load_i64(index, IX_POOL_CAPACITY)
     if start + rows > room:
         pool = resize(ctl, load_i64(index, IX_POOL), room * 4, (start + rows) * 4)
         if pool == 0:
-            release(ctl, groups, rows * 4)
             return False
         store_i64(index, IX_POOL, pool)
         store_i64(index, IX_POOL_CAPACITY, start + rows)
@@ -475,8 +546,37 @@ def build_index(ctl, index, rows):
             store_i32(slab, IXS_COUNT, 0)
             start += count
     store_i64(index, IX_POOL_SIZE, start)
-    place_rows(index, groups, rows)
-    release(ctl, groups, rows * 4)
+    return True
+
+
+@kernel
+def build_dense(ctl, index, rows):
+    """`build_index` of a dense index by one column whose groups are there: a counting sort. False with CTL_ERROR set."""
+    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + load_i64(load_i64(index, IX_KEYS), 0) * COL_SIZE * 8
+    data = load_i64(column, COL_DATA)
+    width = load_i64(column, COL_WIDTH)
+    slabs = load_i64(index, IX_SLABS) - load_i64(index, IX_LOW) * (IXS_SIZE * 4)
+    used = 0
+    for row in range(rows):
+        if row + 2 * AHEAD < rows:
+            prefetch(slabs + load_cell(data, width, row + 2 * AHEAD) * (IXS_SIZE * 4))
+        slab = slabs + load_cell(data, width, row) * (IXS_SIZE * 4)
+        count = load_i32(slab, IXS_COUNT)
+        used += 1 if count == 0 else 0
+        store_i32(slab, IXS_COUNT, count + 1)
+    if not lay_out(ctl, index, rows):
+        return False
+    store_i64(index, IX_USED, used)
+    pool = load_i64(index, IX_POOL)
+    for row in range(rows):
+        if row + 2 * AHEAD < rows:
+            prefetch(slabs + load_cell(data, width, row + 2 * AHEAD) * (IXS_SIZE * 4))
+            slab = slabs + load_cell(data, width, row + AHEAD) * (IXS_SIZE * 4)
+            prefetch(pool + (load_i32(slab, IXS_START) + load_i32(slab, IXS_COUNT)) * 4)
+        slab = slabs + load_cell(data, width, row) * (IXS_SIZE * 4)
+        count = load_i32(slab, IXS_COUNT)
+        store_i32(pool, load_i32(slab, IXS_START) + count, row)
+        store_i32(slab, IXS_COUNT, count + 1)
     return True
 
 

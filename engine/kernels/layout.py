@@ -316,18 +316,23 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_QUIET,
     CO_REDUCTION,
     CO_PREVIOUS,
+    CO_SUM_WORDS,
+    CO_UNKEYED,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 36)
-# CO_ALIVE: a bit per row. CO_SLOTS: row + 1 by hash, any number of slots. CO_LIVE: rows alive; CO_OLD: before this batch.
-# CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its changes by
-# round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per row (int64),
-# CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows. CO_TOUCHED: rows
-# touched in this round. CO_HEADS and CO_CURRENT (int32, of a reduction's groups): first candidate, row of the result;
-# CO_NEXTS, CO_PREVIOUS (int32, of its candidates): the group's next and previous; CO_SUMS (of groups): SUM_WORDS words each.
-# CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in this batch, of which the first CO_INDEXED are in
-# the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, removed rows (-1) included.
-# CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is noted. CO_REDUCTION:
-# the lattice whose candidates these are.
+) = range(REL_SIZE, REL_SIZE + 38)
+# CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
+# this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
+# changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
+# row (int64), CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows.
+# CO_TOUCHED: rows touched in this round. CO_HEADS and CO_CURRENT (int32, of a reduction's groups): first candidate, row of the
+# result; CO_NEXTS, CO_PREVIOUS (int32, of its candidates): the group's next and previous; CO_SUMS (of groups): CO_SUM_WORDS
+# words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in this batch, of which the first
+# CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, those of
+# removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is
+# noted. CO_REDUCTION: the lattice whose candidates these are. CO_UNKEYED: nobody looks for a row by its values: there are no
+# slots.
+SLOT_BYTES = 5
+TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 
 # List: items of so many words that grow; [LIST_LO, LIST_HI) is the part in use by a seed.
 LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = range(7)
@@ -374,8 +379,9 @@ IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
 RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE, RD_SIZE = range(10)
 RED_COUNT, RED_SUM, RED_SUM_FLOAT, RED_MEAN, RED_MIN, RED_MAX = range(6)
 RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
-# Words of a group: sum, what rounding lost of it, members, and members that are not finite (NaN, inf, -inf: 21 bits each).
-SUM_VALUE, SUM_LOST, SUM_COUNT, SUM_ODD, SUM_WORDS = range(5)
+# Words of a group: members, sum, what rounding lost of it, and members that are not finite (NaN, inf, -inf: 21 bits each).
+# Counts have the first, sums of integers the first two. Of a minimum or maximum the one word is the best candidate, plus one.
+SUM_COUNT, SUM_VALUE, SUM_LOST, SUM_ODD, SUM_WORDS = range(5)
 
 # Work of a batch: a list of tasks, run in order. PATH: a path; DISTINCT: a collection's derived rows become changes; REDUCE: a
 # reduction's; LOOP: a recursive scope, round by round.

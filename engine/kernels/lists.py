@@ -60,6 +60,23 @@ def list_empty(ctl, items):
 
 
 @kernel
+def list_trim(ctl, items):
+    """Gives back the room that a list does not use; false with CTL_ERROR set."""
+    count = load_i64(items, LIST_COUNT)
+    capacity = load_i64(items, LIST_CAPACITY)
+    if count * 9 > capacity * 8 or capacity < 64:
+        return True
+    size = load_i64(items, LIST_WORDS) * 8
+    target = max(count, 16)
+    moved = resize(ctl, load_i64(items, LIST_DATA), capacity * size, target * size)
+    if moved == 0:
+        return False
+    store_i64(items, LIST_DATA, moved)
+    store_i64(items, LIST_CAPACITY, target)
+    return True
+
+
+@kernel
 def list_push(ctl, items, value):
     """Appends an item of one word; false with CTL_ERROR set when out of memory."""
     count = load_i64(items, LIST_COUNT)

@@ -93,6 +93,7 @@ from dlog.engine.kernels.layout import (
     PATH_CODE,
     PATH_CYCLES,
     PATH_DERIVED,
+    PATH_LIST,
     PATH_SEED,
     REL_ARITY,
     REL_HEAP,
@@ -268,7 +269,6 @@ def sink(ctl, path, pc, n):
     """Runs a path's last instruction; returns false with CTL_ERROR set on error."""
     op = load_i64(pc, 0)
     if op >= OP_DERIVE:
-        atomic_add(path, PATH_DERIVED, n)
         return derive(ctl, pc, n)
     relation = load_i64(pc, 2)
     target = relation
@@ -323,7 +323,9 @@ def run_path(path, ctl):
     n = load_i64(ctl, CTL_ROWS)
     work = load_i64(ctl, CTL_WORK)
     budget = load_i64(ctl, CTL_BUDGET)
-    started = cycles()
+    # Paths over rounds run too often, and too briefly, to be timed.
+    timed = load_i64(path, PATH_LIST) == 0
+    started = cycles() if timed else 0
     status = DONE
     while True:
         if pc == 0:
@@ -371,7 +373,8 @@ def run_path(path, ctl):
     store_i64(ctl, CTL_WORK, 0 if status == YIELD else work)
     if status == FAILED:
         store_i64(ctl, CTL_ERROR_PATH, path)
-    atomic_add(path, PATH_CYCLES, cycles() - started)
+    if timed:
+        atomic_add(path, PATH_CYCLES, cycles() - started)
     return status
 
 

@@ -11,6 +11,7 @@ iteration, and at iteration i the result changes by [best new(<=i)] - [best new(
 from __future__ import annotations
 
 from dlog.engine.kernels.changes import (
+    AHEAD,
     absent_inner,
     announce,
     bucket_at,
@@ -27,9 +28,8 @@ from dlog.engine.kernels.collections import (
     cell,
     enter_indexes,
     find_or_add,
-    find_values,
-    hash_values,
     remove_row,
+    trim_rows,
 )
 from dlog.engine.kernels.histories import (
     add_entry,
@@ -62,9 +62,14 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_PREVIOUS,
     CO_STAMPS,
+    CO_SUM_WORDS,
     CO_SUMS,
     CO_SUPPORT,
     CO_TOUCHED,
+    CO_UNKEYED,
+    COL_DATA,
+    COL_SIZE,
+    COL_WIDTH,
     CTL_SCRATCH,
     ENTRY_DIFF,
     ENTRY_NEXT,
@@ -83,21 +88,24 @@ from dlog.engine.kernels.layout import (
     RED_COUNT,
     RED_MEAN,
     RED_SUM_FLOAT,
+    REL_COLUMNS,
     SC_ROUND_TICK,
     SC_TICK,
     SUM_COUNT,
     SUM_LOST,
     SUM_ODD,
     SUM_VALUE,
-    SUM_WORDS,
     SUPPORT_AT,
     SUPPORT_NEW,
     SUPPORT_OLD,
 )
-from dlog.engine.kernels.lists import change_at, list_empty, list_push, pool_give, push_change, sort_changes
+from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, pool_give, push_change, sort_changes
 from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
+from dlog.engine.kernels.slots import find_values, has_values, hash_values
 
+STRETCH = 64
+"""Groups whose parts are asked for before they are looked at."""
 _SCALE = 2.0**-64
 _TOP = -9223372036854775808
 _NAN = 9221120237041090560
@@ -120,8 +128,14 @@ def result_values(ctl, reduction, group, value):
 @kernel
 def result_row(ctl, reduction, group, value):
     """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+    result = load_i64(reduction, RD_RESULT)
+    current = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
+    if current >= 0 and cell(result, load_i64(reduction, RD_VALUE), current) == value:
+        return current
     values = result_values(ctl, reduction, group, value)
-    return find_or_add(ctl, load_i64(reduction, RD_RESULT), values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
+    if load_i64(result, CO_UNKEYED) != 0:
+        return add_values(ctl, result, values, 0)
+    return find_or_add(ctl, result, values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
 
 
 @kernel
@@ -138,6 +152,8 @@ def replace_result(ctl, reduction, group, row, time):
         return False
     if row >= 0 and not announce(ctl, result, row, time, 1):
         return False
+    if missing == 0:
+        return True
     if before < 0:
         return push_change(ctl, missing, row, time, -1, 0)
     if row < 0:
@@ -166,7 +182,22 @@ def flush_reduction(ctl, work, reduction, spare, counts):
         first = last
     list_empty(ctl, derived)
     log_fresh(load_i64(reduction, RD_RESULT))
-    return remove_groups(ctl, groups) and enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+    done = remove_groups(ctl, groups) and enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+    return done and trim_fresh(ctl, reduction)
+
+
+@kernel
+def trim_fresh(ctl, reduction):
+    """Gives back the room that the parts of a reduction with a fresh result reserved and did not use; false with CTL_ERROR
+    set."""
+    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0:
+        return True
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    if candidates != 0:
+        entries = load_i64(candidates, CO_ENTRIES)
+        if not trim_rows(ctl, candidates) or not (entries == 0 or list_trim(ctl, entries)):
+            return False
+    return trim_rows(ctl, load_i64(reduction, RD_GROUPS))
 
 
 @kernel
@@ -189,19 +220,24 @@ def is_empty(groups, group):
     heads = load_i64(groups, CO_HEADS)
     if heads != 0:
         return load_i32(heads, group) == 0
-    return load_i64(load_i64(groups, CO_SUMS), group * SUM_WORDS + SUM_COUNT) == 0
+    return load_i64(sum_at(groups, group), SUM_COUNT) == 0
 
 
 # ------------------------------------------------------------------------------------------------------------------ sums
 
 
 @kernel
-def add_to_sum(op, sums, group, value, diff):
+def sum_at(groups, group):
+    """Address of a group's words."""
+    return load_i64(groups, CO_SUMS) + group * (load_i64(groups, CO_SUM_WORDS) * 8)
+
+
+@kernel
+def add_to_sum(op, place, value, diff):
     """Adds `diff` times a value to a group's words.
 
     Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
     overflows that is taken away again. Those that are not finite are counted apart."""
-    place = sums + group * (SUM_WORDS * 8)
     store_i64(place, SUM_COUNT, load_i64(place, SUM_COUNT) + diff)
     if op == RED_COUNT:
         return
@@ -223,9 +259,8 @@ def add_to_sum(op, sums, group, value, diff):
 
 
 @kernel
-def sum_value(op, sums, group):
+def sum_value(op, place):
     """A group's value, as bits."""
-    place = sums + group * (SUM_WORDS * 8)
     if op == RED_COUNT:
         return load_i64(place, SUM_COUNT)
     if op not in (RED_SUM_FLOAT, RED_MEAN):
@@ -249,7 +284,6 @@ def sum_round(ctl, reduction, derived, first, last, tick):
     op = load_i64(reduction, RD_OP)
     groups = load_i64(reduction, RD_GROUPS)
     stamps = load_i64(groups, CO_STAMPS)
-    sums = load_i64(groups, CO_SUMS)
     touched = load_i64(groups, CO_TOUCHED)
     store_i64(touched, LIST_COUNT, 0)
     for i in range(first, last):
@@ -259,7 +293,7 @@ def sum_round(ctl, reduction, derived, first, last, tick):
             store_i32(stamps, group, tick)
             if not list_push(ctl, touched, group):
                 return False
-        add_to_sum(op, sums, group, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
+        add_to_sum(op, sum_at(groups, group), load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
     time = load_i64(change_at(derived, first), CHANGE_TIME)
     for i in range(load_i64(touched, LIST_COUNT)):
         if not update_sum(ctl, reduction, load_i64(load_i64(touched, LIST_DATA), i), time):
@@ -271,8 +305,8 @@ def sum_round(ctl, reduction, derived, first, last, tick):
 def sum_single(ctl, reduction, change):
     """`sum_round` of a round with one change."""
     group = load_i64(change, CHANGE_ROW)
-    sums = load_i64(load_i64(reduction, RD_GROUPS), CO_SUMS)
-    add_to_sum(load_i64(reduction, RD_OP), sums, group, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
+    place = sum_at(load_i64(reduction, RD_GROUPS), group)
+    add_to_sum(load_i64(reduction, RD_OP), place, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
     return update_sum(ctl, reduction, group, load_i64(change, CHANGE_TIME))
 
 
@@ -280,16 +314,16 @@ def sum_single(ctl, reduction, change):
 def update_sum(ctl, reduction, group, time):
     """The result of a group whose words changed; false with CTL_ERROR set."""
     groups = load_i64(reduction, RD_GROUPS)
-    sums = load_i64(groups, CO_SUMS)
+    place = sum_at(groups, group)
     row = -1
-    if load_i64(sums, group * SUM_WORDS + SUM_COUNT) > 0:
-        row = result_row(ctl, reduction, group, sum_value(load_i64(reduction, RD_OP), sums, group))
+    if load_i64(place, SUM_COUNT) > 0:
+        row = result_row(ctl, reduction, group, sum_value(load_i64(reduction, RD_OP), place))
         if row < 0:
             return False
     else:
-        if load_i64(sums, group * SUM_WORDS + SUM_COUNT) == 0:
-            for word in range(SUM_WORDS):
-                store_i64(sums, group * SUM_WORDS + word, 0)
+        if load_i64(place, SUM_COUNT) == 0:
+            for word in range(load_i64(groups, CO_SUM_WORDS)):
+                store_i64(place, word, 0)
         if not list_push(ctl, load_i64(groups, CO_DOOMED), group):
             return False
     return replace_result(ctl, reduction, group, row, time)
@@ -299,12 +333,15 @@ def update_sum(ctl, reduction, group, time):
 
 
 @kernel
-def candidate_row(ctl, reduction, group, value, hashed):
-    """The candidate of a group with a value (and their hash), made and linked if there is none; -1 with CTL_ERROR set."""
+def candidate_row(ctl, reduction, group, value, hashed, place):
+    """The candidate of a group with a value (and their hash), likely row `place`, made and linked if there is none; -1 with
+    CTL_ERROR set."""
     candidates = load_i64(reduction, RD_CANDIDATES)
     buffer = load_i64(ctl, CTL_SCRATCH) + 2 * BLOCK * 8
     store_i64(buffer, 0, group)
     store_i64(buffer, 1, value)
+    if place >= 0 and has_values(candidates, place, buffer):
+        return place
     row = find_values(candidates, buffer, hashed)
     if row >= 0:
         return row
@@ -338,7 +375,7 @@ def unlink(ctl, reduction, group, row):
 
 @kernel
 def best_round(ctl, reduction, derived, first, last, tick):
-    """One round of a minimum or maximum. A group's first word is its best candidate, plus one."""
+    """One round of a minimum or maximum. A group's word is its best candidate, plus one."""
     op = load_i64(reduction, RD_OP)
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
@@ -349,19 +386,19 @@ def best_round(ctl, reduction, derived, first, last, tick):
         return False
     for i in range(load_i64(touched, LIST_COUNT)):
         group = load_i64(load_i64(touched, LIST_DATA), i)
-        row = load_i64(best, group * SUM_WORDS) - 1
+        row = load_i64(best, group) - 1
         if row >= 0 and load_i64(counts, row) <= 0:
-            store_i64(best, group * SUM_WORDS, best_candidate(reduction, group) + 1)
+            store_i64(best, group, best_candidate(reduction, group) + 1)
     for i in range(first, last):
         row = load_i64(change_at(derived, i), CHANGE_ROW)
         group = cell(candidates, 0, row)
-        known = load_i64(best, group * SUM_WORDS) - 1
+        known = load_i64(best, group) - 1
         if load_i64(counts, row) > 0 and (known < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, known))):
-            store_i64(best, group * SUM_WORDS, row + 1)
+            store_i64(best, group, row + 1)
     time = load_i64(change_at(derived, first), CHANGE_TIME)
     for i in range(load_i64(touched, LIST_COUNT)):
         group = load_i64(load_i64(touched, LIST_DATA), i)
-        known = load_i64(best, group * SUM_WORDS) - 1
+        known = load_i64(best, group) - 1
         row = -1
         if known >= 0:
             row = result_row(ctl, reduction, group, cell(candidates, 1, known))
@@ -456,8 +493,9 @@ def process_lattice(ctl, scope, reduction, iteration, time):
     groups = load_i64(reduction, RD_GROUPS)
     tick = load_i64(scope, SC_TICK)
     data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
-    warm_groups(reduction, data, rows)
     for i in range(rows):
+        if i % STRETCH == 0:
+            warm_groups(reduction, data + i * 8, min(STRETCH, rows - i))
         group = cell(candidates, 0, load_i64(data, i))
         stamps = load_i64(groups, CO_STAMPS)
         if load_i32(stamps, group) != tick:
@@ -474,17 +512,56 @@ def warm_groups(reduction, data, rows):
     if rows < 2:
         return
     candidates = load_i64(reduction, RD_CANDIDATES)
+    column = load_i64(candidates, REL_COLUMNS)
+    stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
     heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-    support = load_i64(candidates, CO_SUPPORT)
-    nexts = load_i64(candidates, CO_NEXTS)
-    rows = min(rows, 512)
     for i in range(rows):
-        prefetch(heads + cell(candidates, 0, load_i64(data, i)) * 4)
+        prefetch(load_i64(column, COL_DATA) + load_i64(data, i) * load_i64(column, COL_WIDTH))
     for i in range(rows):
-        first = load_i32(heads, cell(candidates, 0, load_i64(data, i)))
-        if first > 0:
-            prefetch(support + (first - 1) * 4)
-            prefetch(nexts + (first - 1) * 4)
+        group = cell(candidates, 0, load_i64(data, i))
+        prefetch(heads + group * 4)
+        prefetch(stamps + group * 4)
+    for i in range(rows):
+        warm_candidate(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
+    for i in range(rows):
+        warm_support(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
+
+
+@kernel
+def warm_candidate(candidates, row):
+    """Asks for what is noted of a candidate (-1: none)."""
+    if row >= 0:
+        values = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
+        prefetch(load_i64(candidates, CO_SUPPORT) + row * 4)
+        prefetch(load_i64(candidates, CO_NEXTS) + row * 4)
+        prefetch(load_i64(values, COL_DATA) + row * load_i64(values, COL_WIDTH))
+
+
+@kernel
+def warm_support(candidates, row):
+    """Asks for the first derivations of a candidate (-1: none)."""
+    if row >= 0:
+        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
+        if number > 0:
+            prefetch(support_at(candidates, number))
+
+
+@kernel
+def warm_touched(reduction, data, count):
+    """Asks for what ending a round will touch of these groups."""
+    if count < 2:
+        return
+    groups = load_i64(reduction, RD_GROUPS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    heads = load_i64(groups, CO_HEADS)
+    current = load_i64(groups, CO_CURRENT)
+    for i in range(count):
+        prefetch(heads + load_i64(data, i) * 4)
+        prefetch(current + load_i64(data, i) * 4)
+    for i in range(count):
+        warm_candidate(candidates, load_i32(heads, load_i64(data, i)) - 1)
+    for i in range(count):
+        warm_support(candidates, load_i32(heads, load_i64(data, i)) - 1)
 
 
 @kernel
@@ -585,29 +662,17 @@ def emit_value(ctl, scope, reduction, group, row, diff, time):
 def end_lattice(ctl, reduction, time):
     """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with CTL_ERROR set."""
     groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
     touched = load_i64(groups, CO_TOUCHED)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        group = load_i64(load_i64(touched, LIST_DATA), i)
-        known = best_supported(reduction, group)
-        row = -1
-        if known >= 0:
-            row = result_row(ctl, reduction, group, cell(candidates, 1, known))
-            if row < 0:
-                return False
-        elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
-            return False
-        if not replace_result(ctl, reduction, group, row, time):
-            return False
-    store_i64(touched, LIST_COUNT, 0)
-    touched = load_i64(candidates, CO_TOUCHED)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        row = load_i64(load_i64(touched, LIST_DATA), i)
-        settle_support(candidates, row)
-        unused = load_i32(load_i64(candidates, CO_SUPPORT), row) == 0
-        if unused and not unlink(ctl, reduction, cell(candidates, 0, row), row):
+    count = load_i64(touched, LIST_COUNT)
+    for i in range(count):
+        data = load_i64(touched, LIST_DATA)
+        if i % STRETCH == 0:
+            warm_touched(reduction, data + i * 8, min(STRETCH, count - i))
+        if not end_group(ctl, reduction, load_i64(data, i), time):
             return False
     list_empty(ctl, touched)
+    if not end_candidates(ctl, reduction):
+        return False
     result = load_i64(reduction, RD_RESULT)
     touched = load_i64(result, CO_TOUCHED)
     for i in range(load_i64(touched, LIST_COUNT)):
@@ -615,7 +680,41 @@ def end_lattice(ctl, reduction, time):
             return False
     list_empty(ctl, touched)
     log_fresh(result)
-    return remove_groups(ctl, groups)
+    return remove_groups(ctl, groups) and trim_fresh(ctl, reduction)
+
+
+@kernel
+def end_group(ctl, reduction, group, time):
+    """The result of a group after a round; false with CTL_ERROR set."""
+    known = best_supported(reduction, group)
+    row = -1
+    if known >= 0:
+        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, known))
+        if row < 0:
+            return False
+    elif not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group):
+        return False
+    return replace_result(ctl, reduction, group, row, time)
+
+
+@kernel
+def end_candidates(ctl, reduction):
+    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    heads = load_i64(candidates, CO_SUPPORT)
+    touched = load_i64(candidates, CO_TOUCHED)
+    count = load_i64(touched, LIST_COUNT)
+    for i in range(count):
+        data = load_i64(touched, LIST_DATA)
+        if i + 2 * AHEAD < count:
+            prefetch(heads + load_i64(data, i + 2 * AHEAD) * 4)
+            warm_support(candidates, load_i64(data, i + AHEAD))
+        row = load_i64(data, i)
+        settle_support(candidates, row)
+        if load_i32(heads, row) == 0 and not unlink(ctl, reduction, cell(candidates, 0, row), row):
+            return False
+    list_empty(ctl, touched)
+    return True
 
 
 @kernel

@@ -40,7 +40,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
     bodies = [replace(b, query=with_computed(b.query, b.rule, paths, stages)) for b in bodies]
     loop = [path for b in bodies if _reads(b.query, feedback) for path in paths.loop(b.query, b.sink, b.rule)]
-    single = _single(stratum, program).difference(loaded)
+    single = single_sources(stratum, program).difference(loaded)
     entering = [b for b in bodies if not _reads(b.query, feedback)]
     enter = [path for b in entering for path in paths.enter(b.query, b.sink, b.rule, b.sink.relation not in single)[0]]
     scope = Scope(
@@ -85,7 +85,7 @@ def _reads(query: Query, relations: frozenset[str]) -> bool:
     return any(r.relation in relations for r in query.readings)
 
 
-def _single(stratum: Stratum, program: Program) -> frozenset[str]:
+def single_sources(stratum: Stratum, program: Program) -> frozenset[str]:
     """The relations whose rows come from one rule, once: no recursion, no facts, no input, no lattice."""
     if stratum.recursive:
         return frozenset()

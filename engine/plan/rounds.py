@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dlog.engine.plan.aggregates import Aggregates
-from dlog.engine.plan.build import estimates, lower_rule
+from dlog.engine.plan.build import estimates, lower_rule, single_sources
 from dlog.engine.plan.check_rounds import check_rounds
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.lattices import monotone
 from dlog.engine.plan.nodes import Path, Scan, Scope
+from dlog.engine.plan.rounds_implied import with_named_results
 from dlog.engine.plan.rounds_paths import RoundsPaths
 from dlog.engine.plan.rounds_temporaries import NotIncremental as NotIncremental
 from dlog.engine.plan.rounds_temporaries import Projections
@@ -49,7 +50,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
         model="partial" if stratum.recursive else "total",
     )
-    scope = share_arrangements(scope)
+    scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
     check_rounds(scope, program)
     return scope
 

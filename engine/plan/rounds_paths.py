@@ -26,6 +26,7 @@ from dlog.engine.plan.nodes import Accumulate, AntiJoin, Arrangement, HalfJoin, 
 from dlog.engine.plan.order import cheapest
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 from dlog.engine.plan.rounds_computed import with_computed
+from dlog.engine.plan.rounds_implied import without_implied
 from dlog.engine.plan.rounds_risks import without_risks
 from dlog.engine.plan.rounds_temporaries import Projections, Temporaries
 from dlog.engine.program.rules import Compare, Constant, Kind, Unpack, Variable
@@ -38,12 +39,17 @@ class RoundsPaths(Paths):
     """Makes the paths of one scope over rounds."""
 
     projections: Projections
+    bodies: dict[str, Query] = field(default_factory=dict)
+    """What each reduction reduces."""
 
     def enter(
         self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True
     ) -> tuple[tuple[Path, ...], float]:
         """The paths of a query in the order of its parts, and an estimate of its rows. Every match counts, whatever
         `may_repeat` says."""
+        if isinstance(sink, Accumulate):
+            self.bodies[sink.relation] = query
+        query = without_implied(query, self.projections.stages.program, self.feedback, self.bodies)
         query = _without_idle_look_ups(_joining_by_bits(query))
         temporaries = Temporaries(self, self.projections, rule)
         query = with_computed(without_risks(query, temporaries), temporaries)

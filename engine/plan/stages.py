@@ -34,7 +34,14 @@ class Stages:
         self.stages.append(filling)
 
     def kinds(self, relation: str) -> tuple[Kind, ...]:
-        """The kinds of the columns of a relation of the program or of a temporary."""
+        """The kinds of the columns of a relation of the program, of a temporary or of a reduction."""
         if relation in self.program.relations:
             return self.program.relations[relation].kinds
+        for reduction in self.reductions:
+            if reduction.relation == relation:
+                return tuple(map(Kind, (*reduction.keys, _result_kind(reduction))))
         return next(tuple(map(Kind, t.kinds)) for t in self.temporaries if t.relation == relation)
+
+
+def _result_kind(reduction: Reduction) -> str:
+    return {"count": Kind.NUMBER.value, "mean": Kind.FLOAT.value}.get(reduction.op, reduction.kind)

@@ -15,7 +15,7 @@ from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import changes, collections, indexes
+from dlog.engine.kernels import changes, indexes, slots
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
@@ -81,8 +81,28 @@ class Store:
 
     def find(self, row: Row) -> int:
         values = words(row)
-        hashed = collections.hash_values(values.address, len(row))
-        return int(collections.find_values(self.collection.address, values.address, hashed))
+        hashed = slots.hash_values(values.address, len(row))
+        return int(slots.find_values(self.collection.address, values.address, hashed))
+
+    def searched(self, rows: Sequence[Row], making: bool) -> list[int]:
+        """What a search ahead says of rows: the likely one, that there is none, or nothing."""
+        listed = [words(row) for row in rows]
+        hashes = np.array([slots.hash_values(w.address, len(row)) for w, row in zip(listed, rows, strict=True)], np.int64)
+        places = np.empty(len(rows), np.int64)
+        address = self.collection.address
+        slots.search_ahead(address, int(hashes.ctypes.data), len(rows), making, int(places.ctypes.data))
+        return [int(place) for place in places]
+
+    def load(self, rows: Sequence[Row]) -> None:
+        """A first batch by columns, which may repeat rows."""
+        control, address = self.control.address, self.collection.address
+        columns = np.array(rows, np.int64).reshape(len(rows), self.collection.arity).T.copy()
+        listed = words(int(column.ctypes.data) for column in columns)
+        changes.begin(control, address, 1)
+        assert changes.bring_in(control, address, 0, listed.address, len(rows))
+        assert changes.settle(control, address)
+        self.rows |= set(rows)
+        self.seen |= set(rows)
 
     def check_index(self, key: tuple[int, ...]) -> None:
         struct = self.collection.indexes[key].struct
@@ -252,4 +272,61 @@ def test_removing_any_row_of_a_large_group_leaves_the_others() -> None:
         store.batch(removed([row]))
         assert len(store.group((0,), (1,))) == len(store.rows)
     store.check()
+    store.close()
+
+
+def test_an_index_by_hash_becomes_dense_when_its_keys_have_filled_their_range() -> None:
+    store, random = Store(2), Random(2)
+    keys = list(range(2**20, 2**20 + 6000))
+    random.shuffle(keys)
+    store.batch(inserted([(0, 0), (2**20, 0)]))
+    store.batch(removed([(0, 0)]))
+    for first in range(0, 6000, 500):
+        store.batch(inserted((key, key % 7) for key in keys[first : first + 500]))
+        dense = store.is_dense((0,))
+        assert dense or first < 3000
+        store.check_index((0,))
+    store.batch(inserted([(10**9, 1)]))
+    assert not store.is_dense((0,))
+    store.check()
+    store.close()
+
+
+def test_an_index_by_hash_of_scattered_keys_stays_one() -> None:
+    store = Store(2)
+    for first in range(0, 4000, 500):
+        store.batch(inserted((key * 1000, 0) for key in range(first, first + 500)))
+    assert not store.is_dense((0,))
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("wide", [1, 2**31, MAX // 5000])
+def test_columns_are_loaded_as_rows_are(wide: int) -> None:
+    store, random = Store(2), Random(3)
+    rows = [(random.randrange(3000) * wide, -random.randrange(40)) for _ in range(MANY // 4)]
+    store.load([*rows, *rows[::7]])
+    store.check()
+    store.batch(removed(rows[::3]))
+    store.batch(inserted((x + 1, y) for x, y in rows[::5]))
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("making", [False, True])
+def test_a_search_ahead_never_denies_a_row_that_is_there(making: bool) -> None:
+    store = Store(2)
+    assert store.searched([(1, 2), (3, 4)], making) == [slots.ABSENT] * 2
+    rows = [(i % 60, i) for i in range(500)]
+    store.batch(inserted(rows))
+    store.batch(removed(rows[::4]))
+    there, gone = [row for row in rows if row in store.rows], rows[::4]
+    assert store.searched(there[:1], making) == [slots.UNKNOWN]
+    places = store.searched(there, making)
+    found = [place for place in places if place != slots.UNKNOWN]
+    # Another row of the same tag may be nearer to the home of a row's hash, but seldom is.
+    assert slots.ABSENT not in places
+    assert sum(place == store.find(row) for place, row in zip(places, there, strict=True)) > 0.8 * len(there)
+    assert len(found) > 0.9 * len(there)
+    assert store.searched(gone, making).count(slots.ABSENT) > len(gone) // 3
     store.close()

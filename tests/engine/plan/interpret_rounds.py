@@ -84,7 +84,7 @@ class Interpreter:
         self.scope = scope
         self.data = data
         own = (*(x.relation for x in (*scope.temporaries, *scope.reductions)), *scope.variables)
-        self.own: dict[str, History] = {name: {} for name in own}
+        self.own: dict[str, History] = {name: {} for name in own if name not in data or name in scope.variables}
         self.derived: dict[str, History] = defaultdict(dict)
         self.reductions = {r.relation: r for r in scope.reductions}
         self.lattices = {x.relation: x for x in scope.lattices}
