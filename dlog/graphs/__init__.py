@@ -39,7 +39,7 @@ def graph(
     id, src, dst
         What the columns of ids are called.
     engine, threads
-        What runs the programs, and with how many threads (default: one per core).
+        What runs the programs: "embedded" or "spark"; and with how many threads (default: one per core).
 
     Raises
     ------

@@ -25,14 +25,16 @@ Relations = Mapping[str, Columns]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How programs are run: by which engine, with how many threads (None: one per core)."""
+    """How programs are run: by which engine, with how many threads (None: one per core). The Spark engine is given a graph's
+    numbers by the driver, and gives answers back to it."""
 
     engine: str = "embedded"
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.engine != "embedded":
-            raise mistake("unknown-engine", f"graphs cannot be analysed by the engine {self.engine!r}", "there is `embedded`")
+        if self.engine not in ("embedded", "spark"):
+            message = f"graphs cannot be analysed by the engine {self.engine!r}"
+            raise mistake("unknown-engine", message, "there are `embedded` and `spark`")
 
     def run(self, program: Program, facts: Relations, wanted: Sequence[str]) -> dict[str, Columns]:
         """The relations `wanted` of a program that has been run on `facts`."""
@@ -44,8 +46,9 @@ class Running:
         """The same with a program file or a program's text."""
         from dlog.api import run
 
-        result = run(source, as_facts(facts), threads=self.threads, include=(str(folder()),), macros=macros)
-        return {name: tuple(result[name].to_numpy().values()) for name in wanted}
+        options: dict[str, Any] = {"threads": self.threads, "include": (str(folder()),), "macros": macros}
+        result = run(source, as_facts(facts), engine=self.engine, **options)
+        return {name: as_columns(result[name].to_arrow()) for name in wanted}
 
     def session(self, program: Program, facts: Relations) -> Any:
         """A `dlog.Session` on a program and its first facts."""
@@ -55,7 +58,8 @@ class Running:
         """The same with a program file or a program's text."""
         from dlog.sessions import session
 
-        return session(source, as_facts(facts), threads=self.threads, include=(str(folder()),), macros=macros)
+        options: dict[str, Any] = {"threads": self.threads, "include": (str(folder()),), "macros": macros}
+        return session(source, as_facts(facts), engine=self.engine, **options)
 
 
 def as_facts(relations: Relations) -> dict[str, pa.Table]:
@@ -66,3 +70,8 @@ def as_facts(relations: Relations) -> dict[str, pa.Table]:
 def as_table(columns: Columns) -> pa.Table:
     """A relation as an Arrow table, without a copy."""
     return pa.table({f"c{i}": pa.array(np.ascontiguousarray(column)) for i, column in enumerate(columns)})
+
+
+def as_columns(table: pa.Table) -> Columns:
+    """A relation from an Arrow table."""
+    return tuple(np.asarray(column.to_numpy()) for column in table.columns)

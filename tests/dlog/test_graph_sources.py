@@ -374,7 +374,7 @@ error: the result (landmark, id, distance) does not have one row for a vertex
         lambda: dlog.graph(EDGES, engine="quantum"),
         """\
 error: graphs cannot be analysed by the engine 'quantum'
-  = there is `embedded`""",
+  = there are `embedded` and `spark`""",
     ),
 }
 
