@@ -13,7 +13,8 @@ import pytest
 
 import dlog
 from tests.bench import inputs, spark_graphframes
-from tests.bench.spark import RIVALS, same
+from tests.bench.process import NotMeasured
+from tests.bench.spark import RIVALS, forget, given_up, same
 from tests.bench.spark_workloads import COLUMNS, WORKLOADS, rmat_graph
 
 if TYPE_CHECKING:
@@ -67,3 +68,14 @@ def test_answers_that_differ_are_told_apart(spark: SparkSession) -> None:
     assert not same(groups(right), groups(other))
     assert same(groups(right), groups(renamed))
     assert not same(ranks(right), ranks(renamed))
+
+
+def test_a_rival_that_takes_too_long_is_given_up_and_leaves_nothing_in_memory(spark: SparkSession) -> None:
+    given = {"vertex": spark.range(10).cache()}
+    forget(spark, given)
+    held = spark.sparkContext._jsc.getPersistentRDDs().size()
+    spark.range(1000).localCheckpoint()
+    with pytest.raises(NotMeasured, match="> 1 s"), given_up(spark, 1):
+        spark.range(10**13).selectExpr("sum(sqrt(id))").collect()
+    forget(spark, given)
+    assert spark.sparkContext._jsc.getPersistentRDDs().size() == held == 1
