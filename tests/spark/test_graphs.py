@@ -20,7 +20,10 @@ def rows(answer: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in answer)
 
 
-@pytest.mark.parametrize("name", ["connected_components", "strongly_connected_components", "triangle_count", "degrees", "pagerank"])
+NAMES = ["connected_components", "strongly_connected_components", "triangle_count", "degrees", "pagerank"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_answers_are_those_of_the_embedded_engine(spark: SparkSession, name: str) -> None:
     edges = spark.createDataFrame(EDGES, "src long, dst long")
     options = {"max_iterations": 3} if name == "pagerank" else {}
