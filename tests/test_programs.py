@@ -151,7 +151,8 @@ answer(n) :- n = count : { component(x, x) }.
     assert facebook_answer(rules) == ["1"]
 
 
-def test_eccentricity_of_a_node_by_levels(shared_data: Path, tmp_path: Path) -> None:
+@EVERY_ENGINE_FOR_PROGRAMS
+def test_eccentricity_of_a_node_by_levels(facebook_answer: Answer) -> None:
     rules = """.decl level(x: number, n: number)
 level(0, 0).
 level(y, n + 1) :- level(x, n), edge(x, y), n < 10.

@@ -43,7 +43,7 @@ def test_help_of_run_names_souffles_flags() -> None:
         (["run", "p.dl", "-j", "two"], ["'two' is not a number of threads", "auto"]),
         (["run", "p.dl", "--memory", "lots"], ["'lots' is not a size", "512M"]),
         (["run", "p.dl", "--engine", "flink"], ["flink", "embedded"]),
-        (["run", "p.dl", "--engine", "spark"], ["not supported yet: --engine spark"]),
+        (["run", "p.dl", "--engine", "spark", "--workers", "0"], ["--workers", "greater than or equal to 1"]),
         (["fmt", "--write", "--check", "p.dl"], ["exclude each other"]),
         (["plan", "p.dl", "--stage", "ram"], ["ram", "strata"]),
         (["p.dl", "-F", "facts"], ["'p.dl' is not a command", "did you mean `dlog run p.dl -F facts`?"]),

@@ -67,7 +67,7 @@ def test_checking_imports_no_array_library() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_a_thousand_rules_are_checked_in_less_than_a_second() -> None:
+def test_a_thousand_rules_are_checked_at_once() -> None:
     decls = [f".decl r{i}(a: number, b: number)" for i in range(1001)]
     rules = [f"r{i + 1}(x, z + 1) :- r{i}(x, y), r{max(0, i - 3)}(y, z), x < z, y != 2, !r0(z, x)." for i in range(1000)]
     source = Source("\n".join([*decls, *rules]))
@@ -77,5 +77,5 @@ def test_a_thousand_rules_are_checked_in_less_than_a_second() -> None:
     tree = parse(source)
     start = process_time()
     program = stratify(check_tree(tree, source))
-    assert process_time() - start < 1.0
+    assert process_time() - start < 30  # about half a second; looking at all pairs of rules would take minutes
     assert len(program.strata) == 1000
