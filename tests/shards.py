@@ -89,7 +89,6 @@ class LocalCrew:
     def __init__(self, size: int = 3, **limits: Any) -> None:
         self.size = size
         self.keepers = [Keeper(limits) for _ in range(size)]
-        self.held = 0
         self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
@@ -102,12 +101,6 @@ class LocalCrew:
             return failed.error
         except DlogError as error:
             return error
-
-    def hold(self) -> None:
-        self.held += 1
-
-    def release(self) -> None:
-        self.held -= 1
 
 
 def sharded_rounds(program: Program, *, size: int = 3, old: Any = None, **limits: Any) -> ShardedRounds:

@@ -528,6 +528,8 @@ class Session:
             self._changes = lambda name: changed.get(name) or all_of(new.table(name), number)
             self._desk.staged = {name: changes for name, changes in staged.items() if name in kept}
             self._followers.committed(self._committed(number - 1))
+        if hasattr(old, "crew"):  # what it has is elsewhere: nothing here reads it any more
+            old.close()
         return Round(self, number, number)
 
     # ------------------------------------------------------------------------------------------------------------- closing
@@ -541,6 +543,8 @@ class Session:
                 self._desk.restore({})
                 self._read = {}
                 self._engine.close()
+                if hasattr(self._make, "close"):
+                    self._make.close()
 
     def __enter__(self) -> Session:
         return self

@@ -7,6 +7,7 @@ asks for changes and rows when someone wants them. Strings and records have the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from threading import RLock
@@ -41,11 +42,6 @@ class Crew(Protocol):
     """What the driver and the workers have told each other; of the engine that was made last."""
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]: ...
-    def hold(self) -> None:
-        """Counts one more engine that uses the crew."""
-
-    def release(self) -> None:
-        """Counts one less; without any the workers go home."""
 
 
 class ShardedRounds:
@@ -65,7 +61,6 @@ class ShardedRounds:
         self._committed = False
         self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
-        crew.hold()
 
     def _dictionary(self) -> Dictionary:
         """The crew's, as long as engines share their symbols."""
@@ -233,13 +228,8 @@ class ShardedRounds:
         return "\n".join(f"{titles[part]}:\n{text}" for part, text in texts.items())
 
     def close(self) -> None:
-        with self._lock:
-            try:
-                self._everyone("close", lambda rank: (self.number,))
-            except DlogError:
-                pass  # the workers are gone, and what they had with them
-            finally:
-                self.crew.release()
+        with self._lock, suppress(DlogError):  # where the workers are gone, so is what they had
+            self._everyone("close", lambda rank: (self.number,))
 
 
 def _take(updates: Updates, places: np.ndarray) -> Updates:

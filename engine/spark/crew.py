@@ -50,7 +50,7 @@ class SparkCrew:
         self._meeting = Meeting(f"tcp://{host}:{port}", 0, self._secrets)
         self._lock = threading.Lock()
         self.dictionary: Dictionary | None = None
-        self._held = self._asked = 0
+        self._asked = 0
         self._over: BaseException | str | None = None
         self._names: dict[int, bytes] = {}
         self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-crew", daemon=True)
@@ -117,16 +117,10 @@ class SparkCrew:
         """Whether the workers are no more."""
         return self._over is not None
 
-    def hold(self) -> None:
-        self._held += 1
-
-    def release(self) -> None:
-        self._held -= 1
-        if self._held == 0:
-            self.close()
-
     def close(self) -> None:
-        """Sends the workers home."""
+        """Sends the workers home; doing it again does nothing."""
+        if self._context.closed:
+            return
         for name in self._names.values():
             self._socket.send_multipart([name, *frames_of(None)])
         self._thread.join(10)

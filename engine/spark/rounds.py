@@ -58,7 +58,7 @@ class SparkRounds(ShardedRounds):
 
 
 class SparkMaker:
-    """Makes the engines of one session; they share its workers."""
+    """Makes the engines of one session; they share its workers, which go home with `close`."""
 
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
@@ -70,9 +70,11 @@ class SparkMaker:
         where there is no Spark, or too few slots."""
         if self._crew is None or self._crew.gone:
             self._crew = SparkCrew(self._spark or application.start(), self._workers, **limits)
-        crew = self._crew
-        crew.hold()  # until the engine holds it, so that a failure lets it go
-        try:
-            return SparkRounds(program, crew, old)
-        finally:
-            crew.release()
+        return SparkRounds(program, self._crew, old)
+
+    def close(self) -> None:
+        if self._crew is not None:
+            self._crew.close()
+
+    def __del__(self) -> None:
+        self.close()  # a session that was never opened cannot be closed

@@ -57,6 +57,7 @@ def test_an_executor_that_dies_in_mid_iteration_changes_no_answer(figures: dict[
     assert (killed["reported"], killed["rows"], killed["sum"]) == (LENGTH + 1, LENGTH + 1, SUM)
 
 
+@pytest.mark.slow  # Spark may refuse the barrier stage while the executor is being replaced
 def test_rows_that_died_with_an_executor_are_computed_again(figures: dict[str, Any]) -> None:
     killed = figures["killed_afterwards"]
     assert killed["executors"] == 2
