@@ -70,4 +70,4 @@ def test_the_two_commands_are_what_ci_runs() -> None:
     assert '"$venv/bin/python" -m pytest -n 2\n' in ci
     assert "pip install -e '.[dev]'" in README
     assert "install --quiet --editable '.[dev,spark]'" in ci
-    assert '"$venv/bin/python" -m pytest -m spark -rs\n' in ci
+    assert '"$venv/bin/python" -m pytest -m "spark and not slow" -rs\n' in ci
