@@ -21,7 +21,7 @@ from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Program, Stratum
 from dlog.engine.shards.catalog import ShardCatalog
 from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.gang import Gang, PeerFailed, PeerLost
+from dlog.engine.shards.gang import Gang, PeerFailed
 from dlog.engine.shards.post import Consignment, Post, Rows, empty, joined
 from dlog.engine.shards.run import ShardRun
 from dlog.engine.values.table import Table
@@ -65,7 +65,7 @@ class ShardExecutor(Executor):
         """See the embedded executor's; all workers run together."""
         try:
             super().run()
-        except (PeerFailed, PeerLost):
+        except PeerFailed:
             raise
         except BaseException:
             self.gang.fail()

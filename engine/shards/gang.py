@@ -21,7 +21,7 @@ class Transport(Protocol):
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
         """Hands `messages[w]` to worker w; returns what each worker had for this one, by rank. A message may hold NumPy arrays,
-        which the receiver must not write to. Raises PeerLost when a worker is gone."""
+        which the receiver must not write to."""
         ...
 
 
@@ -31,10 +31,6 @@ class PeerFailed(Exception):
     def __init__(self, rank: int) -> None:
         super().__init__(f"worker {rank} failed")
         self.rank = rank
-
-
-class PeerLost(Exception):
-    """Another worker went away without a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Gang:
         return self.rank == 0
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
-        """One step. Raises PeerFailed, PeerLost."""
+        """One step. Raises PeerFailed."""
         self.steps += 1
         received = self._transport.swap(messages) if self.size > 1 else list(messages)
         for rank, message in enumerate(received):

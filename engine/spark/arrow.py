@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +93,3 @@ def schema_of(relation: Relation) -> pa.Schema:
 
 def _bad(relation: Relation, attribute: str, message: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("bad-fact", f"input of {relation.name}, {attribute}: {message}", notes=notes))
-
-
-def joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(batches, schema)

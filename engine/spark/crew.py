@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 STARTING = 120.0
 """Seconds that a crew has to assemble."""
-_HERE, _BYE = b"here", b"bye"
+_HERE = b"here"
 
 
 class SparkCrew:

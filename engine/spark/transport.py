@@ -1,6 +1,6 @@
 """Messages between workers over the network.
 
-Every worker listens and calls every other one. A message is its sender's rank and step, then an object: pickled, with its
+Every worker listens and calls every other one. A message is its sender's rank, then an object: pickled, with its
 arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message.
 """
 
@@ -13,11 +13,7 @@ from typing import Any
 
 import zmq
 
-from dlog.engine.shards.gang import PeerLost
 from dlog.engine.spark.secrets import Secrets
-
-PATIENCE = 100
-"""Milliseconds between looks at whether the task was cancelled."""
 
 
 def frames_of(message: Any) -> list[Any]:
@@ -49,7 +45,6 @@ class PeerTransport:
         self.address = f"tcp://{host}:{port}"
         self._outboxes: list[zmq.Socket[Any] | None] = []
         self._waiting: list[deque[Any]] = [deque() for _ in range(size)]
-        self._gone = False
 
     def connect(self, addresses: Sequence[str]) -> None:
         for rank, address in enumerate(addresses):
@@ -68,18 +63,11 @@ class PeerTransport:
         return [messages[r] if r == self.rank else self._from(r) for r in range(self.size)]
 
     def _from(self, rank: int) -> Any:
-        """The next message of a worker; others that come meanwhile wait."""
+        """The next message of a worker; others that come meanwhile wait. If the worker is gone, Spark ends this task too."""
         while not self._waiting[rank]:
-            if self._gone:
-                raise PeerLost
-            if self._inbox.poll(PATIENCE):
-                sender, *frames = self._inbox.recv_multipart(copy=False)
-                self._waiting[int.from_bytes(sender.bytes, "big")].append(frames)
+            sender, *frames = self._inbox.recv_multipart(copy=False)
+            self._waiting[int.from_bytes(sender.bytes, "big")].append(frames)
         return message_of(self._waiting[rank].popleft())
-
-    def give_up(self) -> None:
-        """Makes a waiting `swap` raise PeerLost; for another thread."""
-        self._gone = True
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""
