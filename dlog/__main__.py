@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def run_command(arguments: list[str]) -> int:
-    """Runs one command line and returns its exit code; nothing escapes but a second interruption."""
+    """Runs one command line and returns its exit code; nothing escapes but KeyboardInterrupt."""
     debug = "--debug" in arguments
     try:
         if arguments in (["--version"], ["-V"]):
@@ -32,18 +32,25 @@ def run_command(arguments: list[str]) -> int:
         from dlog.cli import invoke
 
         return invoke([argument for argument in arguments if argument != "--debug"])
-    except KeyboardInterrupt:
-        return _report("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        return 0
-    except OSError as error:
-        return _unwritable(error)
     except Exception as error:
+        if _of_an_interruption(error):
+            raise KeyboardInterrupt from error
         return _failure(error, debug)
+
+
+def _of_an_interruption(error: BaseException | None) -> bool:
+    """Whether it came up while something cleaned up after an interruption: a module that is half imported, say, fails."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _failure(error: Exception, debug: bool) -> int:
     """Prints what went wrong and returns the exit code that says whose mistake it was."""
+    if isinstance(error, BrokenPipeError):
+        return 0
+    if isinstance(error, OSError):
+        return _unwritable(error)
     from dlog.grammar.diagnostics import DlogError, InternalError
 
     if debug and (error.__cause__ is not None or not isinstance(error, DlogError)):
@@ -105,7 +112,12 @@ def main() -> NoReturn:
     gc.set_threshold(100_000, 50, 100)
     # Everything is written and closed: leaving without the interpreter's farewell saves its time, and after an interruption
     # nobody waits for a thread that is still inside a kernel. Profilers want `run_command` instead.
-    os._exit(_flushed(run_command(sys.argv[1:])))
+    try:
+        code = run_command(sys.argv[1:])
+    except KeyboardInterrupt:
+        # Within this block the interrupted frames are alive, so no finalizer gets to say that what it needs is half done.
+        os._exit(_flushed(_report("interrupted", INTERRUPTED)))
+    os._exit(_flushed(code))
 
 
 if __name__ == "__main__":

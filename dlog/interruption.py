@@ -8,6 +8,7 @@ written beside their place and renamed; `cleanup` removes what lies beside.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import socket
@@ -60,11 +61,12 @@ def heeded_interruption() -> Iterator[None]:
 
 
 def _quiet(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
-    """A hook that raises an interruption again that hit a finalizer, where Python would print and forget it."""
+    """A hook that raises an interruption again that hit a finalizer, where Python would print and forget it. It does so a
+    moment later: right now it would hit the hook itself."""
 
     def handle(unraisable: sys.UnraisableHookArgs) -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+            threading.Timer(0.01, _thread.interrupt_main).start()
         else:
             hook(unraisable)
 

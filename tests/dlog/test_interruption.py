@@ -28,6 +28,22 @@ with prompt_interruption(5):
 """
 
 
+IN_A_FINALIZER = """
+import signal, time
+from dlog.interruption import heeded_interruption
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+with heeded_interruption():
+    try:
+        held = Held()
+        del held
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print("heeded")
+"""
+
+
 def interrupt(program: str) -> tuple[int, float, str]:
     """Exit code, seconds from the signal to the end, and standard error of a program that gets SIGINT once it is ready."""
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -51,6 +67,11 @@ def test_a_process_that_reacts_raises_keyboard_interrupt_as_ever() -> None:
     assert code == -signal.SIGINT
     assert "KeyboardInterrupt" in errors
     assert seconds < 10  # about one, on a machine that is not busy
+
+
+def test_an_interruption_that_hits_a_finalizer_is_not_lost() -> None:
+    process = subprocess.run([sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stdout, process.stderr) == (0, "heeded\n", "")
 
 
 def test_the_wakeup_descriptor_is_given_back() -> None:

@@ -58,8 +58,29 @@ def test_any_other_exception_gives_2(monkeypatch: Patch, capsys: Capture) -> Non
     assert text == "internal error in the command line: ZeroDivisionError: oops (--debug shows the traceback)\n"
 
 
-def test_an_interruption_gives_130(monkeypatch: Patch, capsys: Capture) -> None:
-    assert outcome(monkeypatch, capsys, KeyboardInterrupt()) == (130, "interrupted\n")
+HALF_IMPORTED = """
+import sys
+from dlog import __main__, cli
+class Part:
+    def __del__(self):
+        raise KeyError("half imported")
+def fail(words):
+    part = Part()
+    try:
+        raise KeyboardInterrupt
+    finally:
+        if "clean" in words:
+            raise KeyError("half imported")
+cli.invoke = fail
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize("words", [[], ["clean"]])
+def test_an_interruption_gives_130_and_no_word_of_what_it_left_half_done(words: list[str]) -> None:
+    command = [sys.executable, "-c", HALF_IMPORTED, *words]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "interrupted\n")
 
 
 def test_an_unexpected_exception_gets_the_name_of_its_stage() -> None:
