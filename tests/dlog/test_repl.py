@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from dlog.interruption import heeded_interruption
 from dlog.repl import Options, Shell
 from dlog.repl.commands import COMMANDS
 from dlog.repl.manual import PAGES
@@ -174,7 +175,8 @@ def test_an_interruption_stops_a_statement_and_keeps_the_session() -> None:
     told.shell.session.insert("edge", [(i, (i * 7 + j) % 3000) for i in range(3000) for j in (1, 5)])
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    said = told.say("commit")
+    with heeded_interruption():
+        said = told.say("commit")
     timer.join()
     assert said == "interrupted\n"
     assert told.say("rollback") == "back at round 2\n"
