@@ -105,8 +105,8 @@ def _computed(written: Program, executed: Program) -> list[str]:
     """The relations whose stored rows mean what their names say."""
     from dlog.engine.program.passes import defined
 
-    lost = defined(written) - defined(executed) - observed_relations(written)
-    return [name for name in executed.relations if name not in lost]
+    computed, given = defined(executed), written.relations.keys() - defined(written)
+    return [name for name in executed.relations if name in computed | given | observed_relations(written)]
 
 
 def load_inputs(

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.passes.drop_redundant_rules import drop_redundant_rules
+from dlog.engine.program.passes.linearize import linearize
 from dlog.engine.program.passes.prune import prune
 from dlog.engine.program.passes.push_filters import push_filters
 from dlog.engine.program.passes.replace_copies import replace_copies
@@ -23,6 +24,7 @@ Pass: TypeAlias = Callable[[Program, frozenset[str]], Program]
 
 PASSES: Final[tuple[tuple[Pass, str], ...]] = (
     (prune, "first: a reader whose rows nobody sees would keep filters out of what it reads"),
+    (linearize, "before copies are replaced: steps are often those of another relation; linear recursion lets filters through"),
     (replace_copies, "before filters are pushed: what a copy's readers ask for, they ask its original for"),
     (drop_redundant_rules, "originals in the place of copies may leave rules that say the same, or nothing"),
     (push_filters, "last to rewrite: each further rule would be a reader to consider"),

@@ -32,6 +32,8 @@ RECURSIVE = [
     "p(x, y) :- e(x, y). p(x, z) :- e(x, y), !f(y), p(y, z).",
     "p(x, y) :- e(y, x). p(x, y) :- e(x, a), p(a, y), v(y, _). p(x, y) :- e(x, x), p(y, y), p(x, y).",
     "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z).",
+    "p(x, y) :- e(x, y). p(x, y) :- c(x, y), g(y). p(x, z) :- p(x, y), p(y, z).",
+    "p(x, y) :- e(y, x). p(x, z) :- p(y, z), p(x, y).",
     "p(x, y) :- e(a, x), e(a, y). p(x, y) :- e(a, x), p(a, b), e(b, y).",
     "p(x, x + 1) :- g(x). p(x, 1) :- g(x). p(2, y) :- e(y, _). p(x, z) :- e(x, y), p(y, z).",
     "p(x, n) :- g(x), n = count : { e(x, _) }. p(x, z) :- e(x, y), p(y, z).",
