@@ -114,6 +114,7 @@ def _linear(transitive: _Transitive, steps: Relation, first: bool, rules: list[R
     step = transitive.first if first else transitive.second
     body = tuple(replace(a, relation=steps.name) if a is step else a for a in (transitive.first, transitive.second))
     ends = tuple(a for a in rule.head.args if isinstance(a, Variable))
-    alone = replace(rule, body=(Atom(steps.name, ends),), text=f"{rule.text}  [steps]")
     others = [replace(r, head=replace(r.head, relation=steps.name)) for r in rules if r is not rule]
+    text = others[0].text if len(others) == 1 else f"{rule.text}  [steps]"
+    alone = replace(rule, body=(Atom(steps.name, ends),), text=text)
     return [alone, replace(rule, body=body)], others
