@@ -231,10 +231,11 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
     if facts is None:
         from dlog.engine.plan.build import build_scope
         from dlog.engine.plan.explain import explain
+        from dlog.engine.plan.restrict import restrict
         from dlog.engine.plan.statistics import Declared
 
         with stage("planner"):
-            scopes = [build_scope(stratum, program, Declared()) for stratum in program.strata]
+            scopes = [restrict(build_scope(stratum, program, Declared())) for stratum in program.strata]
             return "\n".join(explain(scope, program) for scope in scopes)
     from dlog.engine.embedded.executor import Executor
 

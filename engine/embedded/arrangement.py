@@ -28,6 +28,10 @@ from dlog.engine.kernels.layout import (
     ARR_LOWS,
     ARR_MAP,
     ARR_OFFSETS,
+    ARR_ONLY,
+    ARR_ONLY_COLUMN,
+    ARR_ONLY_LOW,
+    ARR_ONLY_SPAN,
     ARR_POOL,
     ARR_POOL_CAPACITY,
     ARR_RANGES,
@@ -44,6 +48,9 @@ from dlog.engine.kernels.layout import (
     SET_NONE,
     SET_PAGES,
 )
+
+ONLY_MAX = 2**24
+"""Span of values up to which an arrangement can be told which of them it needs."""
 
 
 class StoredArrangement:
@@ -216,6 +223,20 @@ class StoredArrangement:
         self.struct[ARR_ITEM] = item
         if self.struct[ARR_MAP] == MAP_DENSE:
             self.struct[ARR_CHAINS] = self._take(self.struct[ARR_GROUPS] * CHAIN_SIZE * 4)
+
+    def only(self, column: int, values: np.ndarray) -> None:
+        """Leaves out rows, from now on, whose `column` has none of the values, if these are close to each other."""
+        low = int(values.min()) if len(values) else 0
+        span = int(values.max()) - low + 1 if len(values) else 0
+        if span > ONLY_MAX:
+            return
+        wanted = np.zeros((span + 64) // 64 * 64, bool)
+        wanted[values.astype(np.int64) - low] = True
+        self._wanted = np.packbits(wanted, bitorder="little")
+        self.struct[ARR_ONLY] = self._wanted.ctypes.data
+        self.struct[ARR_ONLY_COLUMN] = column
+        self.struct[ARR_ONLY_LOW] = low
+        self.struct[ARR_ONLY_SPAN] = span
 
     def free(self) -> None:
         """Gives back all memory; the arrangement must not be used afterwards."""

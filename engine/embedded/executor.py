@@ -24,6 +24,7 @@ from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.explain import explain
+from dlog.engine.plan.restrict import restrict
 from dlog.engine.program.rules import Atom, Program, Stratum
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -173,9 +174,12 @@ class Executor:
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
         """Plans a stratum."""
-        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
+        scope = self._plan_alone(stratum)
         self.scopes.append(scope)
         return ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
+
+    def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
+        return restrict(build_scope(stratum, self.program, self.catalog, self._loaded))
 
     def _pause(self, number: int, stratum: Stratum) -> None:
         if self.on_progress is None:
@@ -215,7 +219,7 @@ class Executor:
         if not self.scopes:
             self._load_facts()
         strata = [s for s in self.program.strata if s.rules]
-        scopes = self.scopes or [build_scope(s, self.program, self.catalog, self._loaded) for s in strata]
+        scopes = self.scopes or [self._plan_alone(s) for s in strata]
         return "\n".join(explain(scope, self.program) for scope in scopes)
 
 

@@ -288,6 +288,8 @@ class ScopeRun:
             items = sorted(self._needed.get(wanted, ()))
             inline = len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed
             made.start(items[0] if inline else -1)
+            if wanted.only is not None:
+                made.only(wanted.only.column, self.relation(wanted.only.relation).column(wanted.only.of))
             self.growing[wanted] = made
         return self.growing[wanted]
 

@@ -16,6 +16,10 @@ from dlog.engine.kernels.layout import (
     ARR_GROUPS,
     ARR_ITEM,
     ARR_MAP,
+    ARR_ONLY,
+    ARR_ONLY_COLUMN,
+    ARR_ONLY_LOW,
+    ARR_ONLY_SPAN,
     ARR_POOL,
     ARR_POOL_CAPACITY,
     ARR_POOL_SIZE,
@@ -26,12 +30,13 @@ from dlog.engine.kernels.layout import (
     CHAIN_SIZE,
     CHAIN_START,
     COL_DATA,
+    COL_WIDTH,
     CTL_ERROR,
     ERROR_ROWS,
     MAP_DENSE,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import resize
+from dlog.engine.kernels.storage import load_cell, resize
 
 POOL_MAX = 2**32 - 1
 """Most words of a pool: positions are unsigned 32-bit numbers."""
@@ -62,14 +67,18 @@ def chunk_after(count):
 
 @kernel
 def grow_arrangement(ctl, arrangement, end):
-    """Adds the relation's rows [ARR_DONE, end). False with CTL_ERROR set when out of memory."""
+    """Adds the relation's rows [ARR_DONE, end), but those that it need not have. False with CTL_ERROR set when out of
+    memory."""
     relation = load_i64(arrangement, ARR_RELATION)
     item = load_i64(arrangement, ARR_ITEM)
     data = 0
     if item >= 0:
         data = load_i64(column_of(relation, item), COL_DATA)
     dense = load_i64(arrangement, ARR_MAP) == MAP_DENSE
+    some = load_i64(arrangement, ARR_ONLY) != 0
     for row in range(load_i64(arrangement, ARR_DONE), end):
+        if some and not is_wanted(arrangement, relation, row):
+            continue
         if dense:
             group = dense_group(arrangement, row)
             ask_ahead(arrangement, row, end)
@@ -86,6 +95,16 @@ def grow_arrangement(ctl, arrangement, end):
             return False
     store_i64(arrangement, ARR_DONE, end)
     return True
+
+
+@kernel
+def is_wanted(arrangement, relation, row):
+    """Whether the bit of the row's value in column ARR_ONLY_COLUMN is set."""
+    column = column_of(relation, load_i64(arrangement, ARR_ONLY_COLUMN))
+    code = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) - load_i64(arrangement, ARR_ONLY_LOW)
+    if code < 0 or code >= load_i64(arrangement, ARR_ONLY_SPAN):
+        return False
+    return (load_i64(load_i64(arrangement, ARR_ONLY), code >> 6) >> (code & 63)) & 1 == 1
 
 
 @kernel

@@ -46,6 +46,9 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import load_cell, register
 
+SMALL = 4
+"""Matches of a group that are written without a branch on how many there are."""
+
 
 @kernel
 def copy_carried(ctl, pairs, count, source, n):
@@ -121,8 +124,52 @@ def join(ctl, code, level, source, places):
 @kernel
 def match_groups(arrangement, groups, level, source, places):
     """Walks the rows' groups: source[k] and places[k] are the row and the position of match k. Returns how many."""
-    ordered = load_i64(arrangement, ARR_KIND) == ARR_SORTED
-    offsets = load_i64(arrangement, ARR_OFFSETS)
+    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
+        return match_sorted(load_i64(arrangement, ARR_OFFSETS), groups, level, source, places)
+    return match_chains(arrangement, groups, level, source, places)
+
+
+@kernel
+def match_sorted(offsets, groups, level, source, places):
+    """`match_groups` where a group is a range. Of a small one as many matches are written as fit, and those kept that are: how
+    many there are, and whether any, is nothing a processor could guess."""
+    rows = load_i64(level, LEVEL_ROWS)
+    row = load_i64(level, LEVEL_ROW)
+    at = load_i64(level, LEVEL_AT)
+    end = load_i64(level, LEVEL_END)
+    n = 0
+    while n < BLOCK:
+        if at >= end:
+            row += 1
+            if row >= rows:
+                break
+            group = load_i64(groups, row)
+            at = load_i32(offsets, max(group, 0))
+            end = load_i32(offsets, max(group, 0) + 1)
+            if group < 0:
+                end = at
+            if end - at <= SMALL <= BLOCK - n:
+                for j in range(SMALL):
+                    store_i64(source, n + j, row)
+                    store_i64(places, n + j, at + j)
+                n += end - at
+                at = end
+            continue
+        count = min(end - at, BLOCK - n)
+        for j in range(count):
+            store_i64(source, n + j, row)
+            store_i64(places, n + j, at + j)
+        n += count
+        at += count
+    store_i64(level, LEVEL_ROW, row)
+    store_i64(level, LEVEL_AT, at)
+    store_i64(level, LEVEL_END, end)
+    return n
+
+
+@kernel
+def match_chains(arrangement, groups, level, source, places):
+    """`match_groups` where a group is a chain of chunks."""
     rows = load_i64(level, LEVEL_ROWS)
     row = load_i64(level, LEVEL_ROW)
     at = load_i64(level, LEVEL_AT)
@@ -138,10 +185,6 @@ def match_groups(arrangement, groups, level, source, places):
                     break
                 group = load_i64(groups, row)
                 if group < 0:
-                    continue
-                if ordered:
-                    at = load_i32(offsets, group)
-                    end = load_i32(offsets, group + 1)
                     continue
                 open_chain(arrangement, level, group)
             at = load_i64(level, LEVEL_AT)

@@ -75,8 +75,12 @@ HEAP_SIZE = 2 + 65 * 3
     ARR_POOL_CAPACITY,
     ARR_ITEM,
     ARR_DONE,
+    ARR_ONLY,
+    ARR_ONLY_COLUMN,
+    ARR_ONLY_LOW,
+    ARR_ONLY_SPAN,
     ARR_SIZE,
-) = range(22)
+) = range(26)
 ARR_SORTED, ARR_GROWING = range(2)
 MAP_DENSE, MAP_HASH = range(2)
 # ARR_COLUMNS: per column of the relation an (address, width) pair, address 0 where the column was not needed.

@@ -40,7 +40,7 @@ from dlog.engine.kernels.layout import (
     REL_VALUE,
     SET_DENSE,
 )
-from dlog.engine.kernels.memory import as_bits, as_float, bit_length, load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.memory import as_bits, as_float, bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
 
 _SIGN = -9223372036854775808
@@ -90,6 +90,12 @@ def merge_block(ctl, relation, registers, keys, n, codes):
     width = load_i64(value_column, COL_WIDTH)
     values = register(ctl, load_i64(registers, number))
     changed = 0
+    if dense:
+        # Two waits per block instead of two per row: for the slots, then for the values of the rows these name.
+        for i in range(n):
+            prefetch(slots + load_i64(codes, i) * 4)
+        for i in range(n):
+            prefetch(data + (load_i32(slots, load_i64(codes, i)) - 1) * width)
     for i in range(n):
         code = load_i64(codes, i)
         if dense:

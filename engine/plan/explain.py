@@ -8,7 +8,8 @@
         join edge[0](y, z)      ~3 rows each
         insert path(x, z)
 
-`edge[0](y, z)` is a lookup by column 0; `[0; 1]` says that the rows of one key are sorted by column 1.
+`edge[0](y, z)` is a lookup by column 0; `[0; 1]` says that the rows of one key are sorted by column 1,
+`[0 | node[0]]` that it has rows only with values which a later step finds in column 0 of `node`.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def _read(step: Step) -> tuple[Arrangement, ...]:
 
 def _index(arrangement: Arrangement) -> str:
     order = "; " + ", ".join(map(str, arrangement.order)) if arrangement.order else ""
-    return f"{arrangement.relation}[{', '.join(map(str, arrangement.key))}{order}]"
+    only = f" | {arrangement.only.relation}[{arrangement.only.of}]" if arrangement.only else ""
+    return f"{arrangement.relation}[{', '.join(map(str, arrangement.key))}{order}{only}]"
 
 
 def noted(line: str, note: str) -> str:

@@ -43,13 +43,24 @@ Bind: TypeAlias = tuple[int, int]  # (column of the relation, variable)
 
 
 @dataclass(frozen=True, slots=True)
+class Only:
+    """Rows whose `column` has a value that stands in column `of` of `relation`, which does not change in the scope."""
+
+    column: int
+    relation: str
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
 class Arrangement:
     """An index of `relation` by the columns `key` (in this order), shared by all paths that name it. An empty key is a full
-    scan. `order` are further columns by which the rows of one key are sorted, needed by `Extend`."""
+    scan. `order` are further columns by which the rows of one key are sorted, needed by `Extend`. Readers have no use for rows
+    that are not of `only`: an executor may leave them out."""
 
     relation: str
     key: tuple[int, ...]
     order: tuple[int, ...] = ()
+    only: Only | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dlog.engine.embedded import relation, scope, team, worker
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.plan import computed as plan_computed
+from dlog.engine.plan import restrict as plan_restrict
 from dlog.pipeline import compile_program
 from dlog.values import Codec
 
@@ -51,9 +52,12 @@ def ran(text: str, facts: Rows | None = None, **options: Any) -> dict[str, list[
 
 
 @contextmanager
-def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False, computed: bool = False) -> Iterator[None]:
+def variant(
+    hashed: bool = False, bulk: bool = False, yielding: bool = False, computed: bool = False, restricted: bool = False
+) -> Iterator[None]:
     """`hashed`: no bitmaps and no dense maps. `bulk`: any work is worth several threads. `yielding`: kernels return to Python
-    after every block. `computed`: no relation is too small for a temporary of the values computed from its rows."""
+    after every block. `computed`: no relation is too small for a temporary of the values computed from its rows. `restricted`:
+    arrangements hold only what leads on, however much that is."""
     with pytest.MonkeyPatch.context() as patch:
         if hashed:
             for limit in ("BITS_LIMIT", "PAGES_LIMIT", "DENSE_LIMIT"):
@@ -68,4 +72,6 @@ def variant(hashed: bool = False, bulk: bool = False, yielding: bool = False, co
             patch.setattr(worker, "BUDGET", 1)
         if computed:
             patch.setattr(plan_computed, "FEW_ROWS", 0.0)
+        if restricted:
+            patch.setattr(plan_restrict, "FEW", 1e300)
         yield

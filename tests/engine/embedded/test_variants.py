@@ -1,5 +1,6 @@
 """The executor against the naive evaluator where it is made to take its rarer paths: hash tables instead of bitmaps and dense
-maps, several threads on every iteration, a return to Python after every block, temporaries of computed values."""
+maps, several threads on every iteration, a return to Python after every block, temporaries of computed values,
+arrangements of what leads on."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ VARIANTS = {
     "hashed and bulk": ({"hashed": True, "bulk": True}, 2),
     "yielding": ({"yielding": True}, 1),
     "computed": ({"computed": True}, 1),
+    "restricted": ({"restricted": True}, 1),
+    "restricted-team": ({"restricted": True, "bulk": True, "hashed": True}, 2),
     "all": ({"hashed": True, "bulk": True, "yielding": True, "computed": True}, 3),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.arrangement import StoredArrangement
+from dlog.engine.embedded.arrangement import ONLY_MAX, StoredArrangement
 from dlog.engine.embedded.extent import Extent
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import arrange, chains
@@ -179,6 +179,23 @@ def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int
         check(arrangement, rows_of(relation)[: arrangement.struct[L.ARR_DONE]], some_keys(given, len(key)), columns)
         grow(relation, arrangement)
         check(arrangement, rows_of(relation), some_keys(given, len(key)), columns)
+
+
+@settings(max_examples=EXAMPLES)
+@given(given=row_lists(3, 3), column=st.integers(0, 2), size=st.integers(1, 20), data=st.data())
+def test_a_growing_arrangement_of_some_values(given: Given, column: int, size: int, data: st.DataObject) -> None:
+    relation = given.relation()
+    relation.new_set()
+    wanted = data.draw(st.lists(st.sampled_from(given.domain.values)))
+    arrangement = StoredArrangement(relation, (1,), (), growing=True)
+    arrangement.start(-1)
+    arrangement.only(column, np.array(wanted, np.int64))
+    close = not wanted or max(wanted) - min(wanted) < ONLY_MAX
+    for start in range(0, len(given.rows) + 1, size):
+        Desk(relation.memory).insert(relation, given.rows[start : start + size])
+        grow(relation, arrangement)
+        rows = [row for row in rows_of(relation) if row[column] in wanted or not close]
+        check(arrangement, rows, some_keys(given, 1), [0, 1, 2])
 
 
 @pytest.mark.parametrize("extent", [Extent(0, 2000), None])
