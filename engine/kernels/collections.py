@@ -57,7 +57,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
-from dlog.engine.kernels.storage import ROWS_MAX, load_cell, release, resize
+from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -86,9 +86,9 @@ def grow_history(ctl, history, old, new):
 
 @kernel
 def grow_rows(ctl, collection):
-    """Makes room for half as many rows again; false with CTL_ERROR set."""
+    """Makes room for more rows; false with CTL_ERROR set."""
     old = load_i64(collection, REL_CAPACITY)
-    new = (max(old + (old >> 1), 64) + 63) & ~63
+    new = (max(grown(old), 64) + 63) & ~63
     return reserve_rows(ctl, collection, new)
 
 

@@ -44,7 +44,7 @@ from dlog.engine.kernels.layout import (
     RUN,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import load_cell, mix, register, release, resize, zeroed
+from dlog.engine.kernels.storage import grown, load_cell, mix, register, release, resize, zeroed
 
 BULK = 1024
 """Rows from which an empty index is built in one go."""
@@ -92,7 +92,7 @@ def grow_groups(ctl, index, groups):
     old = load_i64(index, IX_GROUP_CAPACITY)
     if groups <= old:
         return True
-    new = max(groups, old + (old >> 1), 16)
+    new = max(groups, grown(old), 16)
     moved = resize(ctl, load_i64(index, IX_SLABS), old * IXS_SIZE * 4, new * IXS_SIZE * 4)
     if moved == 0:
         return False
@@ -334,7 +334,7 @@ def extend_slab(ctl, index, slab):
         start = load_i64(index, IX_POOL_SIZE)
         room = load_i64(index, IX_POOL_CAPACITY)
         if start + target > room:
-            wanted = max(room + (room >> 1), start + target, 64)
+            wanted = max(grown(room), start + target, 64)
             pool = resize(ctl, pool, room * 4, wanted * 4)
             if pool == 0:
                 return False
@@ -560,17 +560,17 @@ def fill_index(ctl, index, alive, rows):
 @kernel
 def build_index(ctl, index, rows):
     """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
+    collection = load_i64(index, IX_COLLECTION)
+    dense = load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1
+    if dense and load_i64(index, IX_USED) == 0 and load_i64(collection, CO_BASE_ROWS) == rows:
+        column = load_i64(load_i64(index, IX_KEYS), 0)
+        if column == load_i64(collection, CO_BASE_KEY):
+            return build_runs(ctl, index, collection)
     if load_i64(index, IX_USED) != 0 or rows < BULK:
         for row in range(rows):
             if not index_insert(ctl, index, row):
                 return False
         return True
-    collection = load_i64(index, IX_COLLECTION)
-    dense = load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1
-    if dense and load_i64(collection, CO_BASE_ROWS) == rows:
-        column = load_i64(load_i64(index, IX_KEYS), 0)
-        if column == load_i64(collection, CO_BASE_KEY):
-            return build_runs(ctl, index, collection)
     if load_i64(index, IX_KEY_COUNT) > 0 and not choose_dense(ctl, index, rows):
         return False
     if load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1:

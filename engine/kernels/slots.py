@@ -44,7 +44,7 @@ from dlog.engine.kernels.layout import (
     TAG_ROW,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
-from dlog.engine.kernels.storage import load_cell, mix, release, zeroed
+from dlog.engine.kernels.storage import SMALL, load_cell, mix, release, zeroed
 
 AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
@@ -88,6 +88,12 @@ def tag_of(hashed):
 def slots_for(rows):
     """How many slots so many rows get when no more are expected soon."""
     return rows + (rows >> 2) + 64
+
+
+@kernel
+def more_slots(rows):
+    """How many slots so many rows get when more come."""
+    return max(rows * 2, 64) if rows < SMALL else rows + (rows >> 1)
 
 
 @kernel
@@ -206,7 +212,7 @@ def make_slot(ctl, collection, values):
         found = to_direct(ctl, collection)
         if found != 0:
             return found > 0 and make_place(ctl, collection, load_i64(values, 0))
-    return resize_slots(ctl, collection, max(rows * 2, 64))
+    return resize_slots(ctl, collection, more_slots(rows))
 
 
 @kernel
@@ -215,7 +221,7 @@ def make_place(ctl, collection, value):
     if has_place(collection, value):
         return True
     extended = extend_direct(ctl, collection, value)
-    return extended > 0 or (extended == 0 and resize_slots(ctl, collection, max(slotted(collection) * 2, 64)))
+    return extended > 0 or (extended == 0 and resize_slots(ctl, collection, more_slots(slotted(collection))))
 
 
 @kernel
