@@ -13,10 +13,12 @@ import numpy as np
 
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import indexes, lists, storage
+from dlog.engine.kernels import indexes, lists, reading, storage
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.program.rules import Kind
+from dlog.engine.values.updates import Updates
 
 ROWS = 64
 """Rows a new collection has room for."""
@@ -82,6 +84,8 @@ class Collection:
         """Whether some path looks rows up here at a view."""
         self.found = role is not Role.RESULT
         """Whether rows are looked for by all their values."""
+        self.grouped: Reduction | None = None
+        """Whose groups are the rows here; there are no others."""
         self.struct[L.REL_ARITY] = len(self.kinds)
         self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
         self.struct.point(L.REL_COLUMNS, self._columns)
@@ -198,11 +202,23 @@ class Collection:
         self.struct[L.CO_QUIET] = int(not self.asked and self.role in _QUIET)
         self.struct[L.CO_UNKEYED] = int(not self.found)
 
-    def ranks(self, rows: np.ndarray) -> np.ndarray:
-        """The iteration at which each of some present rows appears (int32)."""
+    def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
+        """The columns (int32 or int64) of the rows that are present or, while a batch runs, were so before it; how many."""
+        if self.grouped is not None:
+            return self.grouped.read(before)
+        rows = self.present(before)
+        return tuple(self.column(c)[rows] for c in range(self.arity)), len(rows)
+
+    def rows(self, before: bool = False) -> int:
+        """How many rows `read` has."""
+        return len(self.present(before)) if self.grouped is None else self.grouped.read(before)[1]
+
+    def ranks(self, before: bool = False) -> np.ndarray:
+        """The iteration at which each of the rows of `read` appears (int32)."""
         inner = self.struct.keep.get(L.CO_INNER)
         if not isinstance(inner, Struct):
-            return np.zeros(len(rows), np.int32)
+            return np.zeros(self.rows(before), np.int32)
+        rows = self.present(before)
         ranks = np.empty(len(rows), np.int32)
         copy_ranks(inner.address, int(rows.ctypes.data), len(rows), int(ranks.ctypes.data))
         return ranks
@@ -210,6 +226,24 @@ class Collection:
     def raw_columns(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         """The values of some rows, as int64 words."""
         return tuple(self.column(c)[rows].astype(np.int64) for c in range(self.arity))
+
+    def updates(self, first: int) -> Updates:
+        """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
+        round."""
+        count = self.log[L.LIST_COUNT]
+        rounds, diffs = np.empty(count, np.int64), np.empty(count, np.int64)
+        columns = tuple(np.empty(count, np.int64) for _ in self.kinds)
+        if count and not self.log[L.LIST_DATA]:
+            read, count = self.read()
+            return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
+        if count:
+            listed = words(c.ctypes.data for c in columns)
+            reading.copy_changes(self.address, first, listed.address, rounds.ctypes.data, diffs.ctypes.data)
+        return Updates(columns, diffs, rounds)
+
+    def may_repeat(self) -> bool:
+        """Whether a row may have several changes in one round."""
+        return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
 
     def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Row numbers, rounds of the batch (from 0) and diffs of the last batch's changes, by round."""
@@ -235,6 +269,8 @@ class Collection:
         storage.release(control, struct[L.CO_ALIVE], capacity // 8)
         storage.release(control, struct[L.CO_FREE], struct[L.CO_FREE_CAPACITY] * 4)
         storage.release(control, struct[L.CO_SLOTS], struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES)
+        storage.release(control, struct[L.CO_DIRECT], struct[L.CO_DIRECT_COUNT] * 4)
+        storage.release(control, struct[L.CO_BASE_OFFSETS], (struct[L.CO_BASE_KEYS] + 1) * 4)
         for history in self.histories:
             storage.release(control, history[L.HI_BITS], capacity // 8)
             storage.release(control, history[L.HI_ITERS], capacity * 4)
@@ -329,6 +365,44 @@ class Reduction:
             self.struct.point(L.RD_MISSING, self.missing)
         self.struct[L.RD_KEYS] = len(keys)
         self.struct[L.RD_VALUE] = column
+        self.seeds = False
+        """Whether some path is seeded by groups that get or lose their value."""
+
+    def quieten(self) -> None:
+        """Notes that nothing asks for the result's rows, or for groups without one, unless something does. After
+        `Collection.quieten`."""
+        result = self.result
+        if not self.seeds:
+            self.struct[L.RD_MISSING] = 0
+        if result.role is Role.RESULT and self.candidates is None and result.struct[L.CO_QUIET] and result.struct[L.CO_UNKEYED]:
+            result.grouped = self
+            result.struct[L.CO_GROUPED] = self.address
+
+    def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]:
+        """`Collection.read` of the result whose rows are the groups."""
+        room = self.groups.struct[L.CO_LIVE]
+        numbers, values = np.empty(room, np.int32), np.empty(room, np.int64)
+        count = copy_groups(self.result.address, numbers.ctypes.data, values.ctypes.data)
+        numbers, values = numbers[:count], values[:count]
+        if before:
+            numbers, values = self._before(numbers, values)
+        keys = iter(range(self.groups.arity))
+        place = self.struct[L.RD_VALUE]
+        columns = (values if c == place else self.groups.column(next(keys))[numbers] for c in range(self.result.arity))
+        return tuple(columns), len(numbers)
+
+    def _before(self, numbers: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Groups with a value and their values as they were before the batch that runs."""
+        log = self.result.log
+        count = log[L.LIST_COUNT]
+        if self.result.struct[L.CO_FRESH] or (count and not log[L.LIST_DATA]):
+            return numbers[:0], values[:0]
+        changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
+        changed, places = np.unique(changes[:, L.CHANGE_ROW], return_index=True)
+        had = changes[places, L.CHANGE_DIFF] < 0
+        kept = ~np.isin(numbers, changed)
+        old = changes[places[had], L.CHANGE_VALUE]
+        return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
 
     @property
     def address(self) -> int:

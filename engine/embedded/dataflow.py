@@ -56,6 +56,8 @@ class Dataflow:
                 _StratumBuilder(self, stratum, number).build()
         for collection in self.collections.values():
             collection.quieten()
+        for reduction in self.reductions.values():
+            reduction.quieten()
         self.work = self._work()
 
     # ------------------------------------------------------------------------------------------------------------- parts

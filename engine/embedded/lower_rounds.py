@@ -83,6 +83,7 @@ class RoundLowering(PathLowering):
             reduction = self.rounds.reduction(name)
             if reduction is None:
                 raise InternalError("lower", f"{name} is not a reduction")
+            reduction.seeds = True
             return reduction.missing
         found = collection.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
         assert isinstance(found, Struct)

@@ -25,8 +25,8 @@ from dlog.engine.embedded.native import words
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import changes, rounds
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import loading, rounds
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
@@ -144,11 +144,13 @@ class Maintained:
         return taken
 
     def _batch_changes(self, collection: Collection) -> Updates:
-        rows, rounds, diffs = collection.changes()
-        if collection.role is Role.INPUT and len(rows) > 1:
+        updates = collection.updates(self._first)
+        if collection.role is Role.INPUT and collection.may_repeat():
+            rows, rounds, diffs = collection.changes()
             places, diffs = _net(rows, rounds, diffs)
-            rows, rounds = rows[places], rounds[places]
-        return Updates(collection.raw_columns(rows), diffs.copy(), rounds + self._first)
+            columns = tuple(column[places] for column in updates.columns)
+            return Updates(columns, diffs, updates.rounds[places])
+        return updates
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -206,9 +208,9 @@ class Maintained:
         if bulk and (updates.diffs > 0).all():
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
             listed = words(c.ctypes.data for c in columns)
-            return bool(changes.bring_in(control, target.address, 0, listed.address, updates.rows))
+            return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))
         rows = _staged(updates, first)
-        return bool(changes.bring_in(control, target.address, rows.ctypes.data, 0, len(rows)))
+        return bool(loading.bring_in(control, target.address, rows.ctypes.data, 0, len(rows)))
 
     def _finish(self, flow: Dataflow, status: int) -> None:
         """Runs a batch on until it is done. Between stretches of native work signals and readers get their turn."""
@@ -327,13 +329,13 @@ class Maintained:
         with self._turn() as flow:
             found = None if flow is None else find(flow)
             if flow is not None and found is not None:
-                return _table(found, _present(flow, found))
+                return _table(found, *found.read(before=flow.running))
         kinds = self.program.relations[relation].kinds
         return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
 
     def rows(self, relation: str) -> int:
         with self._turn() as flow:
-            return 0 if flow is None else len(_present(flow, flow.collections[relation]))
+            return 0 if flow is None else flow.collections[relation].rows(before=flow.running)
 
     def ranks(self, relation: str) -> np.ndarray:
         """The iteration at which each row of `table(relation)` first appears in its recursive stratum (int32, in the table's
@@ -341,8 +343,7 @@ class Maintained:
         with self._turn() as flow:
             if flow is None:
                 return np.empty(0, np.int32)
-            collection = flow.collections[relation]
-            return collection.ranks(_present(flow, collection))
+            return flow.collections[relation].ranks(before=flow.running)
 
     @contextmanager
     def _turn(self) -> Iterator[Dataflow | None]:
@@ -388,17 +389,9 @@ def _no_updates(arity: int) -> Updates:
     return Updates((nothing,) * arity, nothing, nothing)
 
 
-def _present(flow: Dataflow, collection: Collection) -> np.ndarray:
-    """The rows as of the last committed round."""
-    return collection.present(before=flow.running)
-
-
-def _table(collection: Collection, rows: np.ndarray) -> Table:
-    columns = []
-    for c, kind in enumerate(collection.kinds):
-        values = collection.column(c)[rows]
-        columns.append(_typed(values, kind.value))
-    return Table(collection.kinds, tuple(columns), len(rows))
+def _table(collection: Collection, read: Sequence[np.ndarray], rows: int) -> Table:
+    columns = tuple(_typed(values, kind.value) for values, kind in zip(read, collection.kinds, strict=True))
+    return Table(collection.kinds, columns, rows)
 
 
 def _typed(values: np.ndarray, kind: str) -> np.ndarray:

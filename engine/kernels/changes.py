@@ -11,15 +11,8 @@ of its presence at iteration i is
 
 from __future__ import annotations
 
-from dlog.engine.kernels.collections import (
-    add_values,
-    cell,
-    enter_indexes,
-    put_cell,
-    remove_row,
-    reserve_rows,
-    trim_rows,
-)
+from dlog.engine.kernels.base import drop_base, warm_base
+from dlog.engine.kernels.collections import add_values, enter_indexes, leave_base, remove_row, trim_rows
 from dlog.engine.kernels.histories import (
     add_entry,
     chain_entry,
@@ -36,12 +29,12 @@ from dlog.engine.kernels.histories import (
 )
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
-    BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_SIZE,
     CHANGE_TIME,
     CO_ALIVE,
+    CO_BASE_ROWS,
     CO_BORN,
     CO_BUCKET_COUNT,
     CO_BUCKETS,
@@ -51,6 +44,7 @@ from dlog.engine.kernels.layout import (
     CO_ENTRIES,
     CO_FREE_COUNT,
     CO_FRESH,
+    CO_GROUPED,
     CO_INDEXED,
     CO_INNER,
     CO_INNER_LOG,
@@ -60,17 +54,10 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_QUIET,
     CO_SCOPE,
-    CO_SLOT_COUNT,
-    CO_SLOTS,
     CO_STAMPS,
     CO_SUPPORT,
-    CO_TAKEN,
     CO_TOUCHED,
-    CTL_BYTES,
-    CTL_ERROR,
-    CTL_LIMIT,
     CTL_SCRATCH,
-    ERROR_MEMORY,
     HI_BASE,
     HI_BITS,
     HI_ITEMS,
@@ -83,6 +70,7 @@ from dlog.engine.kernels.layout import (
     LIST_SIZE,
     LIST_WORDS,
     NEVER,
+    RD_GROUPS,
     REL_ARITY,
     REL_ROWS,
     ROUND,
@@ -95,7 +83,6 @@ from dlog.engine.kernels.layout import (
     SUPPORT_NEW,
     SUPPORT_OLD,
     SUPPORT_SIZE,
-    TAG_FREE,
     WORK_TICK,
 )
 from dlog.engine.kernels.lists import (
@@ -109,20 +96,15 @@ from dlog.engine.kernels.lists import (
     push_change,
     sort_changes,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_outdone
 from dlog.engine.kernels.slots import (
     find_values,
     has_values,
     hash_values,
-    resize_slots,
     search_ahead,
-    slot_of,
-    slots_for,
-    tag_of,
-    warm_slots,
 )
-from dlog.engine.kernels.storage import mix, resize
+from dlog.engine.kernels.storage import resize
 
 _UNLIMITED = 4611686018427387904
 AHEAD = 32
@@ -156,102 +138,17 @@ def log_fresh(collection):
     """Makes all rows of a fresh collection its changes: a log without data stands for them (`is_implicit`)."""
     if load_i64(collection, CO_FRESH) != 0:
         log = load_i64(collection, CO_LOG)
-        store_i64(log, LIST_COUNT, load_i64(collection, REL_ROWS))
+        store_i64(log, LIST_COUNT, load_i64(with_rows(collection), REL_ROWS))
+
+
+@kernel
+def with_rows(collection):
+    """The collection, or the groups that are its rows."""
+    reduction = load_i64(collection, CO_GROUPED)
+    return collection if reduction == 0 else load_i64(reduction, RD_GROUPS)
 
 
 # ---------------------------------------------------------------------------------------------------------------- inputs
-
-
-@kernel
-def load_columns(ctl, collection, columns, count):
-    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
-    set."""
-    if not reserve_rows(ctl, collection, (count + 63) & ~63) or not resize_slots(ctl, collection, slots_for(count)):
-        return False
-    hashes = load_i64(ctl, CTL_SCRATCH)
-    for first in range(0, count, BLOCK):
-        size = min(BLOCK, count - first)
-        for i in range(size):
-            store_i64(hashes, i, 0)
-        for c in range(load_i64(collection, REL_ARITY)):
-            column = load_i64(columns, c)
-            for i in range(size):
-                store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(column, first + i)))
-        warm_slots(collection, hashes, size)
-        if not load_block(ctl, collection, columns, first, size, hashes):
-            return False
-    log_fresh(collection)
-    return enter_indexes(ctl, collection)
-
-
-@kernel
-def load_block(ctl, collection, columns, first, size, hashes):
-    """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
-    CTL_ERROR set."""
-    arity = load_i64(collection, REL_ARITY)
-    slots = load_i64(collection, CO_SLOT_COUNT)
-    rows = load_i64(collection, REL_ROWS)
-    start = rows
-    for i in range(first, first + size):
-        hashed = load_i64(hashes, i - first)
-        at = search_cells(collection, hashed, columns, i)
-        if at < 0:
-            continue
-        store_i32(load_i64(collection, CO_SLOTS), at, rows)
-        store_u8(load_i64(collection, CO_SLOTS) + slots * 4, at, tag_of(hashed))
-        put_bit(load_i64(collection, CO_ALIVE), rows)
-        store_i64(collection, REL_ROWS, rows + 1)
-        for c in range(arity):
-            if not put_cell(ctl, collection, c, rows, load_i64(load_i64(columns, c), i)):
-                return False
-        rows += 1
-    store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + rows - start)
-    store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + rows - start)
-    return True
-
-
-@kernel
-def search_cells(collection, hashed, columns, i):
-    """The free slot for the row at place i of columns of words, -1 if it is there already. No row has ever been removed."""
-    table = load_i64(collection, CO_SLOTS)
-    slots = load_i64(collection, CO_SLOT_COUNT)
-    tags = table + slots * 4
-    wanted = tag_of(hashed)
-    at = slot_of(hashed, slots)
-    while True:
-        tag = load_u8(tags, at)
-        if tag == TAG_FREE:
-            return at
-        if tag == wanted and same_cells(collection, load_i32(table, at), columns, i):
-            return -1
-        at += 1
-        if at == slots:
-            at = 0
-
-
-@kernel
-def same_cells(collection, row, columns, i):
-    """Whether a row has the values at place i of columns of words."""
-    for c in range(load_i64(collection, REL_ARITY)):
-        if cell(collection, c, row) != load_i64(load_i64(columns, c), i):
-            return False
-    return True
-
-
-@kernel
-def bring_in(ctl, collection, updates, columns, count):
-    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set.
-
-    There is no way back from half of an input, so the limit of memory is asked afterwards."""
-    limit = load_i64(ctl, CTL_LIMIT)
-    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    by_row = updates != 0
-    done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
-    store_i64(ctl, CTL_LIMIT, limit)
-    if done and load_i64(load_i64(ctl, CTL_BYTES), 0) > limit:
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
-        return False
-    return done
 
 
 @kernel
@@ -267,6 +164,8 @@ def apply_input(ctl, collection, updates, count):
         size = min(AHEAD, count - first)
         for i in range(size):
             store_i64(hashes, i, hash_values(updates + (first + i) * width * 8, arity))
+        if load_i64(collection, CO_BASE_ROWS) != 0 and size > 1:
+            warm_base(collection, updates + first * width * 8, width, size)
         search_ahead(collection, hashes, size, True, places)
         for i in range(size):
             values = updates + (first + i) * width * 8
@@ -780,7 +679,9 @@ def settle(ctl, collection):
     inner = load_i64(collection, CO_INNER)
     doomed = load_i64(collection, CO_DOOMED)
     born = load_i64(collection, CO_BORN)
-    if load_i64(collection, CO_QUIET) != 0:
+    if load_i64(collection, CO_GROUPED) != 0:
+        done = True
+    elif load_i64(collection, CO_QUIET) != 0:
         done = settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
         done = done and settle_quiet(ctl, collection, doomed, 1) and settle_quiet(ctl, collection, born, 1)
     elif inner == 0:
@@ -799,19 +700,20 @@ def settle(ctl, collection):
     if load_i64(collection, CO_FRESH) != 0:
         store_i64(collection, CO_FRESH, 0)
         return trim_rows(ctl, collection)
-    return True
+    return leave_base(ctl, collection)
 
 
 @kernel
 def begin(ctl, collection, rounds):
     """Begins a batch of so many rounds: logs are empty, and a collection without rows is fresh if there is one round."""
     list_empty(ctl, load_i64(collection, CO_LOG))
-    live = load_i64(collection, CO_LIVE)
+    live = load_i64(with_rows(collection), CO_LIVE)
     store_i64(collection, CO_OLD, live)
     if live == 0 and rounds == 1:
         # Row numbers begin anew: all rows are those of this batch.
         store_i64(collection, REL_ROWS, 0)
         store_i64(collection, CO_FREE_COUNT, 0)
+        drop_base(ctl, collection)
         list_free(ctl, load_i64(collection, CO_LOG))
         store_i64(collection, CO_FRESH, 1)
         store_i64(load_i64(collection, CO_OUTER), HI_BASE, ROUND)

@@ -1,17 +1,20 @@
 """Collections: the rows of a relation that is maintained over rounds.
 
-A row is found by its values (slots.py); row numbers are reused. Columns begin with 4 bytes per value and are widened when a
-value does not fit. A row that is alive is in every index of its collection. Rows come as `values`: the address of one word per
-column.
+A row is found by its values (slots.py, base.py, direct.py); row numbers are reused, but those of a base. Columns begin with
+4 bytes per value and are widened when a value does not fit. A row that is alive is in every index of its collection. Rows come
+as `values`: the address of one word per column.
 """
 
 from __future__ import annotations
 
-from dlog.engine.kernels.histories import clear_bit, open_item, put_bit
+from dlog.engine.kernels.base import drop_base, find_base
+from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
 from dlog.engine.kernels.indexes import build_index, index_insert, index_remove, warm_group
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
+    CO_BASE_DEAD,
+    CO_BASE_ROWS,
     CO_BORN,
     CO_COUNTS,
     CO_CURRENT,
@@ -53,8 +56,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.slots import find_values, grow_slots, place_row, remove_slot, trim_slots
-from dlog.engine.kernels.storage import ROWS_MAX, load_cell, release, resize
+from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
+from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -83,9 +86,9 @@ def grow_history(ctl, history, old, new):
 
 @kernel
 def grow_rows(ctl, collection):
-    """Makes room for half as many rows again; false with CTL_ERROR set."""
+    """Makes room for more rows; false with CTL_ERROR set."""
     old = load_i64(collection, REL_CAPACITY)
-    new = (max(old + (old >> 1), 64) + 63) & ~63
+    new = (max(grown(old), 64) + 63) & ~63
     return reserve_rows(ctl, collection, new)
 
 
@@ -232,19 +235,32 @@ def born_absent(ctl, history, row, fresh):
 
 
 @kernel
-def add_values(ctl, collection, values, hashed):
-    """Makes a row with values that no row has; returns its number, -1 with CTL_ERROR set. It is not present at any time yet
-    (in a fresh collection: it has always been, as far as other scopes see)."""
+def new_row(ctl, collection, values, hashed):
+    """A row number with these values that is found by them; -1 with CTL_ERROR set."""
     row = take_number(ctl, collection)
-    if row < 0 or not grow_slots(ctl, collection):
+    if row < 0 or not make_slot(ctl, collection, values):
         return -1
     for c in range(load_i64(collection, REL_ARITY)):
         if not put_cell(ctl, collection, c, row, load_i64(values, c)):
             return -1
+    place_row(collection, hashed, row)
+    return row
+
+
+@kernel
+def add_values(ctl, collection, values, hashed):
+    """Makes a row with values that no row has; returns its number, -1 with CTL_ERROR set. It is not present at any time yet
+    (in a fresh collection: it has always been, as far as other scopes see)."""
+    row = find_base(collection, values) if load_i64(collection, CO_BASE_ROWS) != 0 else -1
+    if row >= 0:
+        store_i64(collection, CO_BASE_DEAD, load_i64(collection, CO_BASE_DEAD) - 1)
+    else:
+        row = new_row(ctl, collection, values, hashed)
+        if row < 0:
+            return -1
     clear_row(collection, row)
     put_bit(load_i64(collection, CO_ALIVE), row)
     store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + 1)
-    place_row(collection, hashed, row)
     fresh = load_i64(collection, CO_FRESH)
     outer = load_i64(collection, CO_OUTER)
     if load_i64(collection, CO_QUIET) != 0:
@@ -299,10 +315,20 @@ def remove_row(ctl, collection, row):
     """Frees a row: out of the indexes, the table and the living; false with CTL_ERROR set. Its history is the caller's."""
     indexes = load_i64(collection, CO_INDEXES)
     for i in range(load_i64(collection, CO_INDEX_COUNT)):
-        index_remove(load_i64(indexes, i), row)
-    remove_slot(collection, row)
+        if not index_remove(ctl, load_i64(indexes, i), row):
+            return False
     clear_bit(load_i64(collection, CO_ALIVE), row)
     store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) - 1)
+    if row < load_i64(collection, CO_BASE_ROWS):
+        store_i64(collection, CO_BASE_DEAD, load_i64(collection, CO_BASE_DEAD) + 1)
+        return True
+    remove_slot(collection, row)
+    return free_number(ctl, collection, row)
+
+
+@kernel
+def free_number(ctl, collection, row):
+    """Lets a row number be used again; false with CTL_ERROR set."""
     count = load_i64(collection, CO_FREE_COUNT)
     capacity = load_i64(collection, CO_FREE_CAPACITY)
     if count == capacity:
@@ -315,3 +341,17 @@ def remove_row(ctl, collection, row):
     store_i32(load_i64(collection, CO_FREE), count, row)
     store_i64(collection, CO_FREE_COUNT, count + 1)
     return True
+
+
+@kernel
+def leave_base(ctl, collection):
+    """Makes rows of a base that is mostly dead ordinary ones; false with CTL_ERROR set."""
+    rows = load_i64(collection, CO_BASE_ROWS)
+    if load_i64(collection, CO_BASE_DEAD) * 2 <= rows:
+        return True
+    drop_base(ctl, collection)
+    alive = load_i64(collection, CO_ALIVE)
+    for row in range(rows):
+        if get_bit(alive, row) == 0 and not free_number(ctl, collection, row):
+            return False
+    return resize_slots(ctl, collection, max(slotted(collection) * 2, 64))

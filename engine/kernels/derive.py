@@ -12,16 +12,20 @@ from dlog.engine.kernels.layout import (
     CO_HEADS,
     CO_SCOPE,
     CO_SUPPORT,
+    COL_DATA,
+    COL_SIZE,
+    COL_WIDTH,
     OP_DERIVE,
     RD_CANDIDATES,
     RD_DERIVED,
     RD_GROUPS,
+    REL_COLUMNS,
 )
 from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.reductions import candidate_row
 from dlog.engine.kernels.slots import search_ahead
-from dlog.engine.kernels.storage import mix, register
+from dlog.engine.kernels.storage import load_cell, mix, register
 
 
 @kernel
@@ -96,22 +100,52 @@ def reduce_block(ctl, pc, n):
 
 @kernel
 def candidate_block(ctl, reduction, values, n, rows):
-    """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set."""
+    """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set. Often it is the group's first:
+    in recursion what is derived in one iteration has one value."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
     hashes = scratch_block(ctl, 3)
-    for i in range(n):
-        store_i64(hashes, i, mix(mix(0, load_i64(rows, i)), load_i64(values, i)))
     places = scratch_block(ctl, 4)
-    search_ahead(load_i64(reduction, RD_CANDIDATES), hashes, n, True, places)
+    others = scratch_block(ctl, 5)
+    left = first_candidates(reduction, values, n, rows, places, others)
+    for i in range(left):
+        at = load_i64(others, i)
+        store_i64(hashes, i, mix(mix(0, load_i64(rows, at)), load_i64(values, at)))
+    search_ahead(candidates, hashes, left, True, places)
+    for i in range(left):
+        at = load_i64(others, i)
+        group = load_i64(rows, at)
+        row = candidate_row(ctl, reduction, group, load_i64(values, at), load_i64(hashes, i), load_i64(places, i))
+        if row < 0:
+            return False
+        store_i64(rows, at, row)
+    return True
+
+
+@kernel
+def first_candidates(reduction, values, n, rows, places, others):
+    """rows[i] becomes the first candidate of group rows[i] where that has values[i]; the places of all others go to `others`.
+    Returns how many these are."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    column = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
+    data = load_i64(column, COL_DATA)
+    width = load_i64(column, COL_WIDTH)
     if n > 1:
-        heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
         for i in range(n):
             prefetch(heads + load_i64(rows, i) * 4)
     for i in range(n):
-        row = candidate_row(ctl, reduction, load_i64(rows, i), load_i64(values, i), load_i64(hashes, i), load_i64(places, i))
-        if row < 0:
-            return False
-        store_i64(rows, i, row)
-    return True
+        first = load_i32(heads, load_i64(rows, i)) - 1
+        store_i64(places, i, first)
+        prefetch(data + max(first, 0) * width)
+    left = 0
+    for i in range(n):
+        first = load_i64(places, i)
+        if first >= 0 and load_cell(data, width, first) == load_i64(values, i):
+            store_i64(rows, i, first)
+        else:
+            store_i64(others, left, i)
+            left += 1
+    return left
 
 
 @kernel

@@ -4,9 +4,10 @@ the block goes on."""
 from __future__ import annotations
 
 from dlog.engine.kernels.collections import add_values
+from dlog.engine.kernels.direct import has_place
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.layout import BLOCK, CTL_SCRATCH, REL_ARITY
-from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.layout import BLOCK, CO_BASE_ROWS, CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CTL_SCRATCH, REL_ARITY
+from dlog.engine.kernels.memory import load_i64, prefetch, store_i64
 from dlog.engine.kernels.slots import ABSENT, find_values, has_values, search_ahead
 from dlog.engine.kernels.storage import mix, register
 
@@ -29,9 +30,30 @@ def hash_registers(ctl, registers, arity, n, hashes):
 
 
 @kernel
+def find_directly(ctl, collection, values, n, rows, making):
+    """`find_block` of a collection with a direct table."""
+    if n > 1:
+        table = load_i64(collection, CO_DIRECT)
+        low = load_i64(collection, CO_DIRECT_LOW)
+        for i in range(n):
+            if has_place(collection, load_i64(values, i)):
+                prefetch(table + (load_i64(values, i) - low) * 4)
+    for i in range(n):
+        row = find_values(collection, values + i * 8, 0)
+        if row < 0 and making:
+            row = add_values(ctl, collection, values + i * 8, mix(0, load_i64(values, i)))
+            if row < 0:
+                return False
+        store_i64(rows, i, row)
+    return True
+
+
+@kernel
 def find_block(ctl, collection, registers, n, rows, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with CTL_ERROR set. Uses scratch blocks 2, 3 and 4."""
+    if load_i64(collection, CO_DIRECT_COUNT) != 0 and load_i64(collection, CO_BASE_ROWS) == 0:
+        return find_directly(ctl, collection, register(ctl, load_i64(registers, 0)), n, rows, making)
     arity = load_i64(collection, REL_ARITY)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)

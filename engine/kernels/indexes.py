@@ -2,12 +2,20 @@
 
 A group is a slab of row numbers. The groups of one key column with values close together are found by the value itself; others
 by hash, where the first row of a slab stands for its key. An index without key columns has one group: all rows.
+
+The groups of a collection's base (base.py) by its own column are runs: rows with consecutive numbers, which take no place in
+the pool until one in the middle goes or another one comes.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
+    CO_BASE_KEY,
+    CO_BASE_KEYS,
+    CO_BASE_LOW,
+    CO_BASE_OFFSETS,
+    CO_BASE_ROWS,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
@@ -31,10 +39,12 @@ from dlog.engine.kernels.layout import (
     IXS_COUNT,
     IXS_SIZE,
     IXS_START,
+    REL_ARITY,
     REL_COLUMNS,
+    RUN,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import load_cell, mix, register, release, resize, zeroed
+from dlog.engine.kernels.storage import grown, load_cell, mix, register, release, resize, zeroed
 
 BULK = 1024
 """Rows from which an empty index is built in one go."""
@@ -64,12 +74,25 @@ def slab_at(index, group):
 
 
 @kernel
+def slab_first(slab):
+    """Where the rows of a slab begin: a position for `row_at`."""
+    start = load_i32(slab, IXS_START)
+    return start + RUN if load_i32(slab, IXS_CAPACITY) == 0 else start
+
+
+@kernel
+def row_at(pool, at):
+    """The row at a position of a slab."""
+    return at - RUN if at >= RUN else load_i32(pool, at)
+
+
+@kernel
 def grow_groups(ctl, index, groups):
     """Room for slabs of `groups` groups, new ones empty; false with CTL_ERROR set."""
     old = load_i64(index, IX_GROUP_CAPACITY)
     if groups <= old:
         return True
-    new = max(groups, old + (old >> 1), 16)
+    new = max(groups, grown(old), 16)
     moved = resize(ctl, load_i64(index, IX_SLABS), old * IXS_SIZE * 4, new * IXS_SIZE * 4)
     if moved == 0:
         return False
@@ -213,7 +236,7 @@ def grow_slots(ctl, index, keys):
     for group in range(load_i64(index, IX_GROUPS)):
         slab = slab_at(index, group)
         if load_i32(slab, IXS_COUNT) > 0:
-            at = (hash_key(index, load_i32(pool, load_i32(slab, IXS_START))) >> 20) & (count - 1)
+            at = (hash_key(index, row_at(pool, slab_first(slab))) >> 20) & (count - 1)
             while load_i32(table, at) != 0:
                 at = (at + 1) & (count - 1)
             store_i32(table, at, group + 1)
@@ -230,7 +253,7 @@ def same_key(index, left, right):
 
 @kernel
 def first_row(index, group):
-    return load_i32(load_i64(index, IX_POOL), load_i32(slab_at(index, group), IXS_START))
+    return row_at(load_i64(index, IX_POOL), slab_first(slab_at(index, group)))
 
 
 @kernel
@@ -292,11 +315,14 @@ def remove_key(index, hole):
 
 @kernel
 def extend_slab(ctl, index, slab):
-    """Doubles a full slab; freed ones of each size are kept in lists threaded through their first item."""
+    """Doubles a full slab, or gives a run a place in the pool; freed ones of each size are kept in lists threaded through their
+    first item."""
     capacity = load_i32(slab, IXS_CAPACITY)
+    count = load_i32(slab, IXS_COUNT)
+    first = slab_first(slab)
     target = 1
     size = 0
-    while target <= capacity:
+    while target <= max(capacity, count):
         target *= 2
         size += 1
     lists = load_i64(index, IX_FREE)
@@ -308,17 +334,16 @@ def extend_slab(ctl, index, slab):
         start = load_i64(index, IX_POOL_SIZE)
         room = load_i64(index, IX_POOL_CAPACITY)
         if start + target > room:
-            wanted = max(room + (room >> 1), start + target, 64)
+            wanted = max(grown(room), start + target, 64)
             pool = resize(ctl, pool, room * 4, wanted * 4)
             if pool == 0:
                 return False
             store_i64(index, IX_POOL, pool)
             store_i64(index, IX_POOL_CAPACITY, wanted)
         store_i64(index, IX_POOL_SIZE, start + target)
-    old = load_i32(slab, IXS_START)
-    for i in range(load_i32(slab, IXS_COUNT)):
-        store_i32(pool, start + i, load_i32(pool, old + i))
-    free_slab(index, old, capacity)
+    for i in range(count):
+        store_i32(pool, start + i, row_at(pool, first + i))
+    free_slab(index, first, capacity)
     store_i32(slab, IXS_START, start)
     store_i32(slab, IXS_CAPACITY, target)
     return True
@@ -379,7 +404,7 @@ def index_insert(ctl, index, row):
         return False
     slab = slab_at(index, group)
     count = load_i32(slab, IXS_COUNT)
-    if count == load_i32(slab, IXS_CAPACITY) and not extend_slab(ctl, index, slab):
+    if count >= load_i32(slab, IXS_CAPACITY) and not extend_slab(ctl, index, slab):
         return False
     store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START) + count, row)
     store_i32(slab, IXS_COUNT, count + 1)
@@ -389,8 +414,8 @@ def index_insert(ctl, index, row):
 
 
 @kernel
-def index_remove(index, row):
-    """Takes a row out; the last of its group takes its place."""
+def index_remove(ctl, index, row):
+    """Takes a row out; the last of its group takes its place. False with CTL_ERROR set."""
     dense = load_i64(index, IX_DENSE) != 0
     slot = 0
     if not dense:
@@ -401,12 +426,18 @@ def index_remove(index, row):
     else:
         group = 0
     slab = slab_at(index, group)
-    start = load_i32(slab, IXS_START)
     last = load_i32(slab, IXS_COUNT) - 1
+    if load_i32(slab, IXS_CAPACITY) == 0 and last > 0:
+        if shorten_run(slab, row):
+            return True
+        if not extend_slab(ctl, index, slab):
+            return False
+    start = load_i32(slab, IXS_START)
     pool = load_i64(index, IX_POOL)
     at = start
-    while load_i32(pool, at) != row:
-        at += 1
+    if last > 0:
+        while load_i32(pool, at) != row:
+            at += 1
     if last == 0:
         if not dense:
             remove_key(index, slot)
@@ -418,6 +449,20 @@ def index_remove(index, row):
     store_i32(slab, IXS_COUNT, last)
     if last == 0 and not dense:
         free_group(index, group)
+    return True
+
+
+@kernel
+def shorten_run(slab, row):
+    """Takes the first or the last row off a run; false if the row is in its middle."""
+    start = load_i32(slab, IXS_START)
+    count = load_i32(slab, IXS_COUNT)
+    if row == start:
+        store_i32(slab, IXS_START, start + 1)
+    elif row != start + count - 1:
+        return False
+    store_i32(slab, IXS_COUNT, count - 1)
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------- lookup
@@ -463,6 +508,16 @@ def warm_group(index, row):
 
 
 @kernel
+def warm_run(index, slab):
+    """Asks for the first values of a run, in the column that is not its key."""
+    collection = load_i64(index, IX_COLLECTION)
+    column = load_i64(collection, REL_COLUMNS)
+    if load_i64(load_i64(index, IX_KEYS), 0) == 0 and load_i64(collection, REL_ARITY) > 1:
+        column += COL_SIZE * 8
+    prefetch(load_i64(column, COL_DATA) + load_i32(slab, IXS_START) * load_i64(column, COL_WIDTH))
+
+
+@kernel
 def find_index_groups(index, ctl, registers, n, buffer, groups):
     """groups[i] = group of the key in block row i, or -1. `buffer` has room for a key."""
     keys = load_i64(index, IX_KEY_COUNT)
@@ -481,7 +536,11 @@ def find_index_groups(index, ctl, registers, n, buffer, groups):
             pool = load_i64(index, IX_POOL)
             for i in range(n):
                 if load_i64(groups, i) >= 0:
-                    prefetch(pool + load_i32(slab_at(index, load_i64(groups, i)), IXS_START) * 4)
+                    slab = slab_at(index, load_i64(groups, i))
+                    if load_i32(slab, IXS_CAPACITY) != 0:
+                        prefetch(pool + load_i32(slab, IXS_START) * 4)
+                    else:
+                        warm_run(index, slab)
         return
     for i in range(n):
         for k in range(keys):
@@ -501,6 +560,12 @@ def fill_index(ctl, index, alive, rows):
 @kernel
 def build_index(ctl, index, rows):
     """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
+    collection = load_i64(index, IX_COLLECTION)
+    dense = load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1
+    if dense and load_i64(index, IX_USED) == 0 and load_i64(collection, CO_BASE_ROWS) == rows:
+        column = load_i64(load_i64(index, IX_KEYS), 0)
+        if column == load_i64(collection, CO_BASE_KEY):
+            return build_runs(ctl, index, collection)
     if load_i64(index, IX_USED) != 0 or rows < BULK:
         for row in range(rows):
             if not index_insert(ctl, index, row):
@@ -546,6 +611,28 @@ def lay_out(ctl, index, rows):
             store_i32(slab, IXS_COUNT, 0)
             start += count
     store_i64(index, IX_POOL_SIZE, start)
+    return True
+
+
+@kernel
+def build_runs(ctl, index, collection):
+    """`build_index` of a dense index by the column that the collection's base is sorted by; false with CTL_ERROR set."""
+    keys = load_i64(collection, CO_BASE_KEYS)
+    offsets = load_i64(collection, CO_BASE_OFFSETS)
+    if not grow_groups(ctl, index, keys):
+        return False
+    store_i64(index, IX_LOW, load_i64(collection, CO_BASE_LOW))
+    store_i64(index, IX_GROUPS, keys)
+    used = 0
+    for group in range(keys):
+        first = load_i32(offsets, group)
+        count = load_i32(offsets, group + 1) - first
+        slab = slab_at(index, group)
+        store_i32(slab, IXS_START, first)
+        store_i32(slab, IXS_COUNT, count)
+        store_i32(slab, IXS_CAPACITY, 0)
+        used += 1 if count > 0 else 0
+    store_i64(index, IX_USED, used)
     return True
 
 

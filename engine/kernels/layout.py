@@ -322,8 +322,18 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PREVIOUS,
     CO_SUM_WORDS,
     CO_UNKEYED,
+    CO_BASE_ROWS,
+    CO_BASE_KEY,
+    CO_BASE_LOW,
+    CO_BASE_KEYS,
+    CO_BASE_OFFSETS,
+    CO_BASE_DEAD,
+    CO_DIRECT,
+    CO_DIRECT_LOW,
+    CO_DIRECT_COUNT,
+    CO_GROUPED,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 38)
+) = range(REL_SIZE, REL_SIZE + 48)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -334,7 +344,10 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, those of
 # removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is
 # noted. CO_REDUCTION: the lattice whose candidates these are. CO_UNKEYED: nobody looks for a row by its values: there are no
-# slots.
+# slots. CO_BASE_*: rows that came in one go (base.py): how many, the column they are sorted by, its least value, how many
+# values from there on, where each one's rows begin (int32), and how many rows are dead. CO_DIRECT*: rows by the value of the
+# one column (direct.py); while it is there, there are no slots. CO_GROUPED: the reduction whose groups are its rows
+# (grouped.py).
 SLOT_BYTES = 5
 TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 
@@ -376,8 +389,10 @@ ROUND = 2**32
     IX_FREE,
     IX_SIZE,
 ) = range(17)
-# Slab of an index: start, rows, capacity (int32 each).
+# Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and nothing
+# in the pool: positions in it are row numbers plus RUN.
 IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
+RUN = 1 << 40
 
 # Reduction: groups, candidates (min and max only), result; what kind.
 RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE, RD_SIZE = range(10)

@@ -19,7 +19,7 @@ from dlog.engine.kernels.layout import (
     POOL_FREE,
 )
 from dlog.engine.kernels.memory import load_i64, store_i64
-from dlog.engine.kernels.storage import release, resize
+from dlog.engine.kernels.storage import grown, release, resize
 
 LARGE = 1 << 17
 """Words above which an emptied list is not kept: a megabyte."""
@@ -33,7 +33,7 @@ def list_room(ctl, items, extra):
     if wanted <= capacity:
         return True
     size = load_i64(items, LIST_WORDS) * 8
-    target = max(wanted, capacity + (capacity >> 1), 16)
+    target = max(wanted, grown(capacity), 16)
     moved = resize(ctl, load_i64(items, LIST_DATA), capacity * size, target * size)
     if moved == 0:
         return False

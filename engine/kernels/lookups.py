@@ -13,14 +13,17 @@ from dlog.engine.kernels.block import compact, gather
 from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.generate import copy_carried
+from dlog.engine.kernels.grouped import fresh_groups
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, is_here, presence, settled_time
-from dlog.engine.kernels.indexes import find_index_groups, slab_at
+from dlog.engine.kernels.indexes import find_index_groups, row_at, slab_at, slab_first
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
+    CHANGE_VALUE,
+    CO_GROUPED,
     CO_INNER,
     CO_OUTER,
     COL_DATA,
@@ -33,7 +36,6 @@ from dlog.engine.kernels.layout import (
     IX_COLLECTION,
     IX_POOL,
     IXS_COUNT,
-    IXS_START,
     LEVEL_AT,
     LEVEL_END,
     LEVEL_EXTRA,
@@ -44,6 +46,8 @@ from dlog.engine.kernels.layout import (
     OP_INDEX,
     OP_PRESENT,
     OP_ROW,
+    RD_GROUPS,
+    RD_VALUE,
     ROUND,
 )
 from dlog.engine.kernels.lists import change_at
@@ -67,10 +71,15 @@ def scan_changes(ctl, code, level):
     diffs = register(ctl, load_i64(code, 7))
     rows = scratch_block(ctl, 0)
     changes = load_i64(code, 3)
+    grouped = load_i64(collection, CO_GROUPED)
+    values = scratch_block(ctl, 1)
     if load_i64(changes, LIST_DATA) == 0:
         n = 0
         while n == 0 and at < end:
-            n = fresh_rows(collection, at, min(at + BLOCK, end), rows)
+            if grouped != 0:
+                n = fresh_groups(grouped, at, min(at + BLOCK, end), rows, values)
+            else:
+                n = fresh_rows(collection, at, min(at + BLOCK, end), rows)
             at += BLOCK
         store_i64(level, LEVEL_AT, min(at, end))
         for i in range(n):
@@ -82,14 +91,31 @@ def scan_changes(ctl, code, level):
             store_i64(rows, i, load_i64(change, CHANGE_ROW))
             store_i64(times, i, load_i64(change, CHANGE_TIME))
             store_i64(diffs, i, load_i64(change, CHANGE_DIFF) * sign)
+            store_i64(values, i, load_i64(change, CHANGE_VALUE))
         store_i64(level, LEVEL_AT, at + n)
     if load_i64(code, 6) >= 0:
         iterations = register(ctl, load_i64(code, 6))
         for i in range(n):
             store_i64(iterations, i, load_i64(times, i) & _ITERATION)
     for c in range(load_i64(code, 8)):
-        gather(column_of(collection, load_i64(code, 9 + c * 2)), rows, n, register(ctl, load_i64(code, 10 + c * 2)))
+        number = load_i64(code, 9 + c * 2)
+        target = register(ctl, load_i64(code, 10 + c * 2))
+        if grouped == 0:
+            gather(column_of(collection, number), rows, n, target)
+        else:
+            grouped_column(grouped, number, rows, values, n, target)
     return n
+
+
+@kernel
+def grouped_column(reduction, number, rows, values, n, target):
+    """A column of changes of a result without rows of its own: a key of their groups, or their values."""
+    place = load_i64(reduction, RD_VALUE)
+    if number == place:
+        for i in range(n):
+            store_i64(target, i, load_i64(values, i))
+    else:
+        gather(column_of(load_i64(reduction, RD_GROUPS), number if number < place else number - 1), rows, n, target)
 
 
 @kernel
@@ -160,14 +186,14 @@ def outer_rows(ctl, code, level):
             group = load_i64(groups, row)
             if group >= 0:
                 slab = slab_at(index, group)
-                at = load_i32(slab, IXS_START)
+                at = slab_first(slab)
                 end = at + max(load_i32(slab, IXS_COUNT), 0)
             continue
         limit = load_i64(times, row) + neu
         last = min(end, at + BLOCK - n)
         plain = 1 if base < limit else 0
         while at < last:
-            number = load_i32(pool, at)
+            number = row_at(pool, at)
             store_i64(source, n, row)
             store_i64(found, n, number)
             if get_bit(bits, number) == 0:
@@ -211,10 +237,10 @@ def inner_rows(ctl, code, level):
             group = load_i64(groups, row)
             if group >= 0:
                 slab = slab_at(index, group)
-                at = load_i32(slab, IXS_START)
+                at = slab_first(slab)
                 end = at + max(load_i32(slab, IXS_COUNT), 0)
             continue
-        number = load_i32(pool, at)
+        number = row_at(pool, at)
         limit = load_i64(times, row) + neu
         if extra == 0 and get_bit(bits, number) == 0:
             time = settled_time(history, number)
@@ -349,7 +375,7 @@ def propose_some(ctl, code, level):
             if chosen >= 0:
                 proposer = code + (7 + chosen * 4) * 8
                 slab = slab_at(load_i64(proposer, 0), load_i64(register(ctl, load_i64(proposer, 1)), row))
-                at = load_i32(slab, IXS_START)
+                at = slab_first(slab)
                 end = at + load_i32(slab, IXS_COUNT)
             continue
         proposer = code + (7 + chosen * 4) * 8
@@ -360,7 +386,7 @@ def propose_some(ctl, code, level):
         width = load_i64(column, COL_WIDTH)
         last = min(end, at + BLOCK - n)
         while at < last:
-            number = load_i32(pool, at)
+            number = row_at(pool, at)
             prefetch(data + number * width)
             store_i64(source, n, row)
             store_i64(choice, n, chosen)
@@ -507,9 +533,9 @@ def present_row(index, history, group, limit):
     if group < 0:
         return -1
     slab = slab_at(index, group)
-    start = load_i32(slab, IXS_START)
+    start = slab_first(slab)
     for at in range(start, start + max(load_i32(slab, IXS_COUNT), 0)):
-        row = load_i32(load_i64(index, IX_POOL), at)
+        row = row_at(load_i64(index, IX_POOL), at)
         if presence(history, row, limit) > 0:
             return row
     return -1

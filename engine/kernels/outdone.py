@@ -50,18 +50,20 @@ def is_better(op, left, right):
 def is_outdone(candidates, row, iteration):
     """Whether a lattice's candidate cannot change anything from an iteration on: the group's result is better, is there by that
     iteration, and nothing has disturbed the group in this round. If something does later, the group is evaluated then, and
-    after it wherever its history goes on."""
+    after it wherever its history goes on. In the first round there is no history before it to be compared with, and the
+    group's result is what was found last (`evaluate_group`)."""
     reduction = load_i64(candidates, CO_REDUCTION)
     if reduction == 0:
         return False
     groups = load_i64(reduction, RD_GROUPS)
     group = cell(candidates, 0, row)
-    if load_i32(load_i64(groups, CO_STAMPS), group) >= load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK):
+    result = load_i64(reduction, RD_RESULT)
+    disturbed = load_i32(load_i64(groups, CO_STAMPS), group) >= load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK)
+    if disturbed and load_i64(result, CO_FRESH) == 0:
         return False
     best = load_i32(load_i64(groups, CO_CURRENT), group) - 1
-    result = load_i64(reduction, RD_RESULT)
     inner = load_i64(result, CO_INNER)
-    if best < 0 or load_i64(result, CO_FRESH) != 0 or get_bit(load_i64(inner, HI_BITS), best) != 0:
+    if best < 0 or get_bit(load_i64(inner, HI_BITS), best) != 0:
         return False
     if load_i32(load_i64(inner, HI_ITERS), best) > iteration:
         return False

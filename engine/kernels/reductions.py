@@ -31,6 +31,7 @@ from dlog.engine.kernels.collections import (
     remove_row,
     trim_rows,
 )
+from dlog.engine.kernels.grouped import change_groups
 from dlog.engine.kernels.histories import (
     add_entry,
     drop_entries,
@@ -55,6 +56,7 @@ from dlog.engine.kernels.layout import (
     CO_DOOMED,
     CO_ENTRIES,
     CO_FRESH,
+    CO_GROUPED,
     CO_HEADS,
     CO_INNER,
     CO_INNER_LOG,
@@ -85,31 +87,22 @@ from dlog.engine.kernels.layout import (
     RD_OP,
     RD_RESULT,
     RD_VALUE,
-    RED_COUNT,
-    RED_MEAN,
-    RED_SUM_FLOAT,
     REL_COLUMNS,
     SC_ROUND_TICK,
     SC_TICK,
     SUM_COUNT,
-    SUM_LOST,
-    SUM_ODD,
-    SUM_VALUE,
     SUPPORT_AT,
     SUPPORT_NEW,
     SUPPORT_OLD,
 )
 from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, pool_give, push_change, sort_changes
-from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.slots import find_values, has_values, hash_values
+from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
 STRETCH = 64
 """Groups whose parts are asked for before they are looked at."""
-_SCALE = 2.0**-64
-_TOP = -9223372036854775808
-_NAN = 9221120237041090560
-_INFINITE = 9218868437227405312
 
 
 @kernel
@@ -168,10 +161,13 @@ def flush_reduction(ctl, work, reduction, spare, counts):
     if not sort_changes(ctl, derived, spare, counts):
         return False
     groups = load_i64(reduction, RD_GROUPS)
+    grouped = load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0
     first = 0
     while first < load_i64(derived, LIST_COUNT):
         last = same_time(derived, first)
-        if load_i64(reduction, RD_CANDIDATES) != 0:
+        if grouped:
+            done = change_groups(ctl, reduction, derived, first, last, next_tick(work))
+        elif load_i64(reduction, RD_CANDIDATES) != 0:
             done = best_round(ctl, reduction, derived, first, last, next_tick(work))
         elif last == first + 1:
             done = sum_single(ctl, reduction, change_at(derived, first))
@@ -224,58 +220,6 @@ def is_empty(groups, group):
 
 
 # ------------------------------------------------------------------------------------------------------------------ sums
-
-
-@kernel
-def sum_at(groups, group):
-    """Address of a group's words."""
-    return load_i64(groups, CO_SUMS) + group * (load_i64(groups, CO_SUM_WORDS) * 8)
-
-
-@kernel
-def add_to_sum(op, place, value, diff):
-    """Adds `diff` times a value to a group's words.
-
-    Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
-    overflows that is taken away again. Those that are not finite are counted apart."""
-    store_i64(place, SUM_COUNT, load_i64(place, SUM_COUNT) + diff)
-    if op == RED_COUNT:
-        return
-    if op not in (RED_SUM_FLOAT, RED_MEAN):
-        store_i64(place, SUM_VALUE, load_i64(place, SUM_VALUE) + value * diff)
-        return
-    number = as_float(value)
-    if number - number != 0:
-        shift = 0 if number != number else (21 if number > 0 else 42)
-        store_i64(place, SUM_ODD, load_i64(place, SUM_ODD) + (diff << shift))
-        return
-    total = as_float(load_i64(place, SUM_VALUE))
-    term = number * _SCALE * diff
-    grown = total + term
-    part = grown - total
-    lost = (total - (grown - part)) + (term - part)
-    store_i64(place, SUM_VALUE, as_bits(grown))
-    store_i64(place, SUM_LOST, as_bits(as_float(load_i64(place, SUM_LOST)) + lost))
-
-
-@kernel
-def sum_value(op, place):
-    """A group's value, as bits."""
-    if op == RED_COUNT:
-        return load_i64(place, SUM_COUNT)
-    if op not in (RED_SUM_FLOAT, RED_MEAN):
-        return load_i64(place, SUM_VALUE)
-    odd = load_i64(place, SUM_ODD)
-    if odd != 0:
-        rising = (odd >> 21) & 0x1FFFFF
-        falling = (odd >> 42) & 0x1FFFFF
-        if odd & 0x1FFFFF != 0 or (rising != 0 and falling != 0):
-            return _NAN
-        return _INFINITE if rising != 0 else _INFINITE | _TOP
-    total = as_float(load_i64(place, SUM_VALUE)) + as_float(load_i64(place, SUM_LOST))
-    if op == RED_MEAN:
-        return as_bits(total / load_i64(place, SUM_COUNT) / _SCALE)
-    return as_bits(total / _SCALE)
 
 
 @kernel
@@ -617,7 +561,21 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
         return load_i32(current, group) != 0 or list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group)
     if not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED), group):
         return False
-    return emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time)
+    if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
+        return False
+    return load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0 or note_fresh(ctl, reduction, group, new_after)
+
+
+@kernel
+def note_fresh(ctl, reduction, group, candidate):
+    """Notes a group's result so far, in the first round; false with CTL_ERROR set."""
+    row = -1
+    if candidate >= 0:
+        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, candidate))
+        if row < 0:
+            return False
+    store_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group, row + 1)
+    return True
 
 
 @kernel
@@ -686,6 +644,10 @@ def end_lattice(ctl, reduction, time):
 @kernel
 def end_group(ctl, reduction, group, time):
     """The result of a group after a round; false with CTL_ERROR set."""
+    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0:
+        # It is known; its rows are announced together (`log_fresh`, `end_value`).
+        groups = load_i64(reduction, RD_GROUPS)
+        return load_i32(load_i64(groups, CO_CURRENT), group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
     known = best_supported(reduction, group)
     row = -1
     if known >= 0:

@@ -8,7 +8,7 @@ anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.changes import begin, bring_in, end_distinct, flush_distinct, next_tick, process_distinct, settle
+from dlog.engine.kernels.changes import begin, end_distinct, flush_distinct, next_tick, process_distinct, settle
 from dlog.engine.kernels.collections import enter_indexes
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -76,6 +76,7 @@ from dlog.engine.kernels.layout import (
     WORK_TASKS,
 )
 from dlog.engine.kernels.lists import change_at, list_empty
+from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.memory import load_i64, store_i64
 from dlog.engine.kernels.reductions import end_lattice, flush_reduction, process_lattice
@@ -328,7 +329,8 @@ def run_task(work, task, ctl):
         done = flush_distinct(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
         return DONE if done else FAILED
     if kind == TASK_REDUCE:
-        list_empty(ctl, load_i64(what, RD_MISSING))
+        if load_i64(what, RD_MISSING) != 0:
+            list_empty(ctl, load_i64(what, RD_MISSING))
         done = flush_reduction(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
         return DONE if done else FAILED
     if load_i64(work, WORK_BEGUN) == 0:

@@ -3,14 +3,30 @@
 An open table of any size, at most 7/8 full. A slot is a row number and, in bytes of their own behind all the numbers, a tag:
 seven bits of the row's hash. A search walks along the tags and reads rows only where it meets its own: for a row that is not
 there it hardly ever reads any (the idea of Abseil's "Swiss tables").
+
+Not all rows have slots: those of a base (base.py) and those of a direct table (direct.py) are found without.
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.base import find_base
+from dlog.engine.kernels.direct import (
+    are_close,
+    drop_direct,
+    extend_direct,
+    find_direct,
+    has_place,
+    move_direct,
+    set_direct,
+    trim_direct,
+)
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
+    CO_BASE_DEAD,
+    CO_BASE_ROWS,
+    CO_DIRECT_COUNT,
     CO_LIVE,
     CO_SLOT_COUNT,
     CO_SLOTS,
@@ -28,13 +44,15 @@ from dlog.engine.kernels.layout import (
     TAG_ROW,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
-from dlog.engine.kernels.storage import load_cell, mix, release, zeroed
+from dlog.engine.kernels.storage import SMALL, load_cell, mix, release, zeroed
 
 AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
 NEAR = 16
 """Slots of a row that are looked at when it is searched ahead."""
 ABSENT, UNKNOWN = -1, -2
+DIRECT_ROWS = 1024
+"""Rows from which values in slots are looked at whether they have become close."""
 
 
 @kernel
@@ -73,6 +91,12 @@ def slots_for(rows):
 
 
 @kernel
+def more_slots(rows):
+    """How many slots so many rows get when more come."""
+    return max(rows * 2, 64) if rows < SMALL else rows + (rows >> 1)
+
+
+@kernel
 def has_values(collection, row, values):
     columns = load_i64(collection, REL_COLUMNS)
     for c in range(load_i64(collection, REL_ARITY)):
@@ -85,6 +109,12 @@ def has_values(collection, row, values):
 @kernel
 def find_values(collection, values, hashed):
     """The row with these values, or -1."""
+    if load_i64(collection, CO_BASE_ROWS) != 0:
+        row = find_base(collection, values)
+        if row >= 0:
+            return row if get_bit(load_i64(collection, CO_ALIVE), row) != 0 else -1
+    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+        return find_direct(collection, load_i64(values, 0))
     count = load_i64(collection, CO_SLOT_COUNT)
     if count == 0:
         return -1
@@ -110,6 +140,9 @@ def place_row(collection, hashed, row):
     """Enters a row that the table does not have; the slot of a removed one will do."""
     if load_i64(collection, CO_UNKEYED) != 0:
         return
+    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+        set_direct(collection, only_value(collection, row), row + 1)
+        return
     table = load_i64(collection, CO_SLOTS)
     count = load_i64(collection, CO_SLOT_COUNT)
     tags = table + count * 4
@@ -129,6 +162,9 @@ def remove_slot(collection, row):
     """Takes a row out of the table. Its slot is free again if no search needs to pass it."""
     if load_i64(collection, CO_UNKEYED) != 0:
         return
+    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+        set_direct(collection, only_value(collection, row), 0)
+        return
     table = load_i64(collection, CO_SLOTS)
     count = load_i64(collection, CO_SLOT_COUNT)
     tags = table + count * 4
@@ -147,19 +183,85 @@ def remove_slot(collection, row):
 
 
 @kernel
-def grow_slots(ctl, collection):
-    """Keeps a free slot for one more row, and an eighth of all slots free; false with CTL_ERROR set."""
+def only_value(collection, row):
+    """Value of the one column in a row."""
+    column = load_i64(collection, REL_COLUMNS)
+    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+
+
+@kernel
+def slotted(collection):
+    """Living rows that are not of the base."""
+    return load_i64(collection, CO_LIVE) - load_i64(collection, CO_BASE_ROWS) + load_i64(collection, CO_BASE_DEAD)
+
+
+@kernel
+def make_slot(ctl, collection, values):
+    """Sees to it that one more row, with these values, can be placed; false with CTL_ERROR set."""
     if load_i64(collection, CO_UNKEYED) != 0:
         return True
+    single = load_i64(collection, REL_ARITY) == 1
+    if single and load_i64(collection, CO_SLOT_COUNT) == 0:
+        return make_place(ctl, collection, load_i64(values, 0))
+    # An eighth of all slots stays free.
     if (load_i64(collection, CO_TAKEN) + 1) * 8 <= load_i64(collection, CO_SLOT_COUNT) * 7:
         return True
-    return resize_slots(ctl, collection, max(load_i64(collection, CO_LIVE) * 2, 64))
+    rows = slotted(collection)
+    if single and rows >= DIRECT_ROWS:
+        # Values that came in no order may have filled their range by now.
+        found = to_direct(ctl, collection)
+        if found != 0:
+            return found > 0 and make_place(ctl, collection, load_i64(values, 0))
+    return resize_slots(ctl, collection, more_slots(rows))
+
+
+@kernel
+def make_place(ctl, collection, value):
+    """Gives a value a place in the direct table or, where it is too far away, all rows slots; false with CTL_ERROR set."""
+    if has_place(collection, value):
+        return True
+    extended = extend_direct(ctl, collection, value)
+    return extended > 0 or (extended == 0 and resize_slots(ctl, collection, more_slots(slotted(collection))))
+
+
+@kernel
+def to_direct(ctl, collection):
+    """Puts rows that are in slots into a direct table if their values lie close together. Returns 1, 0 if they do not, -1 with
+    CTL_ERROR set."""
+    alive = load_i64(collection, CO_ALIVE)
+    rows = load_i64(collection, REL_ROWS)
+    low = 1 << 62
+    high = -(1 << 62)
+    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
+        if get_bit(alive, row) != 0:
+            value = only_value(collection, row)
+            low = min(low, value)
+            high = max(high, value)
+    if not are_close(low, high, slotted(collection)):
+        return 0
+    if not move_direct(ctl, collection, low, high - low + 1):
+        return -1
+    drop_slots(ctl, collection)
+    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
+        if get_bit(alive, row) != 0:
+            set_direct(collection, only_value(collection, row), row + 1)
+    return 1
+
+
+@kernel
+def drop_slots(ctl, collection):
+    release(ctl, load_i64(collection, CO_SLOTS), load_i64(collection, CO_SLOT_COUNT) * SLOT_BYTES)
+    store_i64(collection, CO_SLOTS, 0)
+    store_i64(collection, CO_SLOT_COUNT, 0)
+    store_i64(collection, CO_TAKEN, 0)
 
 
 @kernel
 def trim_slots(ctl, collection):
     """Gives back slots that are many more than the rows need; false with CTL_ERROR set."""
-    live = load_i64(collection, CO_LIVE)
+    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+        return trim_direct(ctl, collection)
+    live = slotted(collection)
     if load_i64(collection, CO_UNKEYED) != 0 or load_i64(collection, CO_SLOT_COUNT) <= live + (live >> 1) + 64:
         return True
     return resize_slots(ctl, collection, slots_for(live))
@@ -167,17 +269,17 @@ def trim_slots(ctl, collection):
 
 @kernel
 def resize_slots(ctl, collection, count):
-    """Places all rows in a table of `count` slots; false with CTL_ERROR set."""
+    """Places all rows but those of the base in a table of `count` slots; false with CTL_ERROR set."""
     table = zeroed(ctl, count * SLOT_BYTES)
     if table == 0:
         return False
-    release(ctl, load_i64(collection, CO_SLOTS), load_i64(collection, CO_SLOT_COUNT) * SLOT_BYTES)
+    drop_direct(ctl, collection)
+    drop_slots(ctl, collection)
     store_i64(collection, CO_SLOTS, table)
     store_i64(collection, CO_SLOT_COUNT, count)
-    store_i64(collection, CO_TAKEN, 0)
     alive = load_i64(collection, CO_ALIVE)
     rows = load_i64(collection, REL_ROWS)
-    for row in range(rows):
+    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
         if row + AHEAD < rows:
             warm_slot(table, count, hash_row(collection, row + AHEAD))
         if get_bit(alive, row) != 0:
@@ -208,9 +310,10 @@ def search_ahead(collection, hashes, n, making, places):
     count = load_i64(collection, CO_SLOT_COUNT)
     table = load_i64(collection, CO_SLOTS)
     arity = load_i64(collection, REL_ARITY)
-    if n == 1 or count == 0 or arity == 0:
+    others = load_i64(collection, CO_BASE_ROWS) != 0 or load_i64(collection, CO_DIRECT_COUNT) != 0
+    if n == 1 or count == 0 or arity == 0 or others:
         for i in range(n):
-            store_i64(places, i, ABSENT if count == 0 else UNKNOWN)
+            store_i64(places, i, UNKNOWN if others or count != 0 else ABSENT)
         return
     tags = table + count * 4
     for i in range(n):

@@ -37,6 +37,8 @@ from dlog.engine.kernels.memory import (
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
+SMALL = 1 << 17
+"""Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
 
 
 @kernel
@@ -74,6 +76,12 @@ def resize(ctl, address, old_bytes, new_bytes):
     elif new_bytes >= HUGE and address == 0:
         advise_huge(moved, new_bytes)
     return moved
+
+
+@kernel
+def grown(room):
+    """Room after growing: half as much again, or an eighth where that is much."""
+    return room + (room >> 1 if room < SMALL else room >> 3)
 
 
 @kernel

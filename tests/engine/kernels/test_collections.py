@@ -15,7 +15,7 @@ from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import changes, indexes, slots
+from dlog.engine.kernels import changes, indexes, loading, slots
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
@@ -99,7 +99,7 @@ class Store:
         columns = np.array(rows, np.int64).reshape(len(rows), self.collection.arity).T.copy()
         listed = words(int(column.ctypes.data) for column in columns)
         changes.begin(control, address, 1)
-        assert changes.bring_in(control, address, 0, listed.address, len(rows))
+        assert loading.bring_in(control, address, 0, listed.address, len(rows))
         assert changes.settle(control, address)
         self.rows |= set(rows)
         self.seen |= set(rows)
@@ -124,6 +124,8 @@ class Store:
             return np.empty(0, np.int32)
         slab = view(struct[L.IX_SLABS] + group * L.IXS_SIZE * 4, L.IXS_SIZE, np.int32)
         start, count = int(slab[L.IXS_START]), max(int(slab[L.IXS_COUNT]), 0)
+        if slab[L.IXS_CAPACITY] == 0:
+            return np.arange(start, start + count, dtype=np.int32)
         return view(struct[L.IX_POOL] + start * 4, count, np.int32)
 
     def is_dense(self, key: tuple[int, ...]) -> bool:
@@ -329,4 +331,94 @@ def test_a_search_ahead_never_denies_a_row_that_is_there(making: bool) -> None:
     assert sum(place == store.find(row) for place, row in zip(places, there, strict=True)) > 0.8 * len(there)
     assert len(found) > 0.9 * len(there)
     assert store.searched(gone, making).count(slots.ABSENT) > len(gone) // 3
+    store.close()
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> tuple[list[Row], list[list[list[Change]]]]:
+    """Rows of a few near values, or of a key with many near ones, enough for a base; and batches that change them."""
+    arity, seed = draw(st.integers(1, 3)), draw(st.integers(0, 2**16))
+    random = Random(seed)
+    low = draw(st.sampled_from([0, -3, 10**6, -(2**31), 2**31 - 200]))
+    others = draw(st.sampled_from([2, 40, 2**31, 2**40]))
+    place = draw(st.integers(0, arity - 1))
+
+    def row() -> Row:
+        values = [random.randrange(-others, others) for _ in range(arity)]
+        values[place] = low + random.randrange(draw_range)
+        return tuple(values)
+
+    draw_range = draw(st.sampled_from([1, 7, 100]))
+    rows = [row() for _ in range(draw(st.sampled_from([100, 130])))]
+    rows += rows[::5]
+    batches = []
+    for share in draw(st.lists(st.sampled_from([0.1, 0.4, 1.0]), max_size=5)):
+        gone = [(r, -1) for r in rows if random.random() < share]
+        come = [(r, 1) for r in rows if random.random() < 0.2] + [(row(), 1) for _ in range(random.randrange(8))]
+        batches.append([gone, come] if random.random() < 0.5 else [random.sample(gone + come, len(gone) + len(come))])
+    return rows, batches
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(told=loads())
+def test_rows_that_were_loaded_come_and_go_as_others_do(told: tuple[list[Row], list[list[list[Change]]]]) -> None:
+    rows, listed = told
+    store = Store(len(rows[0]))
+    store.load(rows)
+    assert store.collection.struct[L.CO_BASE_ROWS] == len(set(rows))
+    store.check()
+    for rounds in listed:
+        store.batch(rounds)
+        store.check()
+    if not store.rows:
+        store.load(rows)
+        store.check()
+    store.close()
+
+
+def test_a_base_that_is_mostly_dead_gives_its_row_numbers_back() -> None:
+    store = Store(2)
+    rows = [(x % 100, x) for x in range(1200)]
+    store.load(rows)
+    store.batch(removed(rows[:600]))
+    assert store.collection.struct[L.CO_BASE_ROWS] == 1200
+    store.batch(removed(rows[600:601]))
+    assert store.collection.struct[L.CO_BASE_ROWS] == 0
+    store.check()
+    store.batch(inserted((-5, y) for y in range(600)))
+    assert store.collection.struct[L.REL_ROWS] == 1200
+    store.check()
+    store.close()
+
+
+def test_loaded_rows_of_a_key_need_no_place_in_its_index_until_one_in_their_middle_goes() -> None:
+    store = Store(2)
+    store.load([(x // 6, x) for x in range(1800)])
+    index = store.collection.indexes[0,].struct
+    assert index[L.IX_POOL_SIZE] == 0
+    store.batch(removed([(0, 0), (1, 11), (2, 12), (2, 17)]))
+    assert index[L.IX_POOL_SIZE] == 0
+    store.check()
+    store.batch(removed([(3, 20)]))
+    assert index[L.IX_POOL_SIZE] > 0
+    store.batch(inserted([(0, 0), (4, 1), (3, 20)]))
+    store.check()
+    store.close()
+
+
+@pytest.mark.parametrize("values", [range(3000), range(0, 30000, 10), [MIN, MAX, 0, -1, 2**40], range(5000, 0, -1)])
+def test_rows_of_one_column_are_found_directly_while_their_values_are_close(values: Sequence[int]) -> None:
+    store, listed = Store(1), [(v,) for v in values]
+    Random(4).shuffle(listed)
+    for first in range(0, len(listed), 300):
+        store.batch(inserted(listed[first : first + 300]))
+    close = max(values) - min(values) < 2 * len(listed)
+    assert (store.collection.struct[L.CO_DIRECT_COUNT] > 0) == close
+    store.check()
+    store.batch(removed(listed[::2]))
+    store.batch(inserted([(10**9,), (-(10**9),)]))
+    assert store.collection.struct[L.CO_DIRECT_COUNT] == 0
+    store.check()
+    store.batch(removed(store.rows))
+    store.check()
     store.close()

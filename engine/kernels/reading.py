@@ -1,0 +1,79 @@
+"""What is read of a collection when a batch is over: its changes, as columns."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import (
+    CHANGE_DIFF,
+    CHANGE_ROW,
+    CHANGE_TIME,
+    CHANGE_VALUE,
+    CO_GROUPED,
+    CO_LOG,
+    COL_DATA,
+    COL_SIZE,
+    COL_WIDTH,
+    LIST_COUNT,
+    RD_GROUPS,
+    RD_VALUE,
+    REL_ARITY,
+    REL_COLUMNS,
+)
+from dlog.engine.kernels.lists import change_at
+from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.storage import load_cell
+
+_FEW = 8
+"""Changes of a round that are compared with each other."""
+
+
+@kernel
+def copy_changes(collection, first, columns, rounds, diffs):
+    """Writes the log's changes: columns of values (the addresses of which are words), rounds, counted from `first` on, and
+    diffs. The log has data."""
+    log = load_i64(collection, CO_LOG)
+    count = load_i64(log, LIST_COUNT)
+    for i in range(count):
+        change = change_at(log, i)
+        store_i64(rounds, i, (load_i64(change, CHANGE_TIME) >> 32) - 1 + first)
+        store_i64(diffs, i, load_i64(change, CHANGE_DIFF))
+    reduction = load_i64(collection, CO_GROUPED)
+    for c in range(load_i64(collection, REL_ARITY)):
+        target = load_i64(columns, c)
+        if reduction == 0:
+            copy_cells(log, collection, c, target)
+            continue
+        place = load_i64(reduction, RD_VALUE)
+        if c != place:
+            copy_cells(log, load_i64(reduction, RD_GROUPS), c if c < place else c - 1, target)
+            continue
+        for i in range(count):
+            store_i64(target, i, load_i64(change_at(log, i), CHANGE_VALUE))
+
+
+@kernel
+def copy_cells(log, collection, number, target):
+    """Writes the values of a column in the rows of a log's changes."""
+    column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
+    data = load_i64(column, COL_DATA)
+    width = load_i64(column, COL_WIDTH)
+    for i in range(load_i64(log, LIST_COUNT)):
+        store_i64(target, i, load_cell(data, width, load_i64(change_at(log, i), CHANGE_ROW)))
+
+
+@kernel
+def may_repeat(log):
+    """Whether a row may have changed twice in one round, as far as a short look tells."""
+    count = load_i64(log, LIST_COUNT)
+    first = 0
+    for i in range(1, count):
+        change = change_at(log, i)
+        if load_i64(change, CHANGE_TIME) != load_i64(change_at(log, first), CHANGE_TIME):
+            first = i
+            continue
+        if i - first >= _FEW:
+            return True
+        for other in range(first, i):
+            if load_i64(change_at(log, other), CHANGE_ROW) == load_i64(change, CHANGE_ROW):
+                return True
+    return False

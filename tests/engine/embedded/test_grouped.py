@@ -1,0 +1,109 @@
+"""Results that are their groups: counts, sums and means which no path looks rows up in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from dlog.engine.compiler import compile_source
+from dlog.engine.embedded.maintained import Maintained
+from dlog.engine.kernels import layout as L
+from dlog.engine.values.updates import Updates
+from dlog.grammar.source import Source
+
+EDGES = ".decl e(x: number, y: number)\n.input e\n"
+COUNTS = EDGES + ".decl n(x: number, c: number)\n.output n\nn(x, c) :- e(x, _), c = count : { e(x, _) }.\n"
+SUMS = EDGES + ".decl n(x: number, s: number)\n.output n\nn(x, s) :- e(x, _), s = sum y : { e(x, y) }.\n"
+MEANS = EDGES + ".decl n(x: number, m: float)\n.output n\nn(x, m) :- e(x, _), m = mean to_float(y) : { e(x, y) }.\n"
+ASKED = COUNTS + ".decl busy(x: number)\n.output busy\nbusy(x) :- n(x, 3), e(_, x).\n"
+
+
+@contextmanager
+def engine_of(text: str) -> Iterator[Maintained]:
+    engine = Maintained(compile_source(Source(text)))
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def commit(engine: Maintained, *changes: tuple[int, int, int, int]) -> None:
+    """Changes (round, diff, x, y); rounds are counted from the next one on."""
+    rounds, diffs, x, y = (np.array(column, np.int64) for column in zip(*changes, strict=True))
+    engine.commit({"e": Updates((x, y), diffs, rounds + engine.round + 1)})
+
+
+def rows(engine: Maintained, relation: str = "n") -> set[tuple[float, ...]]:
+    return set(zip(*(column.tolist() for column in engine.table(relation).columns), strict=True))
+
+
+def changes(engine: Maintained) -> list[tuple[int, ...]]:
+    """The last commit's changes of `n`: round, diff and values."""
+    told = engine.changes("n")
+    return sorted(zip(told.rounds.tolist(), told.diffs.tolist(), *(c.tolist() for c in told.columns), strict=True))
+
+
+def is_grouped(engine: Maintained) -> bool:
+    assert engine._flow is not None
+    return bool(engine._flow.collections["n"].struct[L.CO_GROUPED])
+
+
+def test_a_count_tells_what_each_round_changes_and_nothing_that_one_round_takes_back() -> None:
+    with engine_of(COUNTS) as engine:
+        commit(engine, (0, 1, 1, 1), (0, 1, 1, 2), (0, 1, 2, 1))
+        assert is_grouped(engine)
+        assert rows(engine) == {(1, 2), (2, 1)}
+        assert changes(engine) == [(1, 1, 1, 2), (1, 1, 2, 1)]
+        commit(engine, (0, -1, 2, 1), (1, 1, 3, 3), (1, -1, 1, 1), (1, 1, 1, 9), (2, 1, 2, 7), (2, 1, 2, 8))
+        assert changes(engine) == [(2, -1, 2, 1), (3, 1, 3, 1), (4, 1, 2, 2)]
+        assert rows(engine) == {(1, 2), (3, 1), (2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        (COUNTS, {(1, 2), (2, 1), (4, 1)}, {(1, 1), (2, 1), (3, 1)}),
+        (SUMS, {(1, 7), (2, -3), (4, 0)}, {(1, 2), (2, 11), (3, 1)}),
+        (MEANS, {(1, 3.5), (2, -3.0), (4, 0.0)}, {(1, 2.0), (2, 11.0), (3, 1.0)}),
+    ],
+    ids=["count", "sum", "mean"],
+)
+def test_who_reads_while_a_batch_runs_sees_the_result_as_it_was(text: str, first: set, second: set) -> None:
+    with engine_of(text) as engine:
+        commit(engine, (0, 1, 1, 2), (0, 1, 1, 5), (0, 1, 2, -3), (0, 1, 4, 0))
+        assert is_grouped(engine)
+        assert engine._flow is not None
+        result = engine._flow.collections["n"]
+        assert result.rows(before=True) == 0
+        assert rows(engine) == first
+        commit(engine, (0, -1, 1, 5), (0, -1, 2, -3), (1, 1, 2, 11), (1, 1, 3, 1), (2, -1, 4, 0))
+        assert rows(engine) == second
+        engine._flow.running = True
+        assert rows(engine) == first
+        assert engine.rows("n") == len(first)
+        engine._flow.running = False
+
+
+def test_a_result_whose_rows_are_looked_up_keeps_them() -> None:
+    with engine_of(ASKED) as engine:
+        commit(engine, (0, 1, 1, 1), (0, 1, 1, 2), (0, 1, 1, 3), (0, 1, 2, 1))
+        assert not is_grouped(engine)
+        assert rows(engine) == {(1, 3), (2, 1)}
+        assert rows(engine, "busy") == {(1,)}
+        commit(engine, (0, -1, 1, 2), (0, 1, 2, 2))
+        assert rows(engine) == {(1, 2), (2, 2)}
+        assert rows(engine, "busy") == set()
+
+
+def test_groups_that_vanish_leave_no_memory_behind() -> None:
+    with engine_of(COUNTS) as engine:
+        used = []
+        for _ in range(6):
+            commit(engine, *((0, 1, x, 0) for x in range(300)))
+            commit(engine, *((0, -1, x, 0) for x in range(300)))
+            assert rows(engine) == set()
+            used.append(engine.memory.used)
+        assert used[-1] == used[1]
