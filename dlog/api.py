@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dlog.arguments import by_relation
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.program import rules
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -211,10 +212,11 @@ def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
     """Raises DlogError for rows of relations that the program does not declare."""
     from difflib import get_close_matches
 
+    by_relation("facts", facts, "a folder, or rows by the name of their relation")
     unknown = []
     for name in facts:
         if name not in program.relations:
-            close = get_close_matches(name, program.relations, 1)
+            close = get_close_matches(name, program.relations, 1) if isinstance(name, str) else []
             notes = (f"did you mean `{close[0]}`?",) if close else ()
             unknown.append(Diagnostic("unknown-relation", f"facts are given for `{name}`, which is not declared", notes=notes))
     if unknown:

@@ -6,6 +6,7 @@ test writes down; bulk data goes through arrays.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 _Key = tuple[str, int]  # (record type, id)
 NIL = 0
+_ABBREVIATED = reprlib.Repr()
+_ABBREVIATED.maxstring = _ABBREVIATED.maxlong = _ABBREVIATED.maxother = 80
 
 DTYPES: dict[Kind, type[np.generic]] = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
+_NO_FLOAT = 2**1024 - 2**970
+"""The smallest whole number that rounds to no float."""
 RANGES = {Kind.NUMBER: range(-(2**63), 2**63), Kind.UNSIGNED: range(2**64)}
 
 
@@ -124,7 +129,7 @@ class Codec:
         listed = list(rows)
         for number, row in enumerate(listed, 1):
             if not isinstance(row, tuple | list) or len(row) != relation.arity:
-                raise _bad_fact(relation, number, f"{row!r} is not a tuple of {relation.arity} values")
+                raise _bad_fact(relation, number, f"{shown(row)} is not a tuple of {relation.arity} values")
         columns = []
         for i, (attribute, type) in enumerate(relation.attributes):
 
@@ -138,14 +143,21 @@ class Codec:
         """Values of one type as a column; `refuse` makes the error about the i-th of them."""
         for i, value in enumerate(values):
             if not _fits(value, type):
-                raise refuse(i, f"{value!r} is not of type {type.name}")
+                raise refuse(i, f"{shown(value)} is not of type {type.name}")
         match type.kind:
             case Kind.SYMBOL:
-                return self.symbols.intern_texts(values)
+                return self._symbols(values, refuse)
             case Kind.RECORD:
                 return self._records(type, values, refuse)
             case kind:
                 return np.array(values, DTYPES[kind])
+
+    def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
+        try:
+            return self.symbols.intern_texts(values)
+        except UnicodeEncodeError as error:
+            place = next(i for i, value in enumerate(values) if value == error.object)
+            raise refuse(place, f"{shown(values[place])} has a lone surrogate, which is no text") from None
 
     def _records(self, type: Type, values: list[Row | None], refuse: _Refuse) -> np.ndarray:
         ids = np.full(len(values), NIL, np.int32)
@@ -210,12 +222,17 @@ def _each_once(ids: np.ndarray, decode: Callable[[np.ndarray], list[Any]]) -> li
     return [values[i] for i in places.tolist()]
 
 
+def shown(value: object) -> str:
+    """A value in a message, abbreviated where it is long."""
+    return _ABBREVIATED.repr(value)
+
+
 def _fits(value: object, type: Type) -> bool:
     match type.kind:
         case Kind.NUMBER | Kind.UNSIGNED:
             return isinstance(value, int) and value in RANGES[type.kind]
         case Kind.FLOAT:
-            return isinstance(value, int | float)
+            return isinstance(value, float) or (isinstance(value, int) and abs(value) < _NO_FLOAT)
         case Kind.SYMBOL:
             return isinstance(value, str)
         case Kind.RECORD:

@@ -18,8 +18,8 @@ from lark.exceptions import UnexpectedInput
 
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
-from dlog.grammar.diagnostics import DlogError
-from dlog.grammar.source import Source
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Source, Span
 
 GRAMMAR = Path(__file__).with_name("datalog.lark")
 
@@ -30,6 +30,7 @@ def parse(source: Source) -> syntax.Program:
     >>> parse(Source("edge(1, 2).")).items[0].heads[0].name
     'edge'
     """
+    _check_characters(source)
     reading = Reading(source)
     token = READING.set(reading)
     try:
@@ -44,6 +45,15 @@ def parse(source: Source) -> syntax.Program:
     if reading.problems:
         raise DlogError(sorted(reading.problems, key=lambda d: d.labels[0].span.start))
     return program  # type: ignore[return-value]
+
+
+def _check_characters(source: Source) -> None:
+    """Bytes of a file that are no UTF-8 have characters of their own in the text; other lone surrogates are from no file."""
+    try:
+        source.text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        message = f"{error.object[error.start]!r} is a lone surrogate, which is no text"
+        raise DlogError(Diagnostic("syntax", message, (Label(Span(error.start, error.start + 1)),), (), source)) from None
 
 
 @cache

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from dlog.engine.trace.store import Sync
 from dlog.sessions.changes import Changes
-from dlog.sessions.core import Given, Program, Session
+from dlog.sessions.core import Session
+from dlog.sessions.options import Given, Program
 from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.subscriptions import Subscription
 from dlog.sessions.views import View

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dlog.api import ENGINES, Relation
-from dlog.engine.embedded.engines import make_engine
+from dlog.api import Relation
+from dlog.arguments import by_relation, check_function_or_none, truth, whole, whole_or_none
+from dlog.arguments import path as file_path
 from dlog.engine.embedded.interruption import Delayed
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
@@ -27,7 +27,7 @@ from dlog.engine.values.differences import difference, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar import syntax
-from dlog.pipeline import available_cores, stage
+from dlog.pipeline import stage
 from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.sessions import text as program_text
 from dlog.sessions.changes import Changes
@@ -35,12 +35,13 @@ from dlog.sessions.desk import Desk
 from dlog.sessions.durable import Beginning, Durable, all_of, fed
 from dlog.sessions.followers import Committed, Followers, check_history
 from dlog.sessions.mistakes import busy, closed_session, mistake, unknown_relation
+from dlog.sessions.options import Given, Program, check_facts, options, read
 from dlog.sessions.past import undone
 from dlog.sessions.query import Question, Tables, answer, compile_question
 from dlog.sessions.reopening import reopen
 from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.state import State
-from dlog.sessions.streams import rounds_of
+from dlog.sessions.streams import by_relation_of, rounds_of
 from dlog.sessions.subscriptions import Callback, Subscription
 from dlog.sessions.views import View
 from dlog.sessions.written import written_rows
@@ -49,8 +50,6 @@ from dlog.values import Codec, Row
 if TYPE_CHECKING:
     from dlog.engine.spark.rounds import SparkRounds
 
-Program = str | Path
-Given = str | Path | Mapping[str, Any] | None
 _KEPT_QUESTIONS = 256
 
 
@@ -77,23 +76,39 @@ class Session:
         spark: Any = None,
         workers: int | None = None,
     ) -> None:
+        chosen = options(
+            threads=threads,
+            memory=memory,
+            max_iterations=max_iterations,
+            history=history,
+            include=include,
+            macros=macros,
+            state=state,
+            sync=sync,
+            engine=engine,
+            spark=spark,
+            workers=workers,
+        )
+        check_facts(facts)
         self._lock = RLock()
         self._closed = self._committing = self._restored = False
         self._transaction: Transaction | None = None
         self._mark: int | None = None
-        self._followers = Followers(check_history(history))
-        self._threads, self._memory = threads or available_cores(), memory
-        self._max_iterations = max_iterations
-        self._make = _maker(engine, self._threads, spark, workers)
-        self._preprocessing = (tuple(include), tuple(macros))
-        given = None if program is None else _read(program, self._preprocessing)
-        if state is not None:
-            self._reopen(State(state, sync, memory), given, facts)
+        self._followers = Followers(chosen.history)
+        self._options = chosen
+        given = None if program is None else read(program, chosen.preprocessing)
+        self._make = chosen.maker()
+        if chosen.state is not None:
+            self._reopen(State(chosen.state, chosen.sync, chosen.memory), given, facts)
             return
-        self._text = given or _read("\n", ((), ()))
+        self._text = given or read("\n", ((), ()))
         compiled = self._text.compiled()
         self._use(self._made(compiled, None), compiled)
-        self._open(facts)
+        try:
+            self._open(facts)
+        except BaseException:
+            self.close()
+            raise
 
     def _reopen(self, state: State, given: program_text.Text | None, facts: Given) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
@@ -109,7 +124,7 @@ class Session:
             raise
 
     def _made(self, program: rules.Program, old: RoundsEngine | Beginning | None) -> RoundsEngine:
-        limits = {"memory": self._memory, "max_iterations": self._max_iterations}
+        limits = {"memory": self._options.memory, "max_iterations": self._options.max_iterations}
         return self._make(program, old=cast("RoundsEngine | None", old), **limits)
 
     def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
@@ -125,7 +140,7 @@ class Session:
     def _open(self, facts: Given) -> None:
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
-            self._desk.load_inputs(str(facts), self._threads)
+            self._desk.load_inputs(str(facts), self._options.threads)
         elif facts is not None:
             for name, rows in facts.items():
                 self.insert(name, rows)
@@ -166,7 +181,7 @@ class Session:
 
     def __getitem__(self, relation: str) -> Relation:
         read = self._read  # a commit in another thread puts an empty one in its place
-        found = read.get(relation)
+        found = read.get(relation) if isinstance(relation, str) else None
         if found is None:
             declared = self._relation(relation)
             found = read[relation] = self._row_source(declared)
@@ -242,6 +257,7 @@ class Session:
         |-- a(2)  fact
         `-- 2 > 1
         """
+        whole("limit", limit, 0, "a number of premises, 0 or more")
         with self._lock:
             name = self._relation(relation).name
             return prove(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row, limit)
@@ -299,7 +315,7 @@ class Session:
         """Stages the rows of a file in any format that `.input` reads, with its parameters: `delimiter=","`."""
         with self._lock:
             self._check_open()
-            self._desk.load(relation, Path(path), parameters, self._threads)
+            self._desk.load(relation, Path(file_path("path", path, "the name of a file")), parameters, self._options.threads)
 
     @property
     def staged(self) -> dict[str, int]:
@@ -374,6 +390,7 @@ class Session:
         """
         with self._lock:
             self._check_open()
+            by_relation("changes", changes, "changes of rounds by the name of their relation")
             if self._desk.staged or self._transaction is not None:
                 raise mistake("staged-changes", "changes are staged", "commit them first, or roll them back")
             now = self._engine.round
@@ -383,10 +400,7 @@ class Session:
 
     def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: int | None = None) -> Round:
         """Commits a stream of changes at once: (round, relation, diff, row)."""
-        by_relation: dict[str, list[tuple[int, Row, int]]] = {}
-        for round, relation, diff, row in stream:
-            by_relation.setdefault(relation, []).append((round, row, diff))
-        return self.commit_rounds(by_relation, mark)
+        return self.commit_rounds(by_relation_of(stream), mark)
 
     def subscribe(
         self,
@@ -422,9 +436,16 @@ class Session:
         >>> [(round, list(changes)) for round, changes in seen.fetch()]
         [(1, [((1,), 1)]), (2, [((2,), 1)])]
         """
+        check_function_or_none("callback", callback, "a function of a round and its changes")
+        truth("snapshot", snapshot)
+        truth("progress", progress)
+        first, end = (
+            whole_or_none(name, given, 0, "the number of a round")
+            for name, given in (("from_round", from_round), ("up_to", up_to))
+        )
         with self._lock:
-            subscription = Subscription(self._relation(relation), callback, progress, up_to)
-            self._followers.subscribe(subscription, snapshot, from_round, self._committed(self._engine.round))
+            subscription = Subscription(self._relation(relation), callback, progress, end)
+            self._followers.subscribe(subscription, snapshot, first, self._committed(self._engine.round))
             return subscription
 
     def history(self, rounds: int) -> None:
@@ -440,6 +461,7 @@ class Session:
 
     def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: int | None = None) -> Round:
         """Commits to the engine and tells whoever follows."""
+        mark = whole_or_none("mark", mark, -(2**63), "a number of 64 bits", 2**63 - 1)
         if self._committing:
             raise busy()
         engine = self._engine
@@ -489,7 +511,7 @@ class Session:
         """
         with self._lock:
             self._check_open()
-            whole, new = program_text.added(self._text, text, *self._preprocessing)
+            whole, new = program_text.added(self._text, text, *self._options.preprocessing)
             facts = tuple(item for item in new.items if isinstance(item, syntax.Clause) and item.body is None)
             return self._replace(whole, whole.compiled((*whole.declarations, *facts)).facts)
 
@@ -561,7 +583,7 @@ class Session:
 
     def _relation(self, name: str) -> rules.Relation:
         self._check_open()
-        found = self._program.relations.get(name)
+        found = self._program.relations.get(name) if isinstance(name, str) else None
         if found is None:
             raise unknown_relation(name, self._program.relations)
         return found
@@ -593,25 +615,9 @@ class Session:
                 self._questions.clear()
             compiled = self._questions[question] = compile_question(self._text, question)
         if not compiled.makes_records:
-            return answer(compiled, tables, self._codec, self._threads, self._memory)
+            return answer(compiled, tables, self._codec, self._options.threads, self._options.memory)
         with self._lock:  # records are made by one thread at a time
-            return answer(compiled, tables, self._codec, self._threads, self._memory)
-
-
-def _read(program: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> program_text.Text:
-    is_text = isinstance(program, str) and "\n" in program
-    return program_text.read_text(program if is_text else Path(program), *preprocessing)
-
-
-def _maker(engine: str, threads: int, spark: Any, workers: int | None) -> Callable[..., RoundsEngine]:
-    """What makes the engines of a session."""
-    if engine not in ENGINES:
-        raise mistake("bad-argument", f"engine={engine!r} is not one of {', '.join(ENGINES)}")
-    if engine == "spark":
-        from dlog.engine.spark.rounds import SparkMaker
-
-        return SparkMaker(spark, workers)
-    return partial(make_engine, threads=threads)
+            return answer(compiled, tables, self._codec, self._options.threads, self._options.memory)
 
 
 def _says_something(program: rules.Program) -> bool:

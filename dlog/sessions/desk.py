@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from dlog.arguments import text
 from dlog.engine.program.rules import Io, Program
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
@@ -46,7 +47,7 @@ class Desk:
 
     def stage(self, relation: str, rows: Any, diff: Diff) -> None:
         """Rows that are to come (+1) or to go (-1)."""
-        intake = self._intakes.get(relation) or self.intake(relation)
+        intake = self._known(relation) or self.intake(relation)
         few = intake.few(rows)
         if few is None:
             columns, count = intake.columns(rows)
@@ -74,7 +75,7 @@ class Desk:
 
     def upsert(self, relation: str, rows: Any, key: Any) -> None:
         """Rows that are to take the place of those with the same key."""
-        intake = self._intakes.get(relation) or self.intake(relation)
+        intake = self._known(relation) or self.intake(relation)
         places = key_columns(intake.relation, key)
         few = intake.few(rows)
         if few is None:
@@ -118,10 +119,13 @@ class Desk:
         updates = staged.updates(0)
         return apply_changes(columns, table.rows, updates.columns, updates.diffs)
 
+    def _known(self, name: Any) -> Intake | None:
+        return self._intakes.get(name) if isinstance(name, str) else None
+
     def intake(self, name: str) -> Intake:
         """How the relation takes rows; raises where it takes none."""
         program = self._program
-        relation = program.relations.get(name)
+        relation = program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
             raise unknown_relation(name, program.relations)
         derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
@@ -141,8 +145,12 @@ class Desk:
         declared = next((io for io in self._program.io if io.action == "input" and io.relation == relation), None)
         kept = {} if declared is None else {k: v for k, v in declared.params if k not in ("IO", "filename", "name")}
         chosen = kept | dict(parameters) | {"filename": str(path.absolute())}
+        for name, value in parameters.items():
+            text(name, value, f'text, as in `.input {relation}({name}="...")`')
         if not path.exists():
             raise mistake("missing-file", f"cannot open {path}: there is no such file")
+        if path.is_dir():
+            raise mistake("missing-file", f"cannot open {path}: it is a folder")
         io = Io("input", relation, tuple(chosen.items()), intake.relation.span)
         with stage(f"loading {relation}"):
             symbols, records = self._engine.symbols, self._engine.records

@@ -10,10 +10,12 @@ from weakref import WeakSet
 
 import numpy as np
 
+from dlog.arguments import MOST, whole
 from dlog.engine.program.rules import Program, Relation
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.changes import from_table
 from dlog.sessions.mistakes import mistake, unreadable_round
 from dlog.sessions.past import Past, joined, undone
@@ -87,7 +89,7 @@ class Followers:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
             oldest = self.past.oldest(self.noted)
-            reader.round = self.noted if round is None else round
+            reader.round = self.noted if round is None else whole("round", round, -MOST, "the number of a round")
             if not oldest <= reader.round <= self.noted:
                 raise unreadable_round(reader.round, oldest, self.noted)
             self.readers.add(reader)
@@ -152,6 +154,7 @@ def _beginning(relation: Relation, start: int, snapshot: bool, table: Table, lat
 
 
 def check_history(rounds: int) -> int:
-    if not isinstance(rounds, int) or rounds < 0:
-        raise mistake("bad-history", f"history is a number of rounds, not {rounds!r}")
-    return rounds
+    try:
+        return whole("history", rounds, 0, "a number of rounds, 0 or more")
+    except DlogError as error:
+        raise mistake("bad-history", str(error)) from None

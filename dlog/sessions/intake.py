@@ -20,7 +20,7 @@ from dlog.engine.values.table import Table
 from dlog.grammar.suggest import closest
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.staging import Words
-from dlog.values import Codec
+from dlog.values import Codec, shown
 
 FEW = 64
 """So many rows are taken one by one."""
@@ -80,7 +80,10 @@ class Intake:
         if found is None:
             if len(self._texts) >= _KEPT_TEXTS:
                 self._texts.clear()
-            found = self._texts[value] = self._codec.symbols.intern(value)
+            try:
+                found = self._texts[value] = self._codec.symbols.intern(value)
+            except UnicodeEncodeError:
+                raise _Unusual from None
         return found
 
     # ----------------------------------------------------------------------------------------------------------- many rows
@@ -114,7 +117,8 @@ class Intake:
         if isinstance(rows, tuple):
             rows = [rows]
         if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-            raise mistake("bad-rows", f"{rows!r} is no rows of `{self.relation.name}`: give tuples, columns or a table")
+            message = f"{shown(rows)} is no rows of `{self.relation.name}`: give tuples, columns or a table"
+            raise mistake("bad-rows", message)
         return self._table(rows)
 
     def _table(self, rows: Iterable[Sequence[Any]]) -> Table:
@@ -123,16 +127,30 @@ class Intake:
     def _from_columns(self, columns: Mapping[str, Any]) -> Table:
         names = [name for name, _ in self.relation.attributes]
         self._check_names(columns, names)
+        given = [self._column(name, columns[name]) for name in names]
+        self._check_lengths(names, [len(column) for column in given])
         if any(kind is Kind.RECORD for kind in self.relation.kinds):
-            return self._table(zip(*(columns[name] for name in names), strict=True))
+            return self._table(zip(*given, strict=True))
         import pyarrow as pa
 
         try:
-            arrays = {name: pa.array(columns[name]) for name in names}
-            data = pa.table(arrays)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise mistake("bad-fact", f"facts for {self.relation.name}: {error}") from None
+            data = pa.table([pa.array(column) for column in given], names)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return self._table(zip(*given, strict=True))  # which takes strings that are no UTF-8, or says what is wrong where
         return self._codec.table_from_arrow(self.relation, data)
+
+    def _column(self, name: str, values: Any) -> Any:
+        """The values of one column, if they are several in an order."""
+        ordered = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | set | frozenset)
+        if not ordered or getattr(values, "ndim", 1) != 1:
+            note = "give a list, an array of one dimension or an Arrow column"
+            raise mistake("bad-columns", f"{shown(values)} is no column `{name}` of `{self.relation.name}`", note)
+        return values if hasattr(values, "__len__") else list(values)
+
+    def _check_lengths(self, names: list[str], lengths: list[int]) -> None:
+        if len(set(lengths)) > 1:
+            listed = ", ".join(f"`{name}` has {count}" for name, count in zip(names, lengths, strict=True))
+            raise mistake("bad-columns", f"the columns of `{self.relation.name}` are not of one length: {listed} values")
 
     def _check_names(self, columns: Mapping[str, Any], names: list[str]) -> None:
         missing = [name for name in names if name not in columns]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from dlog.arguments import texts
 from dlog.engine.program.rules import Relation
 from dlog.engine.values.differences import Columns, row_groups
 from dlog.grammar.suggest import closest
@@ -27,7 +28,7 @@ def key_columns(relation: Relation, names: Sequence[str] | str | None) -> Key:
         return (0,)
     declared = [name for name, _ in relation.attributes]
     found = []
-    for name in (names,) if isinstance(names, str) else names:
+    for name in texts("key", (names,) if isinstance(names, str) else names, "the name of a column, or several"):
         if name not in declared:
             close = closest(name, declared)
             notes = [f"its columns are {', '.join(declared)}", *([f"did you mean `{close}`?"] if close else [])]

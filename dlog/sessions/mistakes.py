@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
+from dlog.arguments import bad_argument
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 
@@ -19,7 +20,9 @@ def remark(message: str) -> None:
 
 
 def unknown_relation(name: object, relations: Iterable[str]) -> DlogError:
-    close = closest(name, relations) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return bad_argument("relation", "the name of a relation", name)
+    close = closest(name, relations)
     return mistake("unknown-relation", f"unknown relation `{name}`", *([f"did you mean `{close}`?"] if close else []))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.api import Relation
+from dlog.arguments import text as argument_text
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.program import rules
 from dlog.engine.program.dependencies import dependencies
@@ -72,7 +73,7 @@ def compile_question(text: Text, question: str) -> Question:
 
 def _clause(text: Text, question: str) -> tuple[syntax.Clause, Source]:
     """The question as a clause without a head, and the text its spans are in."""
-    asked = question.rstrip()
+    asked = argument_text("question", question, "the text of a query: ?- path(1, X).").rstrip()
     start = len(asked) - len(asked.lstrip())
     if asked.startswith("?-", start):
         asked = f"{asked[:start]}  {asked[start + 2:]}"

@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from dlog.arguments import MOST, bad_argument
 from dlog.engine.program.rules import Relation
 from dlog.engine.values.differences import last_of_each
 from dlog.engine.values.updates import Updates
 from dlog.sessions.changes import Changes, mark_names
 from dlog.sessions.intake import Intake, arrow_table
 from dlog.sessions.mistakes import mistake
+from dlog.values import Row, shown
+
+_STREAM = "changes: (round, relation, diff, row) tuples"
 
 
 def rounds_of(intake: Intake, changes: Any, after: int) -> Updates:
@@ -36,6 +40,19 @@ def rounds_of(intake: Intake, changes: Any, after: int) -> Updates:
     return netted(intake.relation, Updates(columns, marks[1], marks[0]), after)
 
 
+def by_relation_of(stream: Any) -> dict[str, list[tuple[int, Row, int]]]:
+    """A stream of (round, relation, diff, row) as changes for each relation."""
+    if not isinstance(stream, Iterable):
+        raise bad_argument("stream", _STREAM, stream)
+    found: dict[str, list[tuple[int, Row, int]]] = {}
+    for item in stream:
+        if not isinstance(item, tuple | list) or len(item) != 4 or not isinstance(item[1], str):
+            raise mistake("bad-rows", f"{shown(item)} is not a change: (round, relation, diff, row)")
+        round, relation, diff, row = item
+        found.setdefault(relation, []).append((round, row, diff))
+    return found
+
+
 def netted(relation: Relation, updates: Updates, after: int) -> Updates:
     """Checked, in the order of rounds, each row once a round."""
     rounds, diffs, columns = updates.rounds, updates.diffs, updates.columns
@@ -44,8 +61,11 @@ def netted(relation: Relation, updates: Updates, after: int) -> Updates:
     if rounds.min() <= after:
         message = f"changes of `{relation.name}` are for round {rounds.min()}, but round {after} is committed"
         raise mistake("past-round", message)
-    if not (np.abs(diffs) == 1).all():
-        wrong = diffs[np.abs(diffs) != 1][0]
+    if rounds.max() > MOST:
+        raise mistake("past-round", f"changes of `{relation.name}` are for round {rounds.max()}, but the last one is {MOST}")
+    wrongs = diffs[(diffs != 1) & (diffs != -1)]
+    if len(wrongs):
+        wrong = wrongs[0]
         raise mistake("bad-diff", f"a change of `{relation.name}` has diff {wrong}: relations are sets, it is 1 or -1")
     steps = np.diff(rounds)
     if (steps > 0).all():
@@ -67,11 +87,14 @@ def _marked(relation: Relation, columns: dict[str, Any]) -> tuple[Any, Any, Any]
     return (columns if relation.arity else [()] * len(rounds)), rounds, columns.pop(diff, None)
 
 
-def _listed(relation: Relation, changes: Iterable[Any]) -> tuple[Any, Any, Any]:
+def _listed(relation: Relation, changes: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(changes, Iterable) or isinstance(changes, str | bytes):
+        note = "give (round, row, diff) tuples, a dict of columns, a table or `Changes`"
+        raise mistake("bad-rows", f"{shown(changes)} is no changes of `{relation.name}`", note)
     listed = list(changes)
     for item in listed:
         if not isinstance(item, tuple | list) or len(item) != 3:
-            raise mistake("bad-rows", f"{item!r} is not a change of `{relation.name}`: (round, row, diff)")
+            raise mistake("bad-rows", f"{shown(item)} is not a change of `{relation.name}`: (round, row, diff)")
     return [row for _, row, _ in listed], [round for round, _, _ in listed], [diff for _, _, diff in listed]
 
 
@@ -79,9 +102,17 @@ def _integers(relation: Relation, name: str, values: Any, count: int) -> np.ndar
     """A column of marks as int64; diffs that are not given are 1."""
     if values is None:
         return np.ones(count, np.int64)
-    found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    column = f"the column `{name}` of the changes of `{relation.name}`"
+    try:
+        found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    except ValueError:
+        raise mistake("bad-columns", f"{column} is not of integers, but {shown(values)}") from None
+    if found.ndim != 1:
+        raise mistake("bad-columns", f"{column} is not a list of integers, but {shown(values)}")
     if len(found) and not np.issubdtype(found.dtype, np.integer):
-        raise mistake("bad-columns", f"the column `{name}` of the changes of `{relation.name}` is not of integers")
+        raise mistake("bad-columns", f"{column} is not of integers, but {shown(values)}")
     if len(found) != count:
         raise mistake("bad-columns", f"the changes of `{relation.name}` have {count} rows, but {len(found)} in `{name}`")
+    if found.dtype == np.uint64 and len(found) and int(found.max()) > MOST:
+        raise mistake("bad-columns", f"{column} has {found.max()}: the largest number is {MOST}")
     return np.ascontiguousarray(found, np.int64)

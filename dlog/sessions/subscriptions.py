@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from math import isnan
 from threading import Condition
 from time import monotonic
 from typing import TypeAlias
 
+from dlog.arguments import bad_argument
 from dlog.engine.program.rules import Relation
 from dlog.engine.values.updates import Updates
 from dlog.sessions.changes import Changes, none, split
@@ -98,6 +100,8 @@ class Subscription:
         return item
 
     def _take(self, timeout: float | None) -> Item | None:
+        if timeout is not None and (not isinstance(timeout, int | float) or isnan(timeout)):
+            raise bad_argument("timeout", "a number of seconds, or None", timeout)
         end = None if timeout is None else monotonic() + timeout
         with self._arrived:
             while True:

@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlog.arguments import path
+from dlog.arguments import text as argument_text
 from dlog.engine.compiler import check_tree, parse
 from dlog.engine.program.rules import Program
 from dlog.engine.program.stratify import stratify
+from dlog.engine.program.walk import walk
 from dlog.grammar import syntax
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.preprocess import preprocess
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest
@@ -68,6 +72,7 @@ def read_text(program: Path | str, include: Sequence[str], macros: Sequence[str]
 
 def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> tuple[Text, Text]:
     """The program with the clauses, declarations and directives of `more`, and those alone."""
+    path("text", more, "rules as text, or the Path of a file of them")
     with stage("preprocessor"):
         new = text.parsed(preprocess(more, include, macros))
     return Text(new.source, text.items + new.items), new
@@ -75,6 +80,7 @@ def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Seq
 
 def without_rules(text: Text, which: str) -> Text:
     """The program without the clauses that `which` writes out or, if it is the name of a relation, without its rules."""
+    argument_text("which", which, "rules written out, or the name of their relation")
     if which.strip().isidentifier():
         return _without_rules_of(text, which.strip())
     clauses = [item for item in text.parsed(Source(which, "<dropped>")).items if isinstance(item, syntax.Clause)]
@@ -108,12 +114,16 @@ def _without_rules_of(text: Text, name: str) -> Text:
 
 
 def without_relation(text: Text, name: str) -> Text:
-    """The program without a relation: its declaration, clauses and directives. What still reads it is found by the compiler."""
+    """The program without a relation: its declaration, clauses and directives. Raises DlogError where rules still read it."""
     declared = relations(text)
     if name not in declared:
         raise unknown_relation(name, declared)
     left = _without_rules_of(text, name) if _has_rules(text, name) else text
-    return replace(left, items=tuple(kept for item in left.items if (kept := _without(item, name)) is not None))
+    found = replace(left, items=tuple(kept for item in left.items if (kept := _without(item, name)) is not None))
+    readers = [item for item in found.items if isinstance(item, syntax.Clause) and _reads(item, name)]
+    if readers:
+        raise _in_use(text, name, readers)
+    return found
 
 
 def relations(text: Text) -> list[str]:
@@ -138,6 +148,18 @@ def _without(item: syntax.Item, name: str) -> syntax.Item | None:
             return None
         case _:
             return item
+
+
+def _reads(item: syntax.Clause, name: str) -> bool:
+    return item.body is not None and any(isinstance(node, syntax.Atom) and node.name == name for node in walk(item.body))
+
+
+def _in_use(text: Text, name: str, readers: Sequence[syntax.Clause]) -> DlogError:
+    """All rules that read a relation, shown, and in the message the relations they are for."""
+    names = sorted({head.name for item in readers for head in item.heads})
+    message = f"`{name}` is in use: it is read by rules for {', '.join(f'`{n}`' for n in names)}"
+    labels = tuple(Label(item.span, f"reads `{name}`") for item in readers)
+    return DlogError(Diagnostic("relation-in-use", message, labels, ("drop these rules first",), text.source))
 
 
 def _names_without(name: str, names: tuple[str, ...], spans: tuple[Span, ...]) -> tuple[tuple[str, ...], tuple[Span, ...]]:

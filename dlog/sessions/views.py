@@ -25,9 +25,11 @@ class View:
         self._read: dict[str, Relation] = {}
 
     def __getitem__(self, relation: str) -> Relation:
-        if relation not in self._read:
-            self._read[relation] = self._open()._relation_at(relation, self.round)
-        return self._read[relation]
+        found = self._read.get(relation) if isinstance(relation, str) else None
+        if found is None:
+            found = self._open()._relation_at(relation, self.round)
+            self._read[relation] = found
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._open())

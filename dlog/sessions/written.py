@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from dlog.arguments import text as argument_text
 from dlog.engine.program import rules
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -16,6 +17,7 @@ from dlog.values import Row
 
 def written_rows(text: Text, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:
     """The relation and the row of each fact, those of a relation together. DlogError for what is no fact of constants."""
+    facts = argument_text("facts", facts, "rows written out as text: edge(1, 2).")
     lines = (facts if shown is None else shown).split("\n")
     new = text.parsed(Source(facts, "<facts>", None, {"<facts>": lines}))
     clauses = tuple(item for item in new.items if isinstance(item, syntax.Clause) and item.body is None)

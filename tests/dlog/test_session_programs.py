@@ -98,7 +98,7 @@ def test_a_relation_that_is_read_is_not_dropped() -> None:
     s = chain()
     with pytest.raises(dlog.DlogError) as raised:
         s.drop_relation("edge")
-    assert {d.code for d in raised.value.diagnostics} == {"unknown-relation"}
+    assert {d.code for d in raised.value.diagnostics} == {"relation-in-use"}
     assert (s.round, s.rows("path")) == (1, 3)
 
 

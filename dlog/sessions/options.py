@@ -1,0 +1,107 @@
+"""How a session is opened: its arguments, checked, and what makes its engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from dlog.api import ENGINES
+from dlog.arguments import MOST, bad_argument, by_relation, memory, path, texts, threads, whole_or_none
+from dlog.engine.embedded.engines import make_engine
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.trace.store import Sync
+from dlog.pipeline import available_cores
+from dlog.sessions.followers import check_history
+from dlog.sessions.mistakes import mistake
+from dlog.sessions.text import Text, read_text
+
+Program = str | Path
+Given = str | Path | Mapping[str, Any] | None
+Preprocessing = tuple[tuple[str, ...], tuple[str, ...]]
+"""Folders of included files; macros."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """See `dlog.session`. `threads` is how many there are to be."""
+
+    threads: int
+    memory: int | None
+    max_iterations: int | None
+    history: int
+    preprocessing: Preprocessing
+    state: str | Path | None
+    sync: Sync
+    engine: str
+    spark: Any
+    workers: int | None
+
+    def maker(self) -> Callable[..., RoundsEngine]:
+        """What makes the engines of a session."""
+        if self.engine == "spark":
+            from dlog.engine.spark.rounds import SparkMaker
+
+            return SparkMaker(self.spark, self.workers)
+        return partial(make_engine, threads=self.threads)
+
+
+def options(
+    *,
+    threads: Any,
+    memory: Any,
+    max_iterations: Any,
+    history: Any,
+    include: Any,
+    macros: Any,
+    state: Any,
+    sync: Any,
+    engine: Any,
+    spark: Any,
+    workers: Any,
+) -> Options:
+    """The options that are meant. Raises DlogError for what means none, before anything is opened."""
+    checked = _limits(threads, memory, max_iterations)
+    preprocessing = texts("include", include, "a list of folders"), texts("macros", macros, 'a list of definitions, ["N=3"]')
+    if state is not None:
+        state = path("state", state, "the name of a folder")
+    if sync not in get_args(Sync):
+        note = f"it is one of {', '.join(get_args(Sync))}"
+        raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
+    if engine not in ENGINES:
+        raise bad_argument("engine", f"one of {', '.join(ENGINES)}", engine)
+    tasks = whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
+    if engine != "spark" and (spark is not None or workers is not None):
+        raise mistake("bad-argument", '`spark` and `workers` are for engine="spark"')
+    return Options(*checked, check_history(history), preprocessing, state, sync, engine, spark, tasks)
+
+
+def _limits(cores: Any, bytes: Any, iterations: Any) -> tuple[int, int | None, int | None]:
+    limit = whole_or_none("max_iterations", iterations, 1, "a number of iterations, 1 or more", MOST)
+    return threads(cores) or available_cores(), memory(bytes), limit
+
+
+def check_facts(given: Given) -> Given:
+    """A folder that is there, or rows by relation."""
+    if given is None:
+        return None
+    if isinstance(given, str | Path):
+        if not Path(given).is_dir():
+            raise mistake("missing-file", f"facts={str(given)!r}: there is no such folder")
+        return given
+    return by_relation("facts", given, "a folder, or rows by the name of their relation")
+
+
+def read(program: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
+    """A program file, or the text of a program: a string with a line break is text."""
+    path("program", program, "a file, or the text of a program")
+    if not isinstance(program, str):
+        return read_text(Path(program), *preprocessing)
+    if "\n" in program:
+        return read_text(program, *preprocessing)
+    if not program or (any(sign in program for sign in ("(", ":-")) and not Path(program).exists()):
+        note = "a string is the name of a file unless it has a line break; end the text of a program with one"
+        raise mistake("program-file", f"{program!r} is no file", note)
+    return read_text(Path(program), *preprocessing)
