@@ -155,7 +155,7 @@ def filtered(rule: Rule, filters: frozenset[Filter], kinds: tuple[Kind, ...]) ->
         if known is True:
             continue
         if not isinstance(term, Variable | Constant):
-            rule, term = _with_named_head(rule, f.column, kinds[f.column])
+            rule, term = with_named_head(rule, f.column, kinds[f.column])
         test = _asked_of(f.test, term)
         if all(_unplaced(x) != test for x in rule.body):
             rule = replace(rule, body=(*rule.body, test))
@@ -164,15 +164,15 @@ def filtered(rule: Rule, filters: frozenset[Filter], kinds: tuple[Kind, ...]) ->
 
 def can_filter(rule: Rule, columns: frozenset[int]) -> bool:
     """Whether the values of these columns of the head can be computed for any row that the body has so far."""
-    return not any(_is_partial(rule.head.args[c]) for c in columns)
+    return not any(is_partial(rule.head.args[c]) for c in columns)
 
 
-def _is_partial(term: Term) -> bool:
+def is_partial(term: Term) -> bool:
     match term:
         case Functor(op=op, args=args):
-            return op in _PARTIAL or any(_is_partial(a) for a in args)
+            return op in _PARTIAL or any(is_partial(a) for a in args)
         case Record(args=args):
-            return any(_is_partial(a) for a in args)
+            return any(is_partial(a) for a in args)
         case _:
             return False
 
@@ -211,7 +211,7 @@ def _unplaced(literal: Literal) -> Literal:
             return literal
 
 
-def _with_named_head(rule: Rule, column: int, kind: Kind) -> tuple[Rule, Variable]:
+def with_named_head(rule: Rule, column: int, kind: Kind) -> tuple[Rule, Variable]:
     """
     p(x + 1) :- e(x).     ->     p(_1) :- e(x), _1 = x + 1.
     """

@@ -28,6 +28,7 @@ from dlog.engine.program.passes.rewriting import (
     atoms,
     has_given_rows,
     map_atoms,
+    reading_rule,
     rules_by_relation,
     with_rules,
 )
@@ -162,7 +163,7 @@ class _Work:
         recursive = [rule for rule in self.rules[old.name] if _reads(rule, old.name)]
         exits = [rule for rule in self.rules[old.name] if not _reads(rule, old.name)]
         if has_given_rows(self.program, old.name):
-            exits.append(_reading_rule(old))
+            exits.append(reading_rule(old))
         asked = (filtered(rule, filters, old.kinds) for rule in exits)
         inner = (replace(rule, body=map_atoms(rule.body, lambda a, _: _renamed(a, old.name, name))) for rule in recursive)
         suffix = f"  [{show_filters(filters, old)}]"
@@ -214,14 +215,6 @@ def _reads(rule: Rule, name: str) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------------------- making
-
-
-def _reading_rule(relation: Relation) -> Rule:
-    """A rule for the rows that a relation has without rules, once it has no others."""
-    names = tuple(name for name, _ in relation.attributes)
-    args = tuple(Variable(i) for i in range(relation.arity))
-    text = f"{relation.name}({', '.join(names)})."
-    return Rule(Head(relation.name, args), (Atom(relation.name, args),), names, relation.kinds, text, relation.span)
 
 
 def _renamed(atom: Atom, old: str, new: str) -> Atom:

@@ -7,7 +7,19 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.program.check import Checked
-from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack
+from dlog.engine.program.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Head,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Unpack,
+    Variable,
+)
 from dlog.engine.program.stratify import stratify
 
 Body: TypeAlias = tuple[Literal, ...]
@@ -28,6 +40,14 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
 def has_given_rows(program: Program, relation: str) -> bool:
     """Whether a relation gets rows from elsewhere than its rules."""
     return bool(program.facts.get(relation)) or any(i.action == "input" and i.relation == relation for i in program.io)
+
+
+def reading_rule(relation: Relation) -> Rule:
+    """A rule for the rows that a relation has without rules, once it has no others."""
+    names = tuple(name for name, _ in relation.attributes)
+    args = tuple(Variable(i) for i in range(relation.arity))
+    text = f"{relation.name}({', '.join(names)})."
+    return Rule(Head(relation.name, args), (Atom(relation.name, args),), names, relation.kinds, text, relation.span)
 
 
 def map_atoms(body: Body, change: Callable[[Atom, Body], Atom]) -> Body:
