@@ -8,7 +8,9 @@ program's text are inputs too: they arrive with the first round that is committe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Program
@@ -59,8 +61,31 @@ class RoundsEngine(Protocol):
     def rows(self, relation: str) -> int:
         """How many rows there are now."""
 
+    def ranks(self, relation: str) -> np.ndarray | None:
+        """The iteration at which each row of `table(relation)` first appears in its recursive stratum (int32, in the table's
+        order), 0 without recursion; None where the engine does not know."""
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """The relations with rules whose rows are not there yet: to read one is to evaluate what it is derived from."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other processes keep the rows: each read fetches them, and nobody reads on where another engine took over."""
+
     def explain(self) -> str:
         """How the program is maintained, for people."""
 
     def close(self) -> None:
         """Gives back memory and threads; nothing else is called afterwards."""
+
+
+class EngineMaker(Protocol):
+    """Makes the engines of one session, one after the other."""
+
+    def __call__(self, program: Program, *, old: Any, memory: int | None, max_iterations: int | None) -> RoundsEngine:
+        """An engine for a program. `old` is what it goes on from: it starts empty but at the round of `old`, and shares its
+        symbols and records, so that ids keep their meaning."""
+
+    def close(self) -> None:
+        """Gives back what the engines share."""

@@ -37,13 +37,13 @@ def snapshot(
     """All that proofs about one relation need of the present round. The lock is held by whoever calls."""
     program = engine.program
     strata = [s for s in needed_strata(program, relation) if s.rules]
-    ranks = getattr(engine, "ranks", None)
     ranked: dict[str, Stored] = {}
     facts: dict[str, Stored] = {}
     for stratum in strata:
         for name in stratum.relations:
-            if stratum.recursive and ranks is not None:
-                ranked[name] = stored(engine.table(name), ranks(name))
+            ranks = engine.ranks(name) if stratum.recursive else None
+            if ranks is not None:
+                ranked[name] = stored(engine.table(name), ranks)
             facts[name] = stored(engine.external(name))
     return Snapshot(program, codec, table, ranked, facts, lock)
 

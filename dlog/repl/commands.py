@@ -153,8 +153,9 @@ def _show(shell: Shell, line: Line) -> None:
 
 
 def plan(shell: Shell, arguments: str) -> None:
-    text = shell.session.explain().rstrip("\n")
-    if arguments:
+    asked = arguments if arguments.startswith("?-") else None
+    text = shell.session.explain(asked).rstrip("\n")
+    if arguments and asked is None:
         _check_relation(shell, arguments)
         blocks = [block for block in _blocks(text) if re.search(rf"\b{re.escape(arguments)}\b", block.partition("\n")[0])]
         text = "\n".join(blocks) or f"`{arguments}` has no rules: its rows come from outside"

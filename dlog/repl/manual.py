@@ -94,10 +94,11 @@ As `.output` would; the name of the file says which format.
         ("relation",),
     ),
     ".plan": Page(
-        ".plan [RELATION]",
-        "show how relations are maintained",
+        ".plan [RELATION | ?- QUERY]",
+        "show how relations are maintained, or a query is answered",
         """
 Each stratum with its arrangements, and for each part of a rule that can change the joins that follow a change of it.
+With a query: whether rows are selected, or what is evaluated, and by demand or not.
 """,
         ("relation",),
     ),

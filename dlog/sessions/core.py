@@ -37,7 +37,7 @@ from dlog.sessions.followers import Committed, Followers, check_history
 from dlog.sessions.mistakes import busy, closed_session, mistake, unknown_relation
 from dlog.sessions.options import Given, Program, check_facts, options, read
 from dlog.sessions.past import undone
-from dlog.sessions.query import Question, Tables, answer, compile_question
+from dlog.sessions.questions import Questions
 from dlog.sessions.reopening import reopen
 from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.state import State
@@ -50,7 +50,6 @@ from dlog.values import Codec, Row
 if TYPE_CHECKING:
     from dlog.engine.spark.rounds import SparkRounds
 
-_KEPT_QUESTIONS = 256
 
 
 class Session:
@@ -135,7 +134,7 @@ class Session:
         self._desk = Desk(engine, self._codec)
         self._changes: Callable[[str], Updates] = engine.changes
         self._read: dict[str, Relation] = {}
-        self._questions: dict[str, Question] = {}
+        self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
 
     def _open(self, facts: Given) -> None:
         """The first round, if there is anything without a change from outside."""
@@ -188,10 +187,10 @@ class Session:
         return found
 
     def _row_source(self, relation: rules.Relation) -> Relation:
-        engine = self._engine.inner if isinstance(self._engine, Durable) else self._engine
-        if hasattr(engine, "frame"):
+        if self._engine.elsewhere:
             from dlog.spark import RemoteRelation
 
+            engine = self._engine.inner if isinstance(self._engine, Durable) else self._engine
             return RemoteRelation(relation, cast("SparkRounds", engine), self._codec)
         return Relation(relation, self._engine.table(relation.name), self._codec)
 
@@ -224,6 +223,16 @@ class Session:
         [(1, 2, 3), (3, 1, 2)]
         >>> bool(s.query("edge(2, 1)"))
         False
+
+        Rules may come before the question, for relations that they declare. They are evaluated for it only, and relations that
+        are asked for a few of their rows are computed no further.
+
+        >>> sorted(s.query('''
+        ... .decl far(x: number, y: number)
+        ... far(x, z) :- edge(x, y), edge(y, z).
+        ... far(x, z) :- far(x, y), edge(y, z).
+        ... ?- far(2, X).'''))
+        [(1,), (2,), (3,)]
         """
         self._check_open()
         with self.at() as view:
@@ -268,10 +277,13 @@ class Session:
             name = self._relation(relation).name
             return refute(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row)
 
-    def explain(self) -> str:
-        """How the program is maintained."""
+    def explain(self, question: str | None = None) -> str:
+        """How the program is maintained or, with a question, how that is answered now."""
         self._check_open()
-        return self._engine.explain()
+        if question is None:
+            return self._engine.explain()
+        with self._lock, self.at() as view:
+            return self._questions.explain(self._questions.compiled(question), view.table)
 
     # ------------------------------------------------------------------------------------------------------------- staging
 
@@ -545,13 +557,14 @@ class Session:
         with Delayed():
             if isinstance(old, Durable):
                 new = old.succeeded_by(new, text, program)
-            self._use(new, program)
             self._text = text
+            self._use(new, program)
             self._changes = lambda name: changed.get(name) or all_of(new.table(name), number)
             self._desk.staged = {name: changes for name, changes in staged.items() if name in kept}
             self._followers.committed(self._committed(number - 1))
-        if hasattr(old, "crew"):  # what it has is elsewhere: nothing here reads it any more
-            old.close()
+        spent = old.inner if isinstance(old, Durable) else old
+        if spent is not None and spent.elsewhere:
+            spent.close()
         return Round(self, number, number)
 
     # ------------------------------------------------------------------------------------------------------------- closing
@@ -565,8 +578,7 @@ class Session:
                 self._desk.restore({})
                 self._read = {}
                 self._engine.close()
-                if hasattr(self._make, "close"):
-                    self._make.close()
+                self._make.close()
 
     def __enter__(self) -> Session:
         return self
@@ -608,16 +620,13 @@ class Session:
     def _relation_at(self, name: str, round: int) -> Relation:
         return Relation(self._relation(name), self._table_at(name, round), self._codec)
 
-    def _answer(self, question: str, tables: Tables) -> Relation:
-        compiled = self._questions.get(question)
-        if compiled is None:
-            if len(self._questions) >= _KEPT_QUESTIONS:
-                self._questions.clear()
-            compiled = self._questions[question] = compile_question(self._text, question)
-        if not compiled.makes_records:
-            return answer(compiled, tables, self._codec, self._options.threads, self._options.memory)
-        with self._lock:  # records are made by one thread at a time
-            return answer(compiled, tables, self._codec, self._options.threads, self._options.memory)
+    def _answer(self, question: str, view: View) -> Relation:
+        questions = self._questions
+        compiled = questions.compiled(question)
+        if not compiled.makes_records and not compiled.evaluates:
+            return questions.answer(compiled, view.table)
+        with self._lock:  # records are made by one thread at a time, and what is evaluated may not be of several rounds
+            return questions.answer(questions.compiled(question), view.table)
 
 
 def _says_something(program: rules.Program) -> bool:

@@ -219,10 +219,16 @@ class Durable:
         inner = self._inner
         return self.table(relation).rows if inner is None else inner.rows(relation)
 
+    def ranks(self, relation: str) -> np.ndarray | None:
+        return self._awake().ranks(relation)
+
     @property
-    def ranks(self) -> Callable[[str], np.ndarray] | None:
-        """As of the engine proper, if it knows ranks."""
-        return getattr(self._awake(), "ranks", None)
+    def pending(self) -> frozenset[str]:
+        return frozenset(self._stale) if self._inner is None else frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return self._inner is not None and self._inner.elsewhere
 
     def explain(self) -> str:
         return self._awake().explain()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 from dlog.api import ENGINES
 from dlog.arguments import MOST, bad_argument, by_relation, memory, path, texts, threads, whole_or_none
-from dlog.engine.embedded.engines import make_engine
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.embedded.engines import EmbeddedMaker
+from dlog.engine.rounds import EngineMaker
 from dlog.engine.trace.store import Sync
 from dlog.pipeline import available_cores
 from dlog.sessions.followers import check_history
@@ -39,13 +38,13 @@ class Options:
     spark: Any
     workers: int | None
 
-    def maker(self) -> Callable[..., RoundsEngine]:
+    def maker(self) -> EngineMaker:
         """What makes the engines of a session."""
         if self.engine == "spark":
             from dlog.engine.spark.rounds import SparkMaker
 
             return SparkMaker(self.spark, self.workers)
-        return partial(make_engine, threads=self.threads)
+        return EmbeddedMaker(self.threads)
 
 
 def options(

@@ -46,7 +46,7 @@ class View:
 
     def query(self, question: str) -> Relation:
         """As `Session.query`, about this round."""
-        return self._open()._answer(question, self.table)
+        return self._open()._answer(question, self)
 
     def close(self) -> None:
         """Nothing is read afterwards; relations that were read stay readable."""

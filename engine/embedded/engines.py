@@ -26,6 +26,21 @@ def make_engine(
     return engine(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
 
 
+class EmbeddedMaker:
+    """See `dlog.engine.rounds.EngineMaker`: engines in this process."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def __call__(
+        self, program: Program, *, old: RoundsEngine | None, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
+        return make_engine(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
 def is_incremental(program: Program) -> bool:
     """Whether all strata of a program can be maintained over rounds."""
     try:

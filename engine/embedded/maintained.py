@@ -338,12 +338,18 @@ class Maintained:
             return 0 if flow is None else flow.collections[relation].rows(before=flow.running)
 
     def ranks(self, relation: str) -> np.ndarray:
-        """The iteration at which each row of `table(relation)` first appears in its recursive stratum (int32, in the table's
-        order); 0 for relations without recursion."""
         with self._turn() as flow:
             if flow is None:
                 return np.empty(0, np.int32)
             return flow.collections[relation].ranks(before=flow.running)
+
+    @property
+    def pending(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return False
 
     @contextmanager
     def _turn(self) -> Iterator[Dataflow | None]:

@@ -143,6 +143,17 @@ class Recompute:
         executor = self._state.executor
         return 0 if executor is None else executor.rows(relation)
 
+    def ranks(self, relation: str) -> None:
+        return None
+
+    @property
+    def pending(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return False
+
     def explain(self) -> str:
         executor = self._state.executor or self._executor()
         return f"every round runs the program anew\n{executor.explain()}"

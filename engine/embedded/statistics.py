@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.values.differences import words
+from dlog.engine.values.table import Table
 
 SAMPLE = 20_000
 
 
-def distinct_values(relation: StoredRelation, columns: tuple[int, ...]) -> float:
+class OfTables:
+    """What the planner may know of relations that are tables; of others nothing."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._held = {name: _Held(table) for name, table in tables.items()}
+        self._figures: dict[tuple[str, tuple[int, ...]], float] = {}
+
+    def rows(self, relation: str) -> int | None:
+        """Rows of a relation."""
+        return self._held[relation].rows if relation in self._held else None
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        """Distinct values of the columns together, about."""
+        if relation not in self._held:
+            return None
+        if (relation, columns) not in self._figures:
+            self._figures[relation, columns] = distinct_values(self._held[relation], columns)
+        return self._figures[relation, columns]
+
+
+class _Held:
+    """A table as far as figures need a relation."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self.rows = table.rows
+
+    def column(self, number: int) -> np.ndarray:
+        return words(self._table.columns[number])
+
+    def code_space(self, columns: tuple[int, ...]) -> int | None:
+        return None
+
+
+def distinct_values(relation: StoredRelation | _Held, columns: tuple[int, ...]) -> float:
     """About how many different values the columns have together."""
     rows = relation.rows
     if rows == 0 or not columns:
@@ -34,7 +72,7 @@ def second_moment(relation: StoredRelation, columns: tuple[int, ...]) -> float:
     return rows + pairs * scale * scale
 
 
-def _sample_counts(relation: StoredRelation, columns: tuple[int, ...]) -> tuple[np.ndarray, float]:
+def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...]) -> tuple[np.ndarray, float]:
     """How often each value occurs in a sample, and how many rows each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // SAMPLE)

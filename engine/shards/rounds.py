@@ -222,6 +222,17 @@ class ShardedRounds:
         none = np.empty(0, np.int64)
         return Updates(tuple(none for _ in self.program.relations[relation].attributes), none, none)
 
+    def ranks(self, relation: str) -> None:
+        return None
+
+    @property
+    def pending(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return False
+
     def explain(self) -> str:
         texts = self._everyone("explain", lambda rank: (self.number,))[0]
         titles = {"shared": f"each of {self.crew.size} workers, on its share", "alone": "the first worker, alone"}

@@ -25,6 +25,10 @@ class SparkRounds(ShardedRounds):
 
     crew: SparkCrew
 
+    @property
+    def elsewhere(self) -> bool:
+        return True
+
     def frame(self, relation: str) -> DataFrame:
         """The rows of a relation as of now: a snapshot that later rounds do not change. The workers write it to a folder of
         this machine where that is theirs too; else it passes through the driver."""

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.embedded import engines
 from dlog.engine.embedded.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
-from dlog.sessions import options
 from tests.dlog.proof_checker import Refuted, check, rows_of
 from tests.strategies import Case, graphs, programs, weighted_graphs
 from tests.strategies_values import VALUES
@@ -41,7 +41,7 @@ distance(y, d) :- node(y), d = min c : { root(y), c = 0 ; distance(x, b), edge(x
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both engines: one that knows the ranks of rows, and one that does not."""
     if request.param == "recomputed":
-        monkeypatch.setattr(options, "make_engine", Recompute)
+        monkeypatch.setattr(engines, "make_engine", Recompute)
     yield request.param
 
 
@@ -69,7 +69,7 @@ def test_every_proof_of_a_random_program_checks(case: Case) -> None:
 @given(programs())
 def test_proofs_need_no_ranks_from_the_engine(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(options, "make_engine", Recompute)
+        patch.setattr(engines, "make_engine", Recompute)
         with dlog.session(case.text, case.facts) as session:
             check_all(session, case.text, case.facts, 3)
 

@@ -247,6 +247,7 @@ def test_schema_relations_plan_and_drop(graph: Conversation) -> None:
         """
     )
     assert graph.say(".plan path").startswith("stratum path, recursive")
+    assert graph.say(".plan ?- path(1, X).") == "rows of `path` are selected\n"
     assert "come from outside" in graph.say(".plan edge")
     assert graph.say(".drop path(x, z) :- path(x, y), edge(y, z).") == "round 3: path -1\n- path(1, 3)\n"
     assert graph.say(".drop path").startswith("round 4")

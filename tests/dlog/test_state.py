@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 import dlog
+from dlog.engine.embedded import engines
 from dlog.engine.embedded.recompute import Recompute
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.trace.durable import files
 from dlog.engine.trace.store import Store
 from dlog.grammar.diagnostics import DlogError, InternalError, render_all
-from dlog.sessions import options, state
+from dlog.sessions import state
 from tests.dlog.command import ROOT
 from tests.dlog.state_model import PROGRAM, all_rows, check, commit, expected
 
@@ -122,7 +123,7 @@ def test_all_kinds_of_values_and_rules_come_back_round_by_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, incremental: bool
 ) -> None:
     if not incremental:
-        monkeypatch.setattr(options, "make_engine", Recompute)
+        monkeypatch.setattr(engines, "make_engine", Recompute)
     monkeypatch.setattr(state, "LEAST", 300)
     for number in range(8):
         session = dlog.session(PROGRAM, state=tmp_path, threads=1, sync="never")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dlog.engine.program.lower import term_variables
 from dlog.engine.program.passes.filters import is_partial
 from dlog.engine.program.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
-from dlog.engine.program.variables import literal_variables, term_variables
+from dlog.engine.program.variables import literal_variables
 
 _ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 

@@ -16,6 +16,7 @@ program does. Computed values are asked for only outside of recursion.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dlog.engine.program.dependencies import components, dependencies
@@ -43,8 +44,21 @@ MOST_DEMANDS = 64
 """A program in which relations are asked for in more ways stays as it is."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A relation that is asked for by values of some columns, ascending."""
+
+    relation: str
+    columns: tuple[int, ...]
+
+
 def demand(program: Program, observed: frozenset[str]) -> Program:
     """The observed relations have the same rows; those that they ask for by no column keep their rules."""
+    return demanded(program, observed)[0]
+
+
+def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Asked]]:
+    """The program, and what each relation of values stands for."""
     for through_negation in (True, False):
         whole: frozenset[str] = frozenset()
         while True:
@@ -54,21 +68,14 @@ def demand(program: Program, observed: frozenset[str]) -> Program:
                 break
             whole |= rewriting.wanted
         if not 0 < len(rewriting.asked) <= MOST_DEMANDS:
-            return program
+            return program, {}
         try:
-            return with_rules(program, rewriting.result(), rewriting.relations)
+            rewritten = with_rules(program, rewriting.result(), rewriting.relations)
+            return rewritten, {_demand_name(name): asked for asked, name in rewriting.asked.items()}
         except DlogError:  # not stratified: the demand for a relation reads what is computed from its absence
             if not through_negation:
                 raise
     raise AssertionError("left by `return` or `raise`")
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A relation that is asked for by values of some columns, ascending."""
-
-    relation: str
-    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +103,10 @@ class _Rewriting:
         self.whole = whole
         self.through_negation = through_negation
         self.old = rules_by_relation(program)
-        self.asked: dict[_Asked, str] = {}
+        self.asked: dict[Asked, str] = {}
         self.relations: dict[str, Relation] = {}
         self.wanted: frozenset[str] = frozenset()
-        self._waiting: list[_Asked] = []
+        self._waiting: list[Asked] = []
         self._rules: Rules = {}
         self._component = _components(self.old)
 
@@ -119,7 +126,7 @@ class _Rewriting:
                 made.append(_restricted(reading_rule(relation), asked, name))
             self._rules.setdefault(name, []).extend(replace(r, head=replace(r.head, relation=name)) for r in made)
 
-    def _rewritten(self, rule: Rule, asked: _Asked | None) -> Rule:
+    def _rewritten(self, rule: Rule, asked: Asked | None) -> Rule:
         """The rule over relations that are asked for, for the heads that are asked for."""
         component = self._component[rule.head.relation]
         if asked is None:
@@ -191,7 +198,7 @@ class _Rewriting:
         if not columns or (place.inside and not self.through_negation) or self._must_be_whole(atom.relation):
             self.wanted |= self._closure(atom.relation)
             return atom
-        name = self._ask(_Asked(atom.relation, columns))
+        name = self._ask(Asked(atom.relation, columns))
         wanted = Atom(_demand_name(name), tuple(atom.args[c] for c in columns))
         if wanted not in place.before:
             self._rules[wanted.relation].append(_demanding(wanted, place))
@@ -213,7 +220,7 @@ class _Rewriting:
         limited = any(io.action == "limitsize" and io.relation == relation for io in self.program.io)
         return limited or relation in self.program.lattices
 
-    def _ask(self, asked: _Asked) -> str:
+    def _ask(self, asked: Asked) -> str:
         """The name of the relation of the rows that are asked for."""
         if asked not in self.asked:
             relation = self.program.relations[asked.relation]
@@ -262,13 +269,13 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
     return any(isinstance(x, Atom | Unpack) and term.id in literal_variables(x) for x in rule.body)
 
 
-def _wanted(rule: Rule, asked: _Asked, name: str) -> Atom:
+def _wanted(rule: Rule, asked: Asked, name: str) -> Atom:
     """What has to be asked for where a rule's heads, plain in these columns, are made."""
     args = tuple(a for c in asked.columns if isinstance(a := rule.head.args[c], Variable | Constant))
     return Atom(_demand_name(name), args)
 
 
-def _restricted(rule: Rule, asked: _Asked, name: str) -> Rule:
+def _restricted(rule: Rule, asked: Asked, name: str) -> Rule:
     """The rule for the heads that are asked for."""
     return replace(rule, body=(_wanted(rule, asked, name), *rule.body), text=f"{rule.text}  [{name}]")
 
