@@ -100,6 +100,23 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto")
+]
+AUTO: Any = "auto"
+"""typer sends the default through the parser too."""
+Memory = Annotated[
+    int | None,
+    typer.Option("--memory", metavar="SIZE", parser=_size, help="Refuse what needs more memory than this (512M, 2G)."),
+]
+MaxIterations = Annotated[
+    int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Refuse what takes more iterations of a stratum.")
+]
+LoadedFacts = Annotated[
+    str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first; without it they are empty.")
+]
+
+
 @app.command()
 def run(
     program: ProgramFile,
@@ -109,14 +126,8 @@ def run(
     ] = ".",
     include: Include = None,
     macro: Macro = None,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
-    ] = "auto",  # type: ignore[assignment]  # typer sends the default through the parser too
-    memory: Annotated[
-        int | None,
-        typer.Option("--memory", metavar="SIZE", parser=_size, help="Stop with an error above this much memory (512M, 2G)."),
-    ] = None,
+    jobs: Jobs = AUTO,
+    memory: Memory = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
     stats_json: Annotated[
         Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
@@ -156,9 +167,7 @@ def watch(
     stream: Annotated[
         str, typer.Argument(metavar="CHANGES", help="The stream of changes; - is standard input.", show_default="-")
     ] = "-",
-    facts: Annotated[
-        str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load these inputs first; without it they are empty.")
-    ] = None,
+    facts: LoadedFacts = None,
     output: Annotated[
         str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where the outputs' changes go; - prints them.")
     ] = "-",
@@ -168,17 +177,9 @@ def watch(
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of the file.")] = False,
     include: Include = None,
     macro: Macro = None,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
-    ] = "auto",  # type: ignore[assignment]  # as in `run`
-    memory: Annotated[
-        int | None,
-        typer.Option("--memory", metavar="SIZE", parser=_size, help="Stop with an error above this much memory (512M, 2G)."),
-    ] = None,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Stop where a stratum takes more iterations.")
-    ] = None,
+    jobs: Jobs = AUTO,
+    memory: Memory = None,
+    max_iterations: MaxIterations = None,
     state: StateFolder = None,
     sync: SyncPolicy = Sync.ALWAYS,
 ) -> None:
@@ -203,22 +204,12 @@ def repl(
     program: Annotated[
         Path | None, typer.Argument(metavar="[PROGRAM]", help="A Datalog program to begin with.", show_default=False)
     ] = None,
-    facts: Annotated[
-        str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Load its inputs; without it they are empty.")
-    ] = None,
+    facts: LoadedFacts = None,
     include: Include = None,
     macro: Macro = None,
-    jobs: Annotated[
-        int,
-        typer.Option("--jobs", "-j", metavar="N", parser=_jobs, help="Threads; auto is one per core.", show_default="auto"),
-    ] = "auto",  # type: ignore[assignment]  # as in `run`
-    memory: Annotated[
-        int | None,
-        typer.Option("--memory", metavar="SIZE", parser=_size, help="Refuse what needs more memory than this (512M, 2G)."),
-    ] = None,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", metavar="N", min=1, help="Refuse what takes more iterations.")
-    ] = None,
+    jobs: Jobs = AUTO,
+    memory: Memory = None,
+    max_iterations: MaxIterations = None,
     state: StateFolder = None,
     sync: SyncPolicy = Sync.ALWAYS,
 ) -> None:

@@ -84,8 +84,12 @@ def _asking(program: rules.Program, tables: Mapping[str, Table]) -> tuple[rules.
     share = share_asked(program, better, asked, OfTables(tables))
     names = ", ".join(sorted(name.removesuffix("?") for name in asked))
     if share > WORTH_WHILE:
-        return program, f"all of what it reads is computed: {names} would be asked for {share:.0%} of their values"
-    return better, f"by demand: {names} are asked for {share:.2%} of their values at first"
+        return program, f"all of what it reads is computed: {names} would be asked for {_percent(share)} of their values"
+    return better, f"by demand: {names} are asked for {_percent(share)} of their values at first"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
 
 
 def run(question: Question, found: Evaluation, codec: Codec, threads: int, memory: int | None) -> Relation:

@@ -14,8 +14,6 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from dlog.api import Relation
 from dlog.arguments import by_relation, check_function_or_none, truth, whole, whole_or_none
 from dlog.arguments import path as file_path
@@ -23,7 +21,6 @@ from dlog.engine.embedded.interruption import Delayed
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.trace.store import Sync
-from dlog.engine.values.differences import difference, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar import syntax
@@ -32,13 +29,14 @@ from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.sessions import text as program_text
 from dlog.sessions.changes import Changes
 from dlog.sessions.desk import Desk
-from dlog.sessions.durable import Beginning, Durable, all_of, fed
+from dlog.sessions.durable import Beginning, Durable
 from dlog.sessions.followers import Committed, Followers, check_history
 from dlog.sessions.mistakes import busy, closed_session, mistake, unknown_relation
 from dlog.sessions.options import Given, Program, check_facts, options, read
 from dlog.sessions.past import undone
 from dlog.sessions.questions import Questions
 from dlog.sessions.reopening import reopen
+from dlog.sessions.replacing import let_go, succeed
 from dlog.sessions.rounds import Round, Transaction
 from dlog.sessions.state import State
 from dlog.sessions.streams import by_relation_of, rounds_of
@@ -547,25 +545,18 @@ class Session:
             raise busy()
         old, staged = self._engine, self._desk.staged
         program = replace(text.compiled(), facts=dict(facts))
-        kept = [name for name in program.relations if name in self._program.relations]
-        number = old.round + 1
-        rows = {name: all_of(old.external(name), number) for name in kept}
-        new = self._made(fed(program, [name for name in kept if rows[name].rows]), old)
-        with stage("evaluation"):
-            new.commit(rows)
-        changed = {name: _between(old.table(name), new.table(name), number) for name in kept}
+        next_one = succeed(old, self._program, program, self._made)
         with Delayed():
+            new = next_one.engine
             if isinstance(old, Durable):
                 new = old.succeeded_by(new, text, program)
             self._text = text
             self._use(new, program)
-            self._changes = lambda name: changed.get(name) or all_of(new.table(name), number)
-            self._desk.staged = {name: changes for name, changes in staged.items() if name in kept}
-            self._followers.committed(self._committed(number - 1))
-        spent = old.inner if isinstance(old, Durable) else old
-        if spent is not None and spent.elsewhere:
-            spent.close()
-        return Round(self, number, number)
+            self._changes = next_one.changes
+            self._desk.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
+            self._followers.committed(self._committed(next_one.round - 1))
+        let_go(old)
+        return Round(self, next_one.round, next_one.round)
 
     # ------------------------------------------------------------------------------------------------------------- closing
 
@@ -639,10 +630,3 @@ def _gone(relation: str) -> Updates:
     """The changes after a commit that failed: an engine may have restored its rows without remembering how they came."""
     note = "subscriptions and `history` keep what they were told"
     raise mistake("past-round", f"the last round's changes of `{relation}` are gone: a later commit failed", note)
-
-
-def _between(old: Table, new: Table, round: int) -> Updates:
-    """The changes from one table to another."""
-    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
-    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
-    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, text_format
+from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
@@ -131,6 +131,8 @@ def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
     """How the directive wants its data moved: one of `ways`."""
     chosen = io.get("IO", "file").lower()
     chosen = "arrow" if chosen in ("feather", "ipc") else chosen
+    if chosen != "spark":
+        remark_misspelled(io)
     if chosen == "file":
         return _COLUMNAR.get(Path(io.get("filename")).suffix.lower(), "file")
     if chosen in ways:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlog.engine.program.rules import Io, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+
+KNOWN = ("IO", "filename", "name", "delimiter", "headers", "rfc4180", "columns", "compress")
+"""Parameters that mean something here. Others are for other readers, as in Souffle, and left alone."""
+_OF_OTHERS = ("dbname", "format", "params", "types")
+"""Those of Souffle's that are close to one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,15 @@ def close_name(name: str, names: Sequence[str]) -> str:
     """The likeliest of `names` that was meant by `name`, or an empty string."""
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
     return close[0] if close else ""
+
+
+def remark_misspelled(io: Io) -> None:
+    """Warns of parameters that mean nothing but are close to one that does."""
+    for key, _ in io.params:
+        close = close_name(key, KNOWN) if key not in (*KNOWN, *_OF_OTHERS) else ""
+        if close:
+            message = f"`{key}` of `.{io.action} {io.relation}` means nothing: did you mean `{close}`?"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def missing_file(io: Io, program: Program, path: Path) -> DlogError:

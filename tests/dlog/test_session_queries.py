@@ -170,7 +170,7 @@ def test_a_mark_in_a_string_or_a_comment_is_none() -> None:
 def test_few_values_are_asked_for_by_demand() -> None:
     s = dlog.session(CLOSURE, CHAIN)
     question = f"{BACK} ?- back(150, X)."
-    assert s.explain(question).startswith("by demand: back[x] are asked for 0.50% of their values at first\n")
+    assert s.explain(question).startswith("by demand: back[x] are asked for 0.5% of their values at first\n")
     assert "back[x]" in s.explain(question)
     assert len(s.query(question)) == 149
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io as streams
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -391,3 +392,16 @@ def test_writing_into_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     table = Table(EDGE.kinds, (np.arange(3), np.arange(3)))
     with pytest.raises(DlogError, match=r"cannot write .*r\.csv: No such file or directory"):
         formats.save(directive("output"), EDGE, program(EDGE), table, SymbolTable(), Records(), tmp_path / "no")
+
+
+@pytest.mark.parametrize(("written", "meant"), [("fielname", "filename"), ("delimeter", "delimiter"), ("Headers", "headers")])
+def test_a_misspelled_parameter_is_remarked_upon(tmp_path: Path, written: str, meant: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"`{written}` of `.input r` means nothing: did you mean `{meant}`?"):
+        assert read(tmp_path, "1\t2\n", EDGE, **{written: "x"}) == [(1, 2)]
+
+
+@pytest.mark.parametrize("other", ["dbname", "attributeNames", "auto-schema"])
+def test_parameters_for_other_readers_are_left_alone(tmp_path: Path, other: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(tmp_path, "1\t2\n", EDGE, **{other: "x"}) == [(1, 2)]
