@@ -690,9 +690,10 @@ def choose_dense(ctl, index, rows):
 
 @kernel
 def assign_groups(ctl, index, groups, rows):
-    """groups[row] and the groups' sizes. A new group by hash needs its first row in its slab, to be found by."""
+    """groups[row] and the groups' sizes. A new group by hash needs its first row in its slab, to be found by. An index by hash
+    stays one: the numbers of groups that rows have already would mean others."""
     for row in range(rows):
-        group = group_of(ctl, index, row)
+        group = group_of(ctl, index, row) if load_i64(index, IX_DENSE) != 0 else hash_group(ctl, index, row)
         if group < 0:
             return False
         slab = slab_at(index, group)

@@ -455,3 +455,21 @@ def test_the_examples_in_the_documentation_are_true(name: str) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0
     assert found.failed == 0
+
+
+@pytest.mark.parametrize("top", [30_000, 1_000_000])
+def test_keys_that_are_close_but_for_one(top: int) -> None:
+    """Indexes built at once of thousands of keys, of which only the last is far from the others; they grow afterwards."""
+    pairs = 5000
+    edges = [*((2 * i, 2 * i + 1) for i in range(pairs)), (top, top + 1)]
+    with dlog.session(CLOSURE, {"edge": edges}) as s:
+        for edge in ((top + 1, top + 2), (top + 2, top + 3), (top + 3, 2 * top)):
+            s.insert("edge", edge)
+            s.commit()
+        ends = [top, top + 1, top + 2, top + 3, 2 * top]
+        far = {(a, b) for i, a in enumerate(ends) for b in ends[i + 1 :]}
+        assert set(s["path"]) == {*edges[:pairs], *far}
+        for i in range(0, pairs, 7):
+            s.remove("edge", edges[i])
+        s.commit()
+        assert set(s["path"]) == {*(e for i, e in enumerate(edges[:pairs]) if i % 7), *far}
