@@ -1,4 +1,4 @@
-"""Compiles every kernel into the cache by running one program that needs nearly all of them."""
+"""Compiles every kernel into the cache by running one program that needs nearly all of them, and maintaining another."""
 
 from __future__ import annotations
 
@@ -52,10 +52,30 @@ FACTS = {
     "pair.facts": "[1, 2]\n[2, 1]\nnil\n",
     "quoted.facts": '"a, b",1\nplain,2\n',
 }
+MAINTAINED = """
+.decl edge(x: number, y: number)
+.decl named(x: number, name: symbol)
+.decl path(x: number, y: number)
+.decl distance(x: number, d: number)
+.decl degree(x: number, n: number)
+.decl spread(n: number, nodes: number)
+.decl least(x: number, y: number)
+.decl loop(x: number, y: number, z: number)
+.decl leaf(name: symbol)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+distance(x, d) :- edge(x, _), d = min c : { x = 1, edge(x, _), c = 0 ; distance(y, b), edge(y, x), c = b + 1 }.
+degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+spread(n, c) :- degree(_, n), c = count : { degree(_, n) }.
+least(x, l) :- edge(x, _), l = min y : { edge(x, y) }.
+loop(x, y, z) :- edge(x, y), edge(y, z), edge(z, x).
+leaf(n) :- edge(_, y), !edge(y, _), named(y, n).
+"""
 
 
 def warm(threads: int = 2) -> None:
-    """Runs the program above on its own few facts, once alone and once with several threads, and compiles the rest."""
+    """Runs the first program above on its own few facts, once alone and once with several threads, maintains the second, and
+    compiles the rest."""
     from dlog.pipeline import Job, run_job
     from dlog.progress import Display
 
@@ -66,7 +86,31 @@ def warm(threads: int = 2) -> None:
             (Path(folder) / name).write_text(text)
         for workers in (1, threads):
             run_job(Job(program, facts=folder, output=folder, threads=workers), Display())
+    _maintain()
     _compile_rare()
+
+
+def _maintain() -> None:
+    """Rounds that come alone, together, and with many rows."""
+    import numpy as np
+
+    from dlog.sessions import Session
+
+    edges = np.array([(i, (i * 7 + j) % 2000) for i in range(2000) for j in (1, 5)])
+    with Session(MAINTAINED, threads=1, history=2) as session:
+        session.insert("edge", edges[:8])
+        session.commit()
+        session.insert("named", [(1, "one"), (6, "six")])
+        session.remove("edge", edges[:2])
+        done = session.commit()
+        for relation in session:
+            len(done.changes(relation)), list(session[relation])
+        more = {"x": edges[10:20, 0], "y": edges[10:20, 1], "round": np.arange(10) + session.round + 1}
+        session.commit_rounds({"edge": more})
+        session.at(session.round - 1)["path"].to_numpy()
+    with Session(MAINTAINED.partition("path(x, y) :-")[0] + "leaf(n) :- named(x, n), !edge(x, _).", threads=1) as session:
+        session.insert("edge", edges)
+        session.commit()
 
 
 def _compile_rare() -> None:
