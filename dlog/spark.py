@@ -131,6 +131,11 @@ class SparkResult(Mapping[str, SparkRelation]):
         return self._outcome.seconds
 
     @property
+    def processor(self) -> float:
+        """How many seconds of the processor evaluation took on the busiest worker."""
+        return max((effort.processor for effort in self._outcome.efforts), default=0.0)
+
+    @property
     def steps(self) -> int:
         """How often the workers exchanged rows."""
         return self._outcome.steps

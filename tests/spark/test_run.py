@@ -83,7 +83,7 @@ def test_every_type_goes_through(spark: SparkSession) -> None:
     [
         ("x, cast(y as string) y", "input of edge: column y is string, but y is number"),
         ("x", "input of edge: the columns do not fit"),
-        ("x, nullif(y, 3) y", r"input of edge, y: the column has nulls \(2\)"),
+        ("x, nullif(y, 3) y", "input of edge, y: the column has nulls"),
     ],
 )
 def test_dataframes_that_do_not_fit(spark: SparkSession, columns: str, message: str) -> None:
