@@ -192,11 +192,16 @@ def run_given(
     return SparkResult(outcome)
 
 
+def quieten() -> None:
+    """For a terminal: Py4J logs a call that Ctrl-C cuts short, with its stack."""
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
 def run_job(run: Job, workers: int | None, display: Display) -> Report:
     """What `dlog run --engine spark` does."""
     from dlog.memory import peak_bytes
 
-    logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a call that Ctrl-C cuts short, with its stack
+    quieten()
     program = optimized(compile_program(run.program, run.include, run.macros))
     with stage("start"):
         spark = application.start()
