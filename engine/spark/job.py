@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application
 from dlog.engine.spark.inputs import in_blocks
@@ -164,6 +165,8 @@ def run(
     """
     application.need_context(spark)
     workers = _workers(spark, workers)
+    if workers > 1:
+        refuse_ords(program)
     reports = _Reports(workers, on_progress)
     program, given = _without_columns(program, inputs)
     relations = program.relations

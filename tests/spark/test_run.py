@@ -106,3 +106,10 @@ def test_mistakes_in_the_call(spark: SparkSession) -> None:
         dlog.run(CLOSURE, {"edge": EDGES}, engine="spark", workers=3)
     with pytest.raises(DlogError, match="engine='sparc' is not one of embedded, spark"):
         dlog.run(CLOSURE, {"edge": EDGES}, engine="sparc")
+
+
+def test_ord_is_for_one_worker(spark: SparkSession) -> None:
+    text = '.decl w(x: symbol)\nw("a"). w("b"). w("c").\n.decl n(x: number)\nn(ord(x)) :- w(x).\n.output n\n'
+    with pytest.raises(DlogError, match="not supported on Spark: ord"):
+        dlog.run(text, engine="spark", workers=2)
+    assert dlog.run(text, engine="spark", workers=1)["n"].rows == 3
