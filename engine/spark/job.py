@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _folders: set[str] = set()
 OnProgress = Callable[[int, "Progress"], None]
+DESCRIPTION = 400
+"""Most characters of a job's description."""
 REPORTS_SECONDS = 60.0
 """Patience for what is a matter of milliseconds."""
 
@@ -233,7 +235,7 @@ def discard_folders() -> None:
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
     """Runs the stage. Where rows come back through Spark, they stay cached."""
     context = spark.sparkContext
-    context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
+    context.setJobDescription(description(outcome.program, outcome.workers))
     try:
         if outcome.task.folder is None:
             # A shuffle ends the barrier stage. Without it every job on the rows would be a barrier stage, too: no `limit`, no
@@ -250,6 +252,14 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         context.setJobDescription(None)  # type: ignore[arg-type]
     if reports.mistakes:
         raise DlogError(reports.mistakes)
+
+
+def description(program: Program, workers: int) -> str:
+    """What Spark's UI says of a run: its strata in order, all of which are this one job."""
+    strata = [stratum for stratum in program.strata if stratum.rules]
+    named = ", ".join(f"{i}. {' '.join(s.relations)}{' (recursive)' if s.recursive else ''}" for i, s in enumerate(strata, 1))
+    text = f"dlog: {len(strata)} strata on {workers} workers: {named}" if strata else f"dlog: no rules, {workers} workers"
+    return text if len(text) <= DESCRIPTION else text[: DESCRIPTION - 4] + " ..."
 
 
 def _refused(error: Exception) -> DlogError:
