@@ -22,8 +22,8 @@ def test_the_ui_names_the_strata_of_a_run(spark: SparkSession) -> None:
     text += "p(x, z) :- p(x, y), e(y, z).\n.decl n(c: number)\nn(c) :- c = count : { p(_, _) }.\n.output n\n"
     dlog.run(text, {"e": spark.range(3).selectExpr("id x", "id + 1 y")}, engine="spark", workers=2)
     jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
-    said = [jobs.apply(i).description().getOrElse(None) for i in range(jobs.size())]
-    assert "dlog: 2 strata on 2 workers: 1. p (recursive), 2. n" in said
+    said = [jobs.apply(i).description().toString() for i in range(jobs.size())]
+    assert "Some(dlog: 2 strata on 2 workers: 1. p (recursive), 2. n)" in said
 
 
 def test_long_descriptions_are_cut() -> None:
