@@ -76,6 +76,15 @@ SyncPolicy = Annotated[
     Sync,
     typer.Option("--sync", help="When rounds are forced to the disk: before they count, ten times a second, or not at all."),
 ]
+EngineChoice = Annotated[Engine, typer.Option("--engine", help="What executes the plan.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots"),
+]
+SessionWorkers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots but one"),
+]
 
 
 def _usage_error(message: str, *notes: str) -> NoReturn:
@@ -132,11 +141,8 @@ def run(
     stats_json: Annotated[
         Path | None, typer.Option("--stats-json", metavar="PATH", help="Write times, peak memory and sizes as JSON.")
     ] = None,
-    engine: Annotated[Engine, typer.Option("--engine", help="What executes the plan.")] = Engine.EMBEDDED,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots"),
-    ] = None,
+    engine: EngineChoice = Engine.EMBEDDED,
+    workers: Workers = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.interruption import prompt_interruption
@@ -182,6 +188,8 @@ def watch(
     max_iterations: MaxIterations = None,
     state: StateFolder = None,
     sync: SyncPolicy = Sync.ALWAYS,
+    engine: EngineChoice = Engine.EMBEDDED,
+    workers: SessionWorkers = None,
 ) -> None:
     """Keep a program's outputs up to date with a stream of changes, and write what changes in them, round by round.
 
@@ -193,8 +201,8 @@ def watch(
 
     written, text = None if format is None else format.value, (tuple(include or ()), tuple(_macros(macro)))
     threads = jobs or available_cores()
-    limits = memory, max_iterations
-    job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value)
+    limits, executed = (memory, max_iterations), (engine.value, workers)
+    job = Watch(program, stream, follow, facts, output, written, *text, threads, *limits, state, sync.value, *executed)
     with prompt_interruption():
         run_watch(job)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.embedded.executor import Progress
     from dlog.engine.spark.rounds import SparkRounds
     from dlog.engine.values.table import Table
     from dlog.progress import Display
@@ -131,6 +133,11 @@ class SparkResult(Mapping[str, SparkRelation]):
         return self._outcome.seconds
 
     @property
+    def processor(self) -> float:
+        """How many seconds of the processor evaluation took on the busiest worker."""
+        return max((effort.processor for effort in self._outcome.efforts), default=0.0)
+
+    @property
     def steps(self) -> int:
         """How often the workers exchanged rows."""
         return self._outcome.steps
@@ -187,11 +194,34 @@ def run_given(
     return SparkResult(outcome)
 
 
+def quieten() -> None:
+    """For a terminal: Py4J logs a call that Ctrl-C cuts short, with its stack."""
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
+class _Together:
+    """Where all workers together stand, from what each says of itself now and then."""
+
+    def __init__(self, show: Callable[[Progress], None]) -> None:
+        self._show = show
+        self._last: dict[int, Progress] = {}
+
+    def __call__(self, rank: int, progress: Progress) -> None:
+        """The stratum is the one that was begun last, as are its rows; the memory is everyone's."""
+        self._last[rank] = progress
+        latest = max(p.stratum for p in self._last.values())
+        there = [p for p in self._last.values() if p.stratum == latest]
+        iteration = max(p.iteration for p in there)
+        delta, rows = sum(p.delta for p in there), sum(p.rows for p in there)
+        held = sum(p.bytes for p in self._last.values())
+        self._show(replace(there[0], iteration=iteration, delta=delta, rows=rows, bytes=held))
+
+
 def run_job(run: Job, workers: int | None, display: Display) -> Report:
     """What `dlog run --engine spark` does."""
     from dlog.memory import peak_bytes
 
-    logging.getLogger().addHandler(logging.NullHandler())  # Py4J logs a call that Ctrl-C cuts short, with its stack
+    quieten()
     program = optimized(compile_program(run.program, run.include, run.macros))
     with stage("start"):
         spark = application.start()
@@ -200,7 +230,7 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
         inputs = frames_of_files(spark, program, run.facts)
     loaded = time.perf_counter()
     options = {} if run.memory is None else {"memory": run.memory}
-    shown = lambda rank, progress: display.show(progress) if rank == 0 else None  # noqa: E731
+    shown = _Together(display.show)
     with stage("evaluation"):
         names = sorted({io.relation for io in program.io if io.action != "input"})
         outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options, on_progress=shown)

@@ -29,6 +29,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.render import value_text
 from dlog.sessions import Session
+from dlog.spark import quieten
 from dlog.values import Row
 
 _MOST = 1 << 16
@@ -56,6 +57,8 @@ class Watch:
     max_iterations: int | None = None
     state: Path | None = None
     sync: Sync = "always"
+    engine: str = "embedded"
+    workers: int | None = None
 
 
 def watch(job: Watch) -> None:
@@ -64,7 +67,10 @@ def watch(job: Watch) -> None:
         source = LineSource(job.stream, job.follow)
     limits = {"memory": job.memory, "max_iterations": job.max_iterations}
     options = {"threads": job.threads, "include": job.include, "macros": job.macros, "state": job.state, "sync": job.sync}
-    with Session(job.program, job.facts, **options, **limits) as session:  # type: ignore[arg-type]
+    engine = {"engine": job.engine, "workers": job.workers}
+    if job.engine == "spark":
+        quieten()
+    with Session(job.program, job.facts, **options, **limits, **engine) as session:  # type: ignore[arg-type]
         reader = ChangeReader(source, changeable(session.program), session.codec)
         _Watcher(session, reader, job).run()
 

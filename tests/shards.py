@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from dlog.api import Relation
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS
+from dlog.engine.plan.places import Place
 from dlog.engine.program.rules import Program
+from dlog.engine.shards.blocks import blocks
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.executor import ShardExecutor
 from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
 from dlog.engine.shards.keeper import Failed, Keeper
 from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
 from dlog.values import Codec
@@ -37,13 +42,25 @@ def in_gang(size: int, work: Callable[[Gang], Any]) -> list[Any]:
 
 
 def evaluated(program: Program, facts: Facts, gang: Gang, everywhere: int = EVERYWHERE_ROWS) -> tuple[ShardExecutor, Codec]:
-    """One worker's executor after the run; its input is every `size`-th row."""
+    """One worker's executor after the run; it has every `size`-th row, and the blocks of those that are its own."""
     executor = ShardExecutor(program, gang, everywhere=everywhere)
     codec = Codec(program, executor.symbols, executor.records)
     for name, rows in facts.items():
-        executor.load(name, codec.table(program.relations[name], list(rows)[gang.rank :: gang.size]))
+        given = list(rows)
+        executor.load(name, codec.table(program.relations[name], given[gang.rank :: gang.size]))
+        for owner, block in cut_in_blocks(program, name, given, executor.homes[name], gang.size):
+            if owner == gang.rank:
+                executor.load_block(name, block, owner)
     executor.run()
     return executor, codec
+
+
+def cut_in_blocks(program: Program, name: str, rows: Iterable[Row], home: Place, workers: int) -> list[tuple[int, bytes]]:
+    """A relation's rows as those have them who have none of the workers' ids."""
+    codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
+    relation = program.relations[name]
+    dictionary = Dictionary(codec.symbols, codec.records, program.types, workers)
+    return list(blocks(relation, codec.table(relation, list(rows)), home, dictionary, workers))
 
 
 def run_sharded(text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS) -> dict[str, set[Row]]:

@@ -1,13 +1,17 @@
-"""A graph as one of NetworkX."""
+"""A graph as one of NetworkX, or of GraphFrames."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.graphs.mistakes import mistake
+
 if TYPE_CHECKING:
     import networkx as nx
+    import pyarrow as pa
 
     from dlog.graphs.core import Graph
 
@@ -27,6 +31,18 @@ def to_networkx(graph: Graph) -> nx.Graph:
     pairs = zip(edges.src.tolist(), edges.dst.tolist(), _attributes(graph.edges.drop_columns(["src", "dst"])), strict=True)
     made.add_edges_from((ids[a], ids[b], attributes) for a, b, attributes in pairs)
     return made
+
+
+def to_graphframe(spark: Any, vertices: pa.Table, edges: pa.Table) -> Any:
+    """A GraphFrame in a Spark session; vertices have a column `id`, edges `src` and `dst`. Raises DlogError where GraphFrames
+    is missing."""
+    try:
+        frames = import_module("graphframes")
+    except ImportError:
+        raise mistake(
+            "no-graphframes", "there is no GraphFrames", "pip install graphframes-py brings its Python part"
+        ) from None
+    return frames.GraphFrame(spark.createDataFrame(vertices), spark.createDataFrame(edges))
 
 
 def _attributes(table: Any) -> list[dict[str, Any]]:

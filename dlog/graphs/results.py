@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dlog.graphs.exchange import to_graphframe
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import Shape
 from dlog.graphs.running import Columns
@@ -52,6 +53,12 @@ class Result:
         """The rows as a DataFrame of the Spark session that the graph came from, or of the active one. DlogError if there is
         none."""
         return _spark(self._graph.origin).createDataFrame(self.table)
+
+    @property
+    def graphframe(self) -> Any:
+        """The graph as a GraphFrame: all edges, and all vertices as `vertices` has them, with the columns of the result.
+        DlogError where there is no Spark session or no GraphFrames, whose JVM part the session needs, too."""
+        return to_graphframe(_spark(self._graph.origin), self.vertices(), self._graph.edges)
 
     def vertices(self) -> pa.Table:
         """All vertices with their attributes and the columns of the result, which are null for vertices without a row. A result

@@ -36,6 +36,8 @@ NOVEL_SHARE = 0.25
 """Share of new rows among those made above which an iteration is left to one worker."""
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
+DERIVE = 0
+"""The phase that follows from changes."""
 
 
 @dataclass
@@ -226,13 +228,13 @@ class ScopeRun:
         self.team.workers[0].control[L.CTL_ITERATION] = 0
         return loop
 
-    def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct) -> None:
-        """Iterates until nothing changes."""
+    def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct, phase: int = ADVANCE) -> None:
+        """Iterates until nothing changes, or a relation has as many rows as it may. `phase` is where the machine begins."""
         early = [p for p in lowered if not _reads_neu(p.path)]
         late = [p for p in lowered if _reads_neu(p.path)]
         worker = self.team.workers[0]
         control = worker.control
-        control[L.CTL_PHASE] = ADVANCE
+        control[L.CTL_PHASE] = phase
         control[L.CTL_PATH] = control[L.CTL_RUNNING] = 0
         shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62

@@ -15,22 +15,18 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Literal as OneOf
 
+from dlog.engine.plan.numbering import ords
 from dlog.engine.plan.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.places import allowed as columns_for
 from dlog.engine.program.rules import (
     Aggregate,
-    Arg,
     Atom,
-    Compare,
-    Functor,
     Io,
     Literal,
     Negation,
     Program,
-    Record,
     Rule,
     Stratum,
-    Term,
     Variable,
 )
 
@@ -164,7 +160,7 @@ def _homes_of(stratum: Stratum, program: Program, below: Mapping[str, Place]) ->
 
 def _is_local(rule: Rule, program: Program, homes: Mapping[str, Place]) -> bool:
     kept = rule.head.args[homes[rule.head.relation]]
-    if not isinstance(kept, Variable) or _counts_ids(rule):
+    if not isinstance(kept, Variable) or any(ords(rule)):  # only one worker can say
         return False
     binding = any(isinstance(x, Atom) and kept in x.args for x in rule.body)
     derived = {name for s in program.strata if s.rules for name in s.relations}
@@ -176,25 +172,6 @@ def _is_here(atom: Atom, kept: Variable, derived: set[str], homes: Mapping[str, 
     if atom.relation not in derived:
         return True
     return atom.relation in homes and atom.args[homes[atom.relation]] == kept
-
-
-def _counts_ids(rule: Rule) -> bool:
-    """Whether the rule asks for the number of a string, which is another one on each worker."""
-    terms = [*rule.head.args, *(t for x in rule.body if isinstance(x, Compare) for t in (x.left, x.right))]
-    return any(op == "ord" for term in terms for op in _functors(term))
-
-
-def _functors(term: Term | Arg) -> Iterator[str]:
-    match term:
-        case Functor(op=op, args=args):
-            yield op
-            for arg in args:
-                yield from _functors(arg)
-        case Record(args=args):
-            for arg in args:
-                yield from _functors(arg)
-        case _:
-            pass
 
 
 def _atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:

@@ -6,7 +6,7 @@ Same calls as the embedded executor's, and every worker makes them in the same o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from dlog.engine.plan.column_types import Types, declared
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS, DistributedScope, distribute
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Program, Stratum
+from dlog.engine.shards.blocks import rows_of
 from dlog.engine.shards.catalog import ShardCatalog
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
@@ -56,10 +57,17 @@ class ShardExecutor(Executor):
         self.post = Post(gang, self.dictionary)
         self.plans: list[DistributedScope] = []
         self._given: dict[str, list[Rows]] = {}
+        self._at_home: dict[str, list[Rows]] = {}
 
     def load(self, relation: str, table: Table) -> None:
         """Adds rows to a relation; they go to their homes when the run begins."""
         self._given.setdefault(relation, []).append(Rows(tuple(raw(c) for c in table.columns), table.rows))
+
+    def load_block(self, relation: str, block: bytes | memoryview, owner: int) -> None:
+        """Adds rows that were cut for a worker (`dlog.engine.shards.blocks`); those for this one are at home already."""
+        rows = rows_of(block, self.program.relations[relation], self.program.types, self.symbols, self.records)
+        held = self._at_home if owner == self.gang.rank else self._given
+        held.setdefault(relation, []).append(rows)
 
     def run(self) -> None:
         """See the embedded executor's; all workers run together."""
@@ -73,13 +81,19 @@ class ShardExecutor(Executor):
 
     def _load_facts(self) -> None:
         """Sends all rows home: those of the program's text are the root's."""
-        sent = [self._consignment(name) for name in self.program.relations]
+        names = list(self.program.relations)
+        sent = [self._consignment(name) for name in names]
         self._given.clear()
         arrived, _ = self.post.swap(sent)
-        for name, rows in arrived.items():
-            self.catalog.relations[name].load(rows.columns, rows.height)
-        self._loaded |= {name for name, fed in zip(self.program.relations, self._fed(sent), strict=True) if fed}
-        self.catalog.learn(list(self.program.relations))
+        heights = [0] * len(names)
+        for number, name in enumerate(names):
+            parts = [*self._at_home.pop(name, ()), *([arrived[name]] if name in arrived else ())]
+            if parts:
+                rows = joined(parts)
+                heights[number] = rows.height
+                self.catalog.relations[name].load(rows.columns, rows.height)
+        self._loaded |= {name for name, *held in zip(names, *self.gang.share(heights), strict=True) if any(held)}
+        self.catalog.learn(names)
 
     def _consignment(self, name: str) -> Consignment:
         relation = self.program.relations[name]
@@ -93,10 +107,6 @@ class ShardExecutor(Executor):
             c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True)
         )
         return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
-
-    def _fed(self, sent: Sequence[Consignment]) -> list[bool]:
-        """Which relations any worker had rows for."""
-        return [any(heights) for heights in zip(*self.gang.share([c.rows.height for c in sent]), strict=True)]
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
         plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)

@@ -83,10 +83,7 @@ class Post:
             case place if place == EVERYWHERE:
                 return [(worker, rows) for worker in range(gang.size)]
             case column:
-                owners = self.dictionary.owners(consignment.types[column], rows.columns[column], gang.size)
-                starts, order = np.zeros(gang.size + 1, np.int64), np.empty(rows.height, np.int64)
-                group_by_owner(owners, starts, order)
-                return [(w, rows.take(order[starts[w] : starts[w + 1]])) for w in range(gang.size)]
+                return list(enumerate(cut(rows, consignment.types, column, self.dictionary, gang.size)))
 
     def _define(self, worker: int, parcel: Parcel) -> None:
         columns = [pair for _, types, rows in parcel.rows for pair in zip(types, rows.columns, strict=True)]
@@ -105,6 +102,14 @@ class Post:
                     rows = Rows(tuple(self.dictionary.translate(worker, t, v) for t, v in columns), rows.height)
                 arrived.setdefault(name, []).append(rows)
         return {name: joined(parts) for name, parts in arrived.items()}
+
+
+def cut(rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictionary, workers: int) -> list[Rows]:
+    """The rows of each worker, by who owns the value in a column."""
+    owners = dictionary.owners(types[column], rows.columns[column], workers)
+    starts, order = np.zeros(workers + 1, np.int64), np.empty(rows.height, np.int64)
+    group_by_owner(owners, starts, order)
+    return [rows.take(order[starts[w] : starts[w + 1]]) for w in range(workers)]
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine.embedded.lower import LoweredPath
+from dlog.engine.embedded.native import Struct
 from dlog.engine.embedded.relation import StoredRelation
-from dlog.engine.embedded.scope import MERGES, ScopeRun
+from dlog.engine.embedded.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
@@ -158,14 +159,37 @@ class ShardRun(ScopeRun):
         looping, later = self._lower_phase(phase)
         loop = self._loop(looping, self.scope.variables)
         copying = {x.delivery for x in phase.exchanges if x.role == "copy"}
-        self._run_loop(looping, loop)
-        while self._swap(phase.exchanges):
+        going = self._iterate(looping, loop)
+        while going and self._swap(phase.exchanges):
             self._run_lowered(p for p in later if p.path in copying)
             self._settle(mirrors)
             self._run_lowered(p for p in later if p.path not in copying)
             self._empty_inboxes(phase.exchanges)
-            self._run_loop(looping, loop)
+            going = self._iterate(looping, loop)
         self._account([*looping, *later])
+
+    def _iterate(self, looping: Sequence[LoweredPath], loop: Struct) -> bool:
+        """Reaches this worker's fixed point; false where a relation has reached its limit before all workers reached theirs.
+
+        A limit is on the rows of all workers. As long as each adds less than its share of what is left, all stay below it; who
+        adds more pauses with its changes at hand, and all look where they are."""
+        limited = [self.relation(name) for name in self.scope.variables if self.limits.get(name)]
+        if not limited:
+            self._run_loop(looping, loop)
+            return True
+        phase, pausing = ADVANCE, True
+        while True:
+            heights, others = zip(*self.post.gang.share(([r.rows for r in limited], pausing)), strict=True)
+            left = [self.limits[r.name] - sum(rows) for r, rows in zip(limited, zip(*heights, strict=True), strict=True)]
+            if min(left) <= 0:
+                return False
+            if not any(others):
+                return True
+            for relation, rows in zip(limited, left, strict=True):
+                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.post.gang.size)
+            if pausing:
+                self._run_loop(looping, loop, phase)
+                phase, pausing = DERIVE, self.team.workers[0].control[L.CTL_CHANGES] > 0
 
     def _settle(self, mirrors: Sequence[StoredRelation]) -> None:
         """Makes what arrived in mirrors readable: before anything that was found later looks for it."""

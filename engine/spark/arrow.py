@@ -45,7 +45,7 @@ class ArrowCodec:
 
     def _read(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
         if column.null_count:
-            raise _bad(relation, name, f"the column has nulls ({column.null_count:,})", "filter them out, or coalesce them")
+            raise _bad(relation, name, "the column has nulls", "filter them out, or coalesce them")
         if type.kind is Kind.SYMBOL:
             return self._symbols.intern_arrow(column)
         if type.kind is Kind.RECORD:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
-from dlog.engine.spark.slots import SQL_TYPES, TAG, Slots
+from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
+from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-NO_INPUT = -1
-"""The tag of a row that is of no relation."""
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _ACCEPTED = {
     Kind.NUMBER: (*_INTEGERS, "decimal"),
@@ -54,27 +54,24 @@ def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("bad-input", f"input of {relation.name}: {message}", notes=notes))
 
 
-def in_slots(spark: SparkSession, program: Program, given: Mapping[str, DataFrame], slots: Slots, workers: int) -> DataFrame:
-    """All inputs as one DataFrame of as many partitions as there are workers, rows spread evenly, and a row with the tag
-    `NO_INPUT`. Raises DlogError."""
-    parts = []
+def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFrame], workers: int) -> DataFrame:
+    """All inputs as blocks (`cutting.SCHEMA`, a relation's number is its place in `given`), in as many partitions as there are
+    workers, each block in its owner's. Raises DlogError."""
+    homes = choose_homes(program)
+    # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
+    parts = [spark.range(1).selectExpr("0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block")]
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
-        columns = columns_of(relation, data)
-        check_types(relation, data, columns)
-        parts.append(data.select(*_placed(number, slots, columns)))
-    # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
-    parts.append(spark.range(1).select(*_placed(NO_INPUT, slots, ())))
-    whole: DataFrame = reduce(lambda a, b: a.unionAll(b), parts)
-    return whole.repartition(workers, *whole.columns)
+        cut = Cut(number, relation, program.types, homes[name], workers)
+        parts.append(_as_declared(relation, data).mapInArrow(cut, SCHEMA))
+    return reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane")
 
 
-def _placed(number: int, slots: Slots, columns: Sequence[str]) -> list[Column]:
+def _as_declared(relation: Relation, data: DataFrame) -> DataFrame:
+    """The columns of the attributes, in order, with Spark's types for theirs."""
     from pyspark.sql import functions as F
 
-    taken = dict(zip(slots.columns[number], columns, strict=True)) if number != NO_INPUT else {}
-    placed = [F.lit(number).cast("int").alias(TAG)]
-    for slot, sql in zip(slots.names, slots.types, strict=True):
-        value = F.col(f"`{taken[slot]}`") if slot in taken else F.lit(None)
-        placed.append(value.cast(sql).alias(slot))
-    return placed
+    columns = columns_of(relation, data)
+    check_types(relation, data, columns)
+    pairs = zip(relation.attributes, columns, strict=True)
+    return data.select(*(F.col(f"`{c}`").cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))

@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application
-from dlog.engine.spark.inputs import in_slots
+from dlog.engine.spark.inputs import in_blocks
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
-from dlog.engine.spark.task import Task
+from dlog.engine.spark.task import Effort, Task
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _folders: set[str] = set()
 OnProgress = Callable[[int, "Progress"], None]
+DESCRIPTION = 400
+"""Most characters of a job's description."""
 REPORTS_SECONDS = 60.0
 """Patience for what is a matter of milliseconds."""
 
@@ -43,13 +46,24 @@ class Outcome:
         self.workers = workers
         self.rows: dict[str, int] = {}
         """Of every relation, all workers together."""
-        self.seconds = 0.0
-        """Of evaluation: the slowest worker's."""
-        self.steps = 0
-        """Exchanges among the workers."""
-        self.rows_sent = 0
-        """Rows that one worker sent to another."""
+        self.efforts: list[Effort] = []
+        """What each worker's part took, by rank."""
         self.cached: DataFrame | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Of evaluation: the slowest worker's."""
+        return max((effort.seconds for effort in self.efforts), default=0.0)
+
+    @property
+    def steps(self) -> int:
+        """Exchanges among the workers."""
+        return max((effort.steps for effort in self.efforts), default=0)
+
+    @property
+    def rows_sent(self) -> int:
+        """Rows that one worker sent to another."""
+        return sum(effort.rows_sent for effort in self.efforts)
 
     def frame(self, name: str) -> DataFrame:
         """A relation's rows; its columns are named as the attributes."""
@@ -95,7 +109,7 @@ class _Reports:
     def __init__(self, workers: int, on_progress: OnProgress | None) -> None:
         self.mistakes: list[Diagnostic] = []
         self.rows: dict[int, dict[str, int]] = {}
-        self.evaluated: dict[int, tuple[float, int, int]] = {}
+        self.evaluated: dict[int, Effort] = {}
         self._workers = workers
         self._on_progress = on_progress
         self._ended: set[int] = set()
@@ -153,6 +167,8 @@ def run(
     """
     application.need_context(spark)
     workers = _workers(spark, workers)
+    if workers > 1:
+        refuse_ords(program)
     reports = _Reports(workers, on_progress)
     program, given = _without_columns(program, inputs)
     relations = program.relations
@@ -161,13 +177,12 @@ def run(
         meeting=application.rendezvous_of(spark).open(workers, reports.hear, partial(application.started_together, spark)),
         inputs=tuple(given),
         outputs=tuple(outputs),
-        input_slots=share_slots([relations[n] for n in given]),
         output_slots=share_slots([relations[n] for n in outputs]),
         folder=_folder(outputs) if application.is_local(spark) else None,
         options=dict(options or {}),
     )
     outcome = Outcome(spark, program, task, workers)
-    rows = in_slots(spark, program, given, task.input_slots, workers)
+    rows = in_blocks(spark, program, given, workers)
     made = rows.mapInArrow(task, task.output_slots.schema, barrier=True)
     try:
         _execute(spark, made, outcome, reports)
@@ -175,9 +190,7 @@ def run(
         outcome.release()
         raise
     outcome.rows = {n: sum(shard[n] for shard in reports.rows.values()) for n in relations if reports.rows}
-    outcome.seconds = max((seconds for seconds, _, _ in reports.evaluated.values()), default=0.0)
-    outcome.steps = max((steps for _, steps, _ in reports.evaluated.values()), default=0)
-    outcome.rows_sent = sum(sent for _, _, sent in reports.evaluated.values())
+    outcome.efforts = [effort for _, effort in sorted(reports.evaluated.items())]
     return outcome
 
 
@@ -222,7 +235,7 @@ def discard_folders() -> None:
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:
     """Runs the stage. Where rows come back through Spark, they stay cached."""
     context = spark.sparkContext
-    context.setJobDescription(f"dlog: {', '.join(outcome.task.outputs)}")
+    context.setJobDescription(description(outcome.program, outcome.workers))
     try:
         if outcome.task.folder is None:
             # A shuffle ends the barrier stage. Without it every job on the rows would be a barrier stage, too: no `limit`, no
@@ -239,6 +252,14 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         context.setJobDescription(None)  # type: ignore[arg-type]
     if reports.mistakes:
         raise DlogError(reports.mistakes)
+
+
+def description(program: Program, workers: int) -> str:
+    """What Spark's UI says of a run: its strata in order, all of which are this one job."""
+    strata = [stratum for stratum in program.strata if stratum.rules]
+    named = ", ".join(f"{i}. {' '.join(s.relations)}{' (recursive)' if s.recursive else ''}" for i, s in enumerate(strata, 1))
+    text = f"dlog: {len(strata)} strata on {workers} workers: {named}" if strata else f"dlog: no rules, {workers} workers"
+    return text if len(text) <= DESCRIPTION else text[: DESCRIPTION - 4] + " ..."
 
 
 def _refused(error: Exception) -> DlogError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 REPORT_SECONDS = 0.25
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
+    processor, exchanges, rows sent to other workers."""
+
+    taking: float
+    seconds: float
+    processor: float
+    steps: int
+    rows_sent: int
+
+
 @dataclass(frozen=True)
 class Task:
     """All that the workers need to know; the same for each. `inputs` and `outputs` are names of relations; `folder` is where
@@ -33,7 +46,6 @@ class Task:
     meeting: Meeting
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    input_slots: Slots
     output_slots: Slots
     folder: str | None
     options: Mapping[str, Any]
@@ -87,15 +99,18 @@ class _Worker:
         from dlog.engine.spark.rendezvous import own_host
         from dlog.engine.spark.transport import PeerTransport
 
+        begun = time.perf_counter()
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, own_host(self.task.meeting.address))
         try:
             gang = Gang(self._connected(transport))
             executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)
             codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
-            self._load(executor, codec, batches)
-            started = time.perf_counter()
+            self._load(executor, batches)
+            started, processor = time.perf_counter(), time.process_time()
             executor.run()
-            self.visitor.tell("evaluated", (time.perf_counter() - started, gang.steps, executor.post.rows_sent))
+            seconds, processor = time.perf_counter() - started, time.process_time() - processor
+            effort = Effort(started - begun, seconds, processor, gang.steps, executor.post.rows_sent)
+            self.visitor.tell("evaluated", effort)
         finally:
             transport.close()
         return executor, codec
@@ -112,17 +127,21 @@ class _Worker:
 
     # --------------------------------------------------------------------------------------------------------------- in
 
-    def _load(self, executor: ShardExecutor, codec: ArrowCodec, batches: Iterator[pa.RecordBatch]) -> None:
+    def _load(self, executor: ShardExecutor, batches: Iterator[pa.RecordBatch]) -> None:
         """Mistakes in the rows are told to the other workers first: they are about to wait for this one."""
+        from dlog.engine.spark.cutting import MISTAKE, NOTHING
         from dlog.grammar.diagnostics import DlogError
 
-        try:
-            for number, parts in self._sorted(batches).items():
-                relation = self.task.program.relations[self.task.inputs[number]]
-                executor.load(relation.name, codec.read(relation, parts))
-        except DlogError as error:
-            executor.gang.fail()
-            raise self._placed(error, relation.name) from error
+        for batch in batches:
+            _, numbers, owners, blocks = batch.columns
+            for number, owner, block in zip(numbers.to_pylist(), owners.to_pylist(), blocks, strict=True):
+                if number == NOTHING:
+                    continue
+                name = self.task.inputs[number]
+                if owner == MISTAKE:
+                    executor.gang.fail()
+                    raise self._placed(DlogError(pickle.loads(block.as_buffer())), name)
+                executor.load_block(name, block.as_buffer(), owner)
 
     def _placed(self, error: DlogError, name: str) -> DlogError:
         """A mistake in the rows of a relation, at its `.input` where Spark reads it."""
@@ -131,22 +150,6 @@ class _Worker:
         program = self.task.program
         found = [io for io in program.io if io.relation == name and io.action == "input" and is_spark(io)]
         return at_directive(error, found[0], program) if found else error
-
-    def _sorted(self, batches: Iterator[pa.RecordBatch]) -> dict[int, pa.Table]:
-        """The rows of each input relation, its columns in order."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from dlog.engine.spark.inputs import NO_INPUT
-
-        found: dict[int, list[pa.RecordBatch]] = {}
-        for batch in batches:
-            tags = batch.column(TAG)
-            values = pc.unique(tags).to_pylist()
-            for value in set(values) - {NO_INPUT}:
-                mine = batch if len(values) == 1 else batch.filter(pc.equal(tags, value))
-                found.setdefault(value, []).append(mine.select(list(self.task.input_slots.columns[value])))
-        return {number: pa.Table.from_batches(parts) for number, parts in found.items()}
 
     # -------------------------------------------------------------------------------------------------------------- out
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import dlog
+from dlog.grammar.diagnostics import DlogError
+from tests.bench import spark_graphframes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,3 +32,26 @@ def test_answers_are_those_of_the_embedded_engine(spark: SparkSession, name: str
     options = {"max_iterations": 3} if name == "pagerank" else {}
     on_spark = getattr(dlog.graph(edges, engine="spark"), name)(**options)
     assert rows(on_spark) == rows(getattr(dlog.graph(EDGES), name)(**options))
+
+
+def test_an_answer_is_a_graphframe_with_its_columns(spark: SparkSession) -> None:
+    if not spark_graphframes.available():
+        pytest.skip("$DLOG_GRAPHFRAMES names no JAR, or there is no graphframes-py")
+    vertices = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3), ("d", 4)], "id string, age long")
+    edges = spark.createDataFrame([("a", "b", "x"), ("b", "c", "y")], "src string, dst string, kind string")
+    made = dlog.graph(vertices, edges, engine="spark").bfs("a").graphframe
+    assert sorted(tuple(row) for row in made.vertices.select("id", "age", "distance").collect()) == [
+        ("a", 1, 0),
+        ("b", 2, 1),
+        ("c", 3, 2),
+        ("d", 4, None),
+    ]
+    assert sorted(tuple(row) for row in made.edges.collect()) == [("a", "b", "x"), ("b", "c", "y")]
+    assert {row.id: row.inDegree for row in made.inDegrees.collect()} == {"b": 1, "c": 1}
+
+
+def test_a_machine_without_graphframes_says_so(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = dlog.graph(spark.createDataFrame(EDGES, "src long, dst long")).degrees()
+    monkeypatch.setitem(sys.modules, "graphframes", None)
+    with pytest.raises(DlogError, match="there is no GraphFrames"):
+        _ = answer.graphframe

@@ -1,0 +1,108 @@
+"""What runs in the tasks that read a program's inputs: rows become blocks, each for the worker that owns its rows.
+
+A DataFrame's rows cross from the JVM to Python once, where they are. From there on they travel as blocks: for Spark's shuffle a
+few large rows instead of many small ones, for workers columns that need no more than to be laid side by side.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dlog.engine.program.rules import Relation, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dlog.engine.plan.places import Place
+
+SCHEMA = "lane int, relation int, owner int, block binary"
+"""`lane` is the value whose hash takes a block to its owner; `relation` a number, or NOTHING."""
+NOTHING = -1
+"""The relation of a row that has no block."""
+MISTAKE = -1
+"""The owner of a block that holds what is wrong with rows, as diagnostics."""
+GATHERED_BYTES = 16 << 20
+"""What is cut at once, however small Spark's batches are."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """For `mapInArrow`: batches with the columns of a relation, in order, to rows of `SCHEMA`."""
+
+    number: int
+    relation: Relation
+    types: Mapping[str, Type]
+    home: Place
+    workers: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from dlog.grammar.diagnostics import DlogError
+
+        lanes = lanes_of(self.workers)
+        try:
+            for gathered in _gathered(batches):
+                for owner, block in self._blocks(gathered):
+                    yield self._row(lanes[owner], owner, block)
+        except DlogError as error:
+            yield self._row(lanes[0], MISTAKE, pickle.dumps(error.diagnostics))
+
+    def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+        import pyarrow as pa
+
+        from dlog.engine.embedded.records import RecordTables
+        from dlog.engine.embedded.relation import Memory
+        from dlog.engine.shards.blocks import blocks
+        from dlog.engine.shards.dictionary import Dictionary
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.values.symbols import SymbolTable
+
+        symbols, records = SymbolTable(), RecordTables(Memory(None))
+        table = ArrowCodec(self.types, symbols, records).read(self.relation, pa.Table.from_batches(batches))
+        return blocks(self.relation, table, self.home, Dictionary(symbols, records, self.types, self.workers), self.workers)
+
+    def _row(self, lane: int, owner: int, block: bytes) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        numbers = [pa.array([n], pa.int32()) for n in (lane, self.number, owner)]
+        return pa.RecordBatch.from_arrays([*numbers, pa.array([block], pa.binary())], ["lane", "relation", "owner", "block"])
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            found.append(batch)
+            size += batch.nbytes
+        if size >= GATHERED_BYTES:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
+
+
+def lanes_of(workers: int) -> list[int]:
+    """For each worker a number that `repartition(workers, "lane")` takes to the partition of the worker's rank."""
+    lanes: dict[int, int] = {}
+    number = 0
+    while len(lanes) < workers:
+        lanes.setdefault(_hash_of_int(number) % workers, number)
+        number += 1
+    return [lanes[rank] for rank in range(workers)]
+
+
+def _hash_of_int(value: int) -> int:
+    """Spark's hash of an int column: MurmurHash3_x86_32 (Appleby) of its four bytes, seed 42, as a signed number."""
+    mask = 0xFFFFFFFF
+    mixed = value * 0xCC9E2D51 & mask
+    mixed = (mixed << 15 | mixed >> 17) * 0x1B873593 & mask
+    hashed = 42 ^ mixed
+    hashed = ((hashed << 13 | hashed >> 19) & mask) * 5 + 0xE6546B64 & mask
+    hashed ^= 4
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & mask
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & mask
+    hashed ^= hashed >> 16
+    return hashed - (1 << 32) if hashed >> 31 else hashed

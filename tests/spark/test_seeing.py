@@ -1,0 +1,42 @@
+"""What a run on Spark shows of itself: in Spark's UI, on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import dlog
+from dlog.engine.embedded.executor import Progress
+from dlog.engine.spark.job import description
+from dlog.pipeline import compile_program
+from dlog.spark import _Together
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.spark
+def test_the_ui_names_the_strata_of_a_run(spark: SparkSession) -> None:
+    text = ".decl e(x: number, y: number)\n.input e\n.decl p(x: number, y: number)\np(x, y) :- e(x, y).\n"
+    text += "p(x, z) :- p(x, y), e(y, z).\n.decl n(c: number)\nn(c) :- c = count : { p(_, _) }.\n.output n\n"
+    dlog.run(text, {"e": spark.range(3).selectExpr("id x", "id + 1 y")}, engine="spark", workers=2)
+    jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    said = [jobs.apply(i).description().toString() for i in range(jobs.size())]
+    assert "Some(dlog: 2 strata on 2 workers: 1. p (recursive), 2. n)" in said
+
+
+def test_long_descriptions_are_cut() -> None:
+    rules = "".join(f".decl relation_{i}(x: number)\nrelation_{i}(x) :- given(x).\n" for i in range(100))
+    text = description(compile_program(".decl given(x: number)\n" + rules), 2)
+    assert text.startswith("dlog: 100 strata on 2 workers: 1. relation_")
+    assert (len(text), text[-4:]) == (400, " ...")
+
+
+def test_progress_is_that_of_all_workers() -> None:
+    shown: list[Progress] = []
+    together = _Together(shown.append)
+    together(0, Progress(1, 2, ("a",), 3, 10, 100, 1_000))
+    together(1, Progress(1, 2, ("a",), 4, 5, 50, 500))
+    together(1, Progress(2, 2, ("b",), 1, 7, 8, 600))
+    assert shown[1:] == [Progress(1, 2, ("a",), 4, 15, 150, 1_500), Progress(2, 2, ("b",), 1, 7, 8, 1_600)]
