@@ -23,20 +23,11 @@ if TYPE_CHECKING:
     from dlog.graphs.names import Names
 
 
-class Result:
-    """The answer to one question about a graph. Rows that belong to vertices are in the order of their ids.
+class _Exported:
+    """Rows of a `table`, in the forms that other libraries have for them."""
 
-    `len` counts the rows, and iterating gives them as tuples of Python values."""
-
-    def __init__(self, graph: Graph, shape: Shape, columns: Columns) -> None:
-        self._graph = graph
-        self._shape = shape
-        self._columns = ordered(columns)
-
-    @cached_property
-    def table(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        return decoded(self._graph.names, self._shape, self._columns)
+    _graph: Graph
+    table: pa.Table
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame (pandas must be installed)."""
@@ -53,6 +44,22 @@ class Result:
         """The rows as a DataFrame of the Spark session that the graph came from, or of the active one. DlogError if there is
         none."""
         return _spark(self._graph.origin).createDataFrame(self.table)
+
+
+class Result(_Exported):
+    """The answer to one question about a graph. Rows that belong to vertices are in the order of their ids.
+
+    `len` counts the rows, and iterating gives them as tuples of Python values."""
+
+    def __init__(self, graph: Graph, shape: Shape, columns: Columns) -> None:
+        self._graph = graph
+        self._shape = shape
+        self._columns = ordered(columns)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return decoded(self._graph.names, self._shape, self._columns)
 
     @property
     def graphframe(self) -> Any:
@@ -116,7 +123,7 @@ class Result:
         return f"<dlog.graph.Result ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
 
 
-class Motifs:
+class Motifs(_Exported):
     """What `find` gives: a row for each way in which the motif occurs, with a column for each named element of it.
 
     `len` counts the rows, and iterating gives them as tuples of Python values."""
@@ -124,22 +131,6 @@ class Motifs:
     def __init__(self, graph: Graph, table: pa.Table) -> None:
         self._graph = graph
         self.table = table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame (pandas must be installed)."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.from_arrow(self.table)
-
-    @property
-    def df(self) -> Any:
-        """The rows as a DataFrame of the Spark session that the graph came from, or of the active one. DlogError if there is
-        none."""
-        return _spark(self._graph.origin).createDataFrame(self.table)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -2,11 +2,12 @@
 
     changes points_to(p, o); join points_to[1](y, p) at neu; join load[1](x, y)  ~0.13 rows each
     becomes
-    changes points_to(p, o); join points_to[1](y, p) at neu, only y of load[1]; join load[1](x, y)
+    changes points_to(p, o); join points_to[1 | load[1]](y, p) at neu; join load[1](x, y)
 
 Where a later step looks a variable that a half-join binds up in a relation that does not change, and finds something for few
 values only, the half-join reads an arrangement of the rows with these values: it is smaller, and what it leaves out need not be
-walked for every change. The promise is a hint, for the later step drops the same rows.
+walked for every change. The promise is a hint, for the later step drops the same rows. Lattices stay whole: a row that is left
+out for its value may get another one.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ FEW: Final = 0.5
 def restrict(scope: Scope) -> Scope:
     """The same scope; the arrangements of feedback relations that its loop reads hold no rows that lead nowhere."""
     variables = frozenset(scope.variables)
-    return replace(scope, loop=tuple(_restricted(path, variables) for path in scope.loop))
+    lattices = frozenset(lattice.relation for lattice in scope.lattices)
+    return replace(scope, loop=tuple(_restricted(path, variables, lattices) for path in scope.loop))
 
 
-def _restricted(path: Path, variables: frozenset[str]) -> Path:
-    steps = (_step(step, path.steps[at + 1 :], variables) for at, step in enumerate(path.steps))
-    return replace(path, steps=tuple(steps))
+def _restricted(path: Path, variables: frozenset[str], lattices: frozenset[str]) -> Path:
+    return replace(path, steps=tuple(_step(s, path.steps[at + 1 :], variables, lattices) for at, s in enumerate(path.steps)))
 
 
-def _step(step: Step, later: Sequence[Step], variables: frozenset[str]) -> Step:
-    if not isinstance(step, HalfJoin) or step.arrangement.relation not in variables:
+def _step(step: Step, later: Sequence[Step], variables: frozenset[str], lattices: frozenset[str]) -> Step:
+    if not isinstance(step, HalfJoin) or step.arrangement.relation not in variables - lattices:
         return step
     columns = {variable: column for column, variable in step.binds}
     tests = [

@@ -7,8 +7,8 @@
 What the other rules derive are the steps; the relation is their transitive closure. A row is then derived once for every last
 (or first) step that leads to it instead of once for every place where its way can be cut, and what lookups need is an
 arrangement of the steps only. Columns may be several on each side, and further columns may stay the same throughout. Steps
-that are themselves derived from the relation would often be as many as its rows: such relations stay (the relations of the
-bench's pointer analysis W9 took a tenth longer).
+that are themselves derived from the relation would often be as many as its rows: such relations stay (the bench's pointer
+analysis W9 gained nothing).
 
 The steps come last, so that filters on where ways begin pass through the recursion, or first where more readers fix where ways
 end.

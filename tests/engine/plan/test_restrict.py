@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.check import check
 from dlog.engine.plan.nodes import Only, arrangements
 from dlog.engine.plan.restrict import restrict
+from dlog.engine.program.rules import Lattice
 from tests.engine.plan.rules_text import program
 from tests.engine.plan.test_shapes import Sizes
 
@@ -28,6 +31,14 @@ def test_rows_that_a_later_join_drops_are_left_out() -> None:
     found = only_of("p(x, o) :- load(x, y), p(y, q), p(q, o).", FEW)
     assert found[("p", (1,))] == Only(0, "load", 1)
     assert found[("p", (0,))] is None
+
+
+def test_lattices_stay_whole() -> None:
+    lattice = Lattice("p", "min", 1)
+    stratum, whole = program(START + "p(x, o) :- load(x, y), p(y, q), p(q, o).", recursive=True)
+    scope = build_scope(stratum, whole, Sizes(e=(4000, (4000, 4000)), load=FEW))
+    assert any(a.only for a in arrangements(restrict(scope)))
+    assert not any(a.only for a in arrangements(restrict(replace(scope, lattices=(lattice,)))))
 
 
 def test_where_most_rows_lead_on_all_are_there() -> None:
