@@ -22,6 +22,7 @@ from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.interruption import Delayed, check
 from dlog.engine.embedded.lower import ExternalCall
 from dlog.engine.embedded.native import words
+from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
@@ -63,6 +64,7 @@ class Maintained:
         max_iterations: int | None = None,
         old: RoundsEngine | None = None,
     ) -> None:
+        preload()
         self.program = program
         self.memory = Memory(memory, threads)
         self.max_iterations = max_iterations

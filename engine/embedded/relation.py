@@ -310,7 +310,9 @@ class StoredRelation:
         heap = self._heap is not None
         self.clear()
         if merge != MERGE_NONE:
-            self.key_by(key, value, merge, heap)
+            self.key_by(key, value, merge)
+            if heap:
+                self.order_changes()
         elif kind != SET_NONE:
             self.new_set()
 
@@ -415,7 +417,7 @@ class StoredRelation:
         if not sets.fill_set(self.memory.control.address, self.address):
             raise self.memory.failure()
 
-    def key_by(self, key: Sequence[int], value: int, merge: int, heap: bool) -> None:
+    def key_by(self, key: Sequence[int], value: int, merge: int) -> None:
         """Makes the (empty) relation keyed: one row per key, whose `value` column merges."""
         self.drop_set()
         self._set_key(key)
@@ -427,10 +429,12 @@ class StoredRelation:
             self._take_slots(SET_DENSE, space, space * 4)
         else:
             self.struct[REL_SET] = SET_HASH
-        if heap:
-            self._heap = Struct(HEAP_SIZE)
-            self._heap[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
-            self.struct[REL_HEAP] = self._heap.address
+
+    def order_changes(self) -> None:
+        """A lattice's changes go to the loop least value first."""
+        self._heap = Struct(HEAP_SIZE)
+        self._heap[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
+        self.struct[REL_HEAP] = self._heap.address
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""

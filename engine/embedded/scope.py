@@ -9,6 +9,7 @@ import numpy as np
 
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.components import connect
 from dlog.engine.embedded.extent import Columns, infer_extents
 from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.lower import ExternalCall, LoweredPath, PathLowering, Tables
@@ -17,6 +18,7 @@ from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.team import BULK_ROWS, Team, seed_rows
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.chains import grow_arrangement
+from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
 
@@ -79,8 +81,29 @@ class ScopeRun:
         for stage in self.scope.stages:
             self._run_stage(stage)
         self._run_paths(self.scope.enter)
-        if self.scope.variables:
+        if self._connects():
+            self._connect()
+        elif self.scope.variables:
             self._iterate()
+
+    def _connects(self) -> bool:
+        """Whether union-find does what the loop would: where the keys are dense, and all rows are wanted."""
+        connection = self.scope.connection
+        if connection is None or connection.relation in self.limits:
+            return False
+        return self.relation(connection.relation).set_kind == L.SET_DENSE
+
+    def _connect(self) -> None:
+        """On the account of the loop's first rule."""
+        connection = self.scope.connection
+        assert connection is not None
+        relation = self.relation(connection.relation)
+        before, started = relation.rows, read_ticks()
+        connect(connection, self.catalog, self.pause)
+        costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
+        costs.cycles += read_ticks() - started
+        costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
+        costs.added += relation.rows - before
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -121,7 +144,7 @@ class ScopeRun:
         merge = L.MERGE_SUM if reduction.op == "count" else L.MERGE_SUM_FLOAT
         if reduction.op not in ("count", "mean"):
             merge = MERGES[relation.kinds[keys], reduction.op]
-        relation.key_by(range(keys), keys, merge, heap=False)
+        relation.key_by(range(keys), keys, merge)
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
         kind = relation.kinds[lattice.column]
@@ -133,7 +156,9 @@ class ScopeRun:
             relation.clear()
         relation.shape(columns)
         key = [c for c in range(relation.arity) if c != lattice.column]
-        relation.key_by(key, lattice.column, MERGES[kind, lattice.op], heap=True)
+        relation.key_by(key, lattice.column, MERGES[kind, lattice.op])
+        if not self._connects():
+            relation.order_changes()
         if given is not None:
             self._copy_given(relation)
 

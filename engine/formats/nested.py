@@ -13,7 +13,7 @@ import numpy as np
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import NO_TEXTS, Texts
 from dlog.engine.formats.text import CODES
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.numerals import number_texts, read_numbers
 from dlog.engine.program.rules import Kind, Type
 from dlog.engine.values.symbols import SymbolTable, gather_slices
@@ -171,7 +171,7 @@ def _unescape(data, at, end):  # type: ignore[no-untyped-def]
     return target, (at + 1 if at < end else -1)
 
 
-@kernel
+@entry("u8[:]", "i64[:]", "i64[:]", "i64[:]", "i64[:,:]", "i64[:,:]")
 def _split(data, starts, ends, kinds, out_starts, out_ends):  # type: ignore[no-untyped-def]
     """Splits text i, `[a, b]`, into its fields: `out_starts[f, i]`, `out_ends[f, i]`, the first start -1 for nil. `kinds` are 0
     for numbers, 1 for symbols, 2 for records. Returns the first text that is wrong, or how many there are."""

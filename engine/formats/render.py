@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, store_u8
 from dlog.engine.kernels.numerals import WIDEST, write_value
 from dlog.engine.kernels.words import copy_bytes
@@ -40,7 +40,7 @@ def _write_quoted(source, length, out):  # type: ignore[no-untyped-def]
     return at + 1
 
 
-@kernel
+@entry("i64[:,:]", "i64", "i64", "u8[:]", "bool", "u8[:]", "i64[:]", "u8[:]", "i64[:]", "u8[:]")
 def write_rows(columns, begin, end, delimiter, quote, heap, offsets, made, made_offsets, out):  # type: ignore[no-untyped-def]
     """Writes rows from `begin` until `end` or `out` is full. `columns` are rows of (address, code, narrow). Returns (row
     reached, bytes written)."""

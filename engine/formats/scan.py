@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.memory import load_u8, store_u8
-from dlog.engine.kernels.numerals import FLOAT, GOOD, NUMBER, UNSIGNED, read_float, read_signed, read_unsigned
+from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.memory import calloc, free, load_u8, store_u8
+from dlog.engine.kernels.numerals import FLOAT, GOOD, NUMBER, SCRATCH, UNSIGNED, read_float, read_signed, read_unsigned
 
 SKIP, TEXT = 0, 4
 """Codes of columns beside those of `numerals`: not wanted; symbols and records."""
@@ -74,7 +74,7 @@ def _unquote(address, limit):  # type: ignore[no-untyped-def]
     return target, -1
 
 
-@kernel
+@entry("i64", "i64", "i64", "u8[:]", "i64[:]", "i64[:]", "i64", "i64[:,:]", "i64[:]", "i64[:]")
 def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide, state):  # type: ignore[no-untyped-def]
     """Reads lines of the bytes `begin` to `end` behind address `base` into `out[slot, row]` until it is full or the bytes end.
 
@@ -85,8 +85,7 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
     delimiter, length = np.int64(delimiter_bytes.ctypes.data), delimiter_bytes.size
     first = load_u8(delimiter, 0)
     brackets, quotes, loose = flags & BRACKETS != 0, flags & QUOTES != 0, flags & LOOSE != 0
-    scratch = np.empty(512, np.uint8)
-    scratch_address = np.int64(scratch.ctypes.data)
+    scratch = calloc(SCRATCH, 1)
     fields = codes.size
     rows = 0
     state[1] = 0
@@ -138,7 +137,7 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
                 out[slot + 1, rows] = stop - base
             elif code != SKIP:
                 if code == FLOAT:
-                    value, read, status = read_float(start, stop, scratch_address)
+                    value, read, status = read_float(start, stop, scratch)
                 elif code == UNSIGNED:
                     value, read, status = read_unsigned(start, stop)
                 else:
@@ -166,5 +165,6 @@ def parse_rows(base, begin, end, delimiter_bytes, codes, slots, flags, out, wide
             address += 1
         line = address + 1
         rows += 1
+    free(scratch)
     state[0] = min(line, limit) - base
     return rows

@@ -10,7 +10,7 @@ group numbers.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     ARR_CHAINS,
     ARR_GROUP_CAPACITY,
@@ -196,7 +196,7 @@ def group_size(arrangement, group):
 # --------------------------------------------------------------------------------------------------------------- sorted
 
 
-@kernel
+@entry()
 def assign_groups(ctl, arrangement, groups, rows):
     """groups[row] (int32) for every row; returns 1 if they are ascending already, 0 if not, -1 on error."""
     ascending = 1
@@ -225,7 +225,7 @@ def assign_groups(ctl, arrangement, groups, rows):
     return ascending
 
 
-@kernel
+@entry()
 def ascends_within(groups, data, width, rows):
     """Whether, within each group of rows that stand together, the column ascends."""
     for row in range(1, rows):
@@ -234,7 +234,7 @@ def ascends_within(groups, data, width, rows):
     return True
 
 
-@kernel
+@entry()
 def count_groups(arrangement, groups, rows):
     """Offsets of the groups, from groups[row]. The offsets are zeroed and have room for one group more than there are."""
     offsets = load_i64(arrangement, ARR_OFFSETS)
@@ -247,7 +247,7 @@ def count_groups(arrangement, groups, rows):
         store_i32(offsets, group, total)
 
 
-@kernel
+@entry()
 def place_rows(arrangement, groups, order, rows, places):
     """places[row] = where the row goes: grouped, stable in `order` (a permutation, or 0 for the rows' own order).
 
@@ -272,7 +272,7 @@ def place_rows(arrangement, groups, order, rows, places):
     store_i32(offsets, 0, 0)
 
 
-@kernel
+@entry()
 def scatter_column(data, width, places, rows, target):
     """target[places[row]] = data[row]"""
     if width == 4:
@@ -283,7 +283,7 @@ def scatter_column(data, width, places, rows, target):
             store_i64(target, load_i32(places, row), load_i64(data, row))
 
 
-@kernel
+@entry()
 def sort_pass(data, width, low, shift, source, target, rows, counts):
     """One stable pass of a radix sort by eleven bits of (value - low) >> shift; source 0 is the identity permutation."""
     for d in range(2048):
@@ -304,7 +304,7 @@ def sort_pass(data, width, low, shift, source, target, rows, counts):
         store_i32(target, at, row)
 
 
-@kernel
+@entry()
 def scatter_grouped(offsets, groups, data, width, rows, target, last):
     """Places one column by its rows' groups directly; the offsets advance and are set back, `last` is the number of groups."""
     if width == 4:
@@ -324,7 +324,7 @@ def scatter_grouped(offsets, groups, data, width, rows, target, last):
     store_i32(offsets, 0, 0)
 
 
-@kernel
+@entry()
 def write_keys(offsets, groups, low, width, target):
     """The key column of rows in group order, where group g has the key low + g."""
     for group in range(groups):

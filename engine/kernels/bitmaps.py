@@ -8,7 +8,7 @@ A worker's share keeps the bits of rows it had: the relation has them by then, a
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     COL_DATA,
@@ -196,7 +196,7 @@ def set_bit(relation, code):
     return 1 - ((word >> (code & 63)) & 1)
 
 
-@kernel
+@entry()
 def collect_bits(ctl, relation, share):
     """Moves a share's rows to its relation (both with bitmaps), skipping those that another share brought; empties the
     share."""

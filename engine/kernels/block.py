@@ -3,7 +3,7 @@ per row."""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
     AR_ADD_F,
@@ -219,7 +219,7 @@ def unsigned_from_float(x):
     return int(x)
 
 
-@kernel
+@entry()
 def arithmetic_block(operation, left, right, n, target):
     """target = left op right. Returns 0, or 1 for a division by zero."""
     if operation == AR_ADD:

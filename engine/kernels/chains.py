@@ -8,7 +8,7 @@ what the chain holds before it, chains take about 5 bytes per item where groups 
 from __future__ import annotations
 
 from dlog.engine.kernels.arrange import chain_of, column_of, dense_group, hash_group
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     ARR_CHAINS,
     ARR_DONE,
@@ -65,7 +65,7 @@ def chunk_after(count):
     return number
 
 
-@kernel
+@entry()
 def grow_arrangement(ctl, arrangement, end):
     """Adds the relation's rows [ARR_DONE, end), but those that it need not have. False with CTL_ERROR set when out of
     memory."""

@@ -7,7 +7,7 @@ change of such a result is a change of the group, with the value that comes or g
 from __future__ import annotations
 
 from dlog.engine.kernels.histories import get_bit
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CHANGE_DIFF,
     CHANGE_ROW,
@@ -121,7 +121,7 @@ def fresh_groups(reduction, first, last, rows, values):
     return n
 
 
-@kernel
+@entry()
 def copy_groups(result, numbers, values):
     """Writes the numbers (int32) of all groups that have a result and their values; returns how many."""
     reduction = load_i64(result, CO_GROUPED)

@@ -9,7 +9,7 @@ which keeps half-joins right under compaction).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
     CO_OUTER,
@@ -308,7 +308,7 @@ def leave_table(history, hole):
     store_i32(table, hole, 0)
 
 
-@kernel
+@entry()
 def copy_present(collection, limit, numbers):
     """Writes the numbers (int32) of the living rows that are present before `limit`; returns how many."""
     alive = load_i64(collection, CO_ALIVE)
@@ -328,7 +328,7 @@ def copy_present(collection, limit, numbers):
     return count
 
 
-@kernel
+@entry()
 def copy_ranks(history, rows, count, ranks):
     """ranks[i] (int32) = the last iteration from which on row rows[i] is present."""
     for i in range(count):

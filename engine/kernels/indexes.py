@@ -9,7 +9,7 @@ the pool until one in the middle goes or another one comes.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CO_BASE_KEY,
     CO_BASE_KEYS,
@@ -548,7 +548,7 @@ def find_index_groups(index, ctl, registers, n, buffer, groups):
         store_i64(groups, i, find_group(index, buffer))
 
 
-@kernel
+@entry()
 def fill_index(ctl, index, alive, rows):
     """Adds all living rows to an empty index; false with CTL_ERROR set."""
     for row in range(rows):

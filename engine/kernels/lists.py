@@ -5,7 +5,7 @@ An item is a few words. A pool is a list whose items are freed and used again. A
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CHANGE_DIFF,
     CHANGE_ROW,
@@ -42,7 +42,7 @@ def list_room(ctl, items, extra):
     return True
 
 
-@kernel
+@entry()
 def list_free(ctl, items):
     """Gives the list's memory back; it is empty afterwards."""
     release(ctl, load_i64(items, LIST_DATA), load_i64(items, LIST_CAPACITY) * load_i64(items, LIST_WORDS) * 8)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dlog.engine.kernels.changes import apply_input
 from dlog.engine.kernels.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.histories import put_bit
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     CO_ALIVE,
@@ -400,7 +400,7 @@ def same_cells(collection, row, columns, i):
 # ---------------------------------------------------------------------------------------------------------------- either
 
 
-@kernel
+@entry()
 def bring_in(ctl, collection, updates, columns, count):
     """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set.
 

@@ -21,7 +21,7 @@ from dlog.engine.kernels.block import (
 from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     BULK,
@@ -115,7 +115,7 @@ from dlog.engine.kernels.texts import text_block
 _FAIL = -1
 
 
-@kernel
+@entry()
 def read_ticks():
     """The time-stamp counter that PATH_CYCLES counts in."""
     return cycles()
@@ -290,7 +290,7 @@ def sink(ctl, path, pc, n):
     return True
 
 
-@kernel
+@entry()
 def start_path(path, ctl):
     """Points a worker at the beginning of a path. The shared cursor is the caller's to set, unless the worker is alone."""
     level = load_i64(ctl, CTL_LEVELS)
@@ -471,7 +471,7 @@ def run_loop(loop, ctl):
                 return BULK
 
 
-@kernel
+@entry()
 def run(task, ctl):
     """The one entry point, so that the machine is compiled and loaded once: `task` is a path (CTL_PHASE -1) or a loop."""
     if load_i64(ctl, CTL_PHASE) < 0:

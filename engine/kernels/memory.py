@@ -9,166 +9,28 @@ wrap around and divide as compiled code does.
 from __future__ import annotations
 
 import ctypes
-import mmap
-import sys
 import threading
 import time
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from dlog.engine.kernels.jit import JIT
+from dlog.engine.kernels.jit import JIT, intrinsic
 
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_PTR = _I8.as_pointer()
-_PAGE = mmap.PAGESIZE
-_MADV_HUGEPAGE = 14
 HUGE = 1 << 22
 """Blocks from this size on are worth huge pages: a first touch per two megabytes instead of one per four kilobytes."""
 
-
-def _at(builder: Any, address: Any, index: Any, kind: Any) -> Any:
-    return builder.gep(builder.inttoptr(address, kind.as_pointer()), [index])
-
-
 if JIT:
-
-    def _loader(kind: Any, signed: bool = True) -> Any:
-        @intrinsic
-        def load(typing: Any, address: Any, index: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                value = builder.load(_at(builder, args[0], args[1], kind))
-                if kind is _I64:
-                    return value
-                return builder.sext(value, _I64) if signed else builder.zext(value, _I64)
-
-            return types.int64(types.int64, types.int64), generate
-
-        return load
-
-    def _storer(kind: Any) -> Any:
-        @intrinsic
-        def store(typing: Any, address: Any, index: Any, value: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                value = args[2] if kind is _I64 else builder.trunc(args[2], kind)
-                builder.store(value, _at(builder, args[0], args[1], kind))
-                return context.get_dummy_value()
-
-            return types.void(types.int64, types.int64, types.int64), generate
-
-        return store
-
-    def _advise_huge() -> Any:
-        @intrinsic
-        def advise(typing: Any, address: Any, size: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                if sys.platform != "linux":
-                    return context.get_dummy_value()
-                kind = ir.FunctionType(ir.IntType(32), [_PTR, _I64, ir.IntType(32)])
-                function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
-                page = ir.Constant(_I64, _PAGE - 1)
-                start = builder.and_(builder.add(args[0], page), builder.not_(page))
-                length = builder.sub(args[1], builder.sub(start, args[0]))
-                builder.call(function, [builder.inttoptr(start, _PTR), length, ir.Constant(ir.IntType(32), _MADV_HUGEPAGE)])
-                return context.get_dummy_value()
-
-            return types.void(types.int64, types.int64), generate
-
-        return advise
-
-    def _external(name: str, arguments: int, returns: bool) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], _PTR) if name in ("realloc", "free") else None
-            kinds = [_PTR if i == 0 and pointer is not None else _I64 for i in range(arguments)]
-            values = [pointer if i == 0 and pointer is not None else a for i, a in enumerate(args)]
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(_PTR if returns else ir.VoidType(), kinds), name
-            )
-            result = builder.call(function, values)
-            return builder.ptrtoint(result, _I64) if returns else context.get_dummy_value()
-
-        result = types.int64 if returns else types.void
-
-        if arguments == 1:
-
-            @intrinsic
-            def call1(typing: Any, a: Any) -> Any:
-                return result(types.int64), generate
-
-            return call1
-
-        @intrinsic
-        def call2(typing: Any, a: Any, b: Any) -> Any:
-            return result(types.int64, types.int64), generate
-
-        return call2
-
-    load_u8, load_i32, load_i64 = _loader(_I8, signed=False), _loader(_I32), _loader(_I64)
-    store_u8, store_i32, store_i64 = _storer(_I8), _storer(_I32), _storer(_I64)
-    advise_huge = _advise_huge()
-    realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)
-
-    @intrinsic
-    def atomic_add(typing: Any, address: Any, index: Any, value: Any) -> Any:
-        """Adds to the 64-bit word at (address, index) and returns the word as it was. No load or store moves across it."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.atomic_rmw("add", _at(builder, args[0], args[1], _I64), args[2], "acq_rel")
-
-        return types.int64(types.int64, types.int64, types.int64), generate
-
-    @intrinsic
-    def as_float(typing: Any, bits: Any) -> Any:
-        """The double whose bit pattern is `bits`."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], ir.DoubleType())
-
-        return types.float64(types.int64), generate
-
-    @intrinsic
-    def as_bits(typing: Any, value: Any) -> Any:
-        """The bit pattern of a double."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.bitcast(args[0], _I64)
-
-        return types.int64(types.float64), generate
-
-    @intrinsic
-    def bit_length(typing: Any, value: Any) -> Any:
-        """Position of the highest set bit of a 64-bit word, from 1; 0 for 0."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.sub(ir.Constant(_I64, 64), builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0)))
-
-        return types.int64(types.int64), generate
-
-    @intrinsic
-    def prefetch(typing: Any, address: Any) -> Any:
-        """Asks for the cache line of an address; may do nothing."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(function, [builder.inttoptr(args[0], pointer), flag(0), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), generate
-
-    @intrinsic
-    def cycles(typing: Any) -> Any:
-        """The processor's time-stamp counter."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.call(builder.module.declare_intrinsic("llvm.readcyclecounter", (), ir.FunctionType(_I64, [])), [])
-
-        return types.int64(), generate
+    load_u8, load_i32, load_i64 = intrinsic("load_u8"), intrinsic("load_i32"), intrinsic("load_i64")
+    store_u8, store_i32, store_i64 = intrinsic("store_u8"), intrinsic("store_i32"), intrinsic("store_i64")
+    realloc, free, calloc = intrinsic("realloc"), intrinsic("free"), intrinsic("calloc")
+    advise_huge, atomic_add, bit_length = intrinsic("advise_huge"), intrinsic("atomic_add"), intrinsic("bit_length")
+    as_float, as_bits, prefetch, cycles = (
+        intrinsic("as_float"),
+        intrinsic("as_bits"),
+        intrinsic("prefetch"),
+        intrinsic("cycles"),
+    )
 
 else:
     np.seterr(all="ignore")

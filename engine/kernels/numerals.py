@@ -8,16 +8,11 @@ and return how many bytes they wrote, at most `WIDEST`.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from dlog.engine.kernels.jit import JIT, kernel
-from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, load_u8, store_u8
+from dlog.engine.kernels.jit import JIT, entry, intrinsic, kernel
+from dlog.engine.kernels.memory import as_bits, as_float, calloc, free, load_i32, load_i64, load_u8, store_u8
 
 GOOD, BAD, RANGE = 0, 1, 2
 """Status of a reader: a number, not a number, a number that does not fit."""
@@ -31,44 +26,11 @@ WIDEST = 32
 WIDEST_FIXED = 320
 """Nor, with six digits behind the point, than this."""
 
+SCRATCH = 512
+"""Bytes that `read_float` needs to work in."""
+
 if JIT:
-
-    @intrinsic
-    def _strtod(typing: Any, text: Any, end: Any) -> Any:
-        """C's strtod: text and where to store the address behind the number."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = ir.IntType(64)
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.DoubleType(), [word, word]), "strtod")
-            return builder.call(function, args)
-
-        return types.float64(types.int64, types.int64), generate
-
-    @intrinsic
-    def _gcvt(typing: Any, value: Any, out: Any) -> Any:
-        """C's gcvt with 17 digits: printf's %.17g, without variadic arguments."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kinds = [ir.DoubleType(), ir.IntType(32), ir.IntType(64)]
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(64), kinds), "gcvt")
-            return builder.call(function, [args[0], ir.IntType(32)(17), args[1]])
-
-        return types.int64(types.float64, types.int64), generate
-
-    @intrinsic
-    def _print_fixed(typing: Any, out: Any, value: Any) -> Any:
-        """C's snprintf of "%f" into WIDEST_FIXED bytes; returns how many it wrote."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word = ir.IntType(64)
-            text = ir.IntType(8).as_pointer()
-            kind = ir.FunctionType(ir.IntType(32), [word, word, text], var_arg=True)
-            function = cgutils.get_or_insert_function(builder.module, kind, "snprintf")
-            pattern = context.insert_const_string(builder.module, "%f")
-            written = builder.call(function, [args[0], word(WIDEST_FIXED), pattern, args[1]])
-            return builder.sext(written, word)
-
-        return types.int64(types.int64, types.float64), generate
+    _strtod, _gcvt, _print_fixed = intrinsic("strtod"), intrinsic("gcvt"), intrinsic("print_fixed")
 
 else:
     _libc = ctypes.CDLL(None)
@@ -140,7 +102,7 @@ def _prefix_base(start, stop):
     return 10
 
 
-@kernel
+@entry("i64", "i64", "bool")
 def read_signed(start, stop, prefixed):
     """A signed 64-bit integer; `0b` and `0x` (after a minus too) count where `prefixed`."""
     start = skip_space(start, stop)
@@ -157,7 +119,7 @@ def read_signed(start, stop, prefixed):
     return (-signed if negative else signed), start, status
 
 
-@kernel
+@entry()
 def read_unsigned(start, stop):
     """An unsigned 64-bit integer, decimal or after `0b` or `0x`, as the int64 of the same bits."""
     start = skip_space(start, stop)
@@ -203,7 +165,7 @@ def _plain_float(start, stop):
     return (-result if negative else result), start, GOOD
 
 
-@kernel
+@entry()
 def read_float(start, stop, scratch):
     """A double, as its bits; `scratch` is the address of at least 512 free bytes."""
     value, behind, status = _plain_float(start, stop)
@@ -224,24 +186,26 @@ def read_float(start, stop, scratch):
     return as_bits(value), start + used, (RANGE if overflow else GOOD)
 
 
-@kernel
+@entry("u8[:]", "i64[:]", "i64[:]", "i64", "bool", "i64[:]")
 def read_numbers(data, starts, ends, code, whole, out):
     """Reads number `i` from `data[starts[i]:ends[i]]` into `out[i]` (bits). Stops at the first that is not one, or,
     with `whole`, is followed by more text; returns its index, or the length when done."""
-    scratch = np.empty(512, np.uint8)
-    scratch_address, address = np.int64(scratch.ctypes.data), np.int64(data.ctypes.data)
+    address, scratch = np.int64(data.ctypes.data), calloc(SCRATCH, 1)
+    done = starts.size
     for i in range(starts.size):
         start, stop = address + starts[i], address + ends[i]
         if code == FLOAT:
-            value, behind, status = read_float(start, stop, scratch_address)
+            value, behind, status = read_float(start, stop, scratch)
         elif code == UNSIGNED:
             value, behind, status = read_unsigned(start, stop)
         else:
             value, behind, status = read_signed(start, stop, not whole)
         if status != GOOD or (whole and behind != stop):
-            return i
+            done = i
+            break
         out[i] = value
-    return starts.size
+    free(scratch)
+    return done
 
 
 @kernel
@@ -300,7 +264,7 @@ def write_value(out, address, index, code, narrow):
     return write_unsigned(out, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out, value)
 
 
-@kernel
+@entry("i64[:]", "i64", "u8[:]", "i64[:]")
 def write_numbers(values, code, out, offsets):
     """Writes int64 bits one after the other into `out` (`WIDEST` bytes for each), element i to `offsets[i]:offsets[i + 1]`."""
     at = 0

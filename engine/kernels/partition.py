@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.words import hash_bytes
 
 
@@ -26,35 +26,37 @@ def owner(hashed, workers):
     return np.int64(((hashed >> np.uint64(32)) * np.uint64(workers)) >> np.uint64(32))
 
 
-@kernel
+@entry("i64[:]", "i64", "i32[:]")
 def owners_of_values(values, workers, out):
     """The owner of each value of an integer column."""
     for i in range(values.size):
         out[i] = owner(mix(np.int64(values[i])), workers)
 
 
-@kernel
+@entry("i64[:]", "u64[:]", "i64", "i32[:]")
 def owners_of_ids(ids, hashes, workers, out):
     """The owner of each string or record, by the hash of its id."""
     for i in range(ids.size):
         out[i] = owner(hashes[ids[i]], workers)
 
 
-@kernel
+@entry("i32[:]", "i64[:]", "i64[:]")
 def group_by_owner(owners, starts, order):
     """Places of the rows of each owner, ascending: owner w's are `order[starts[w]:starts[w + 1]]`. `starts` is zero before."""
     for i in range(owners.size):
         starts[owners[i] + 1] += 1
     for w in range(starts.size - 1):
         starts[w + 1] += starts[w]
-    at = starts.copy()
     for i in range(owners.size):
         w = owners[i]
-        order[at[w]] = i
-        at[w] += 1
+        order[starts[w]] = i
+        starts[w] += 1
+    for w in range(starts.size - 1, 0, -1):
+        starts[w] = starts[w - 1]
+    starts[0] = 0
 
 
-@kernel
+@entry("u8[:]", "i64[:]", "i64", "u64[:]")
 def hash_strings(heap, offsets, start, out):
     """Hashes of the strings `heap[offsets[i]:offsets[i + 1]]` from `start` on, to `out[i]`."""
     base = np.int64(heap.ctypes.data)
@@ -63,7 +65,7 @@ def hash_strings(heap, offsets, start, out):
         out[i] = mix(hash_bytes(base + offsets[i], offsets[i + 1] - offsets[i], limit))
 
 
-@kernel
+@entry("u64[:]", "i64[:]")
 def hash_together(hashes, values):
     """Mixes a column into row hashes, in place."""
     for i in range(values.size):

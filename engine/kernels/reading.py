@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CHANGE_DIFF,
     CHANGE_ROW,
@@ -27,7 +27,7 @@ _FEW = 8
 """Changes of a round that are compared with each other."""
 
 
-@kernel
+@entry()
 def copy_changes(collection, first, columns, rounds, diffs):
     """Writes the log's changes: columns of values (the addresses of which are words), rounds, counted from `first` on, and
     diffs. The log has data."""
@@ -61,7 +61,7 @@ def copy_cells(log, collection, number, target):
         store_i64(target, i, load_cell(data, width, load_i64(change_at(log, i), CHANGE_ROW)))
 
 
-@kernel
+@entry()
 def may_repeat(log):
     """Whether a row may have changed twice in one round, as far as a short look tells."""
     count = load_i64(log, LIST_COUNT)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.changes import begin, end_distinct, flush_distinct, next_tick, process_distinct, settle
 from dlog.engine.kernels.collections import enter_indexes
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CHANGE_TIME,
     CO_INNER_LOG,
@@ -297,7 +297,7 @@ def run_scope(scope, work, ctl):
 # ----------------------------------------------------------------------------------------------------------------- batch
 
 
-@kernel
+@entry()
 def begin_batch(work, ctl, rounds):
     """Begins a batch of so many rounds."""
     store_i64(work, WORK_ROUNDS, rounds)
@@ -342,7 +342,7 @@ def run_task(work, task, ctl):
     return status
 
 
-@kernel
+@entry()
 def run_batch(work, ctl):
     """Runs (or resumes) the tasks of a batch, then settles. Returns DONE, YIELD, EXTERNAL or FAILED."""
     tasks = load_i64(work, WORK_TASKS)
@@ -364,7 +364,7 @@ def run_batch(work, ctl):
     return DONE if settled else FAILED
 
 
-@kernel
+@entry()
 def commit_one(work, ctl, collection, updates, count, rounds):
     """A whole batch with changes of one input: begin, apply, run. Returns as `run_batch`."""
     begin_batch(work, ctl, rounds)

@@ -28,7 +28,7 @@ from dlog.engine.kernels.hashes import (
     seek_slots,
     take_slot,
 )
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     REL_KEY_COUNT,
@@ -45,7 +45,7 @@ from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.storage import append_rows, move_row, reserve
 
 
-@kernel
+@entry()
 def find_rows(relation, ctl, registers, n, scratch, found):
     """found[i] = the row with the key of block row i, or -1. For bitmaps a present row gives 0. The relation must have a
     set."""
@@ -86,7 +86,7 @@ def find_rows(relation, ctl, registers, n, scratch, found):
         store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i), at), -1))
 
 
-@kernel
+@entry()
 def insert_block(ctl, relation, registers, n, codes, chosen):
     """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
 
@@ -135,7 +135,7 @@ def share_block(ctl, relation, share, registers, n, codes, known):
     return insert_hash(ctl, share, registers, n, codes, known)
 
 
-@kernel
+@entry()
 def dedupe_rows(ctl, relation, hashes):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
@@ -170,7 +170,7 @@ def dedupe_rows(ctl, relation, hashes):
     return True
 
 
-@kernel
+@entry()
 def find_repeated(relation, part, parts, table, slots, hashes, repeated):
     """Writes the numbers of rows that equal an earlier row to `repeated` (int32), ascending; returns how many.
 
@@ -193,7 +193,7 @@ def find_repeated(relation, part, parts, table, slots, hashes, repeated):
     return count
 
 
-@kernel
+@entry()
 def fill_set(ctl, relation):
     """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
     rows = load_i64(relation, REL_ROWS)

@@ -5,7 +5,7 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     COL_DATA,
@@ -62,7 +62,7 @@ def store_cell(address, width, row, value):
         store_i64(address, row, value)
 
 
-@kernel
+@entry()
 def resize(ctl, address, old_bytes, new_bytes):
     """realloc that keeps the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
     grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, new_bytes - old_bytes) + new_bytes - old_bytes
@@ -84,7 +84,7 @@ def grown(room):
     return room + (room >> 1 if room < SMALL else room >> 3)
 
 
-@kernel
+@entry()
 def zeroed(ctl, size):
     """Zeroed bytes on the worker's account, or 0 and CTL_ERROR set."""
     grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, size) + size
@@ -100,7 +100,7 @@ def zeroed(ctl, size):
     return address
 
 
-@kernel
+@entry()
 def release(ctl, address, size):
     """Frees memory that `resize` or `zeroed` gave."""
     if address != 0:
@@ -108,7 +108,7 @@ def release(ctl, address, size):
         atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
 
 
-@kernel
+@entry()
 def reserve(ctl, relation, extra):
     """Makes room for `extra` more rows; false with CTL_ERROR set when there is none."""
     rows = load_i64(relation, REL_ROWS) + extra
@@ -197,7 +197,7 @@ def rows_equal(relation, left, right):
     return True
 
 
-@kernel
+@entry()
 def strictly_sorted(relation):
     """Whether the rows are in strictly ascending lexicographic order (so that none repeats)."""
     columns = load_i64(relation, REL_COLUMNS)

@@ -8,7 +8,7 @@ read or as the only one who writes. A kernel that finds no room stops and lets P
 
 from __future__ import annotations
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     SYM_COUNT,
     SYM_HEAP,
@@ -42,13 +42,13 @@ def end_reading(table):
     atomic_add(table, SYM_LOCK, -1)
 
 
-@kernel
+@entry()
 def begin_writing(table):
     while atomic_add(table, SYM_LOCK, -WRITING) != 0:
         atomic_add(table, SYM_LOCK, WRITING)
 
 
-@kernel
+@entry()
 def end_writing(table):
     atomic_add(table, SYM_LOCK, WRITING)
 
@@ -114,7 +114,7 @@ def add_text(table, address, limit, length, hashed, slot):
     return count
 
 
-@kernel
+@entry()
 def intern(table, source, size, starts, ends, begin, count, ids, width, hashes):
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
     from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit and returns its number;
@@ -150,7 +150,7 @@ def intern_locked(table, source, size, starts, ends, begin, count, ids, width, h
     return count
 
 
-@kernel
+@entry()
 def rehash(slots, count, larger, mask):
     """Enters the entries of `count` slots into an empty table with this mask."""
     for i in range(count):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     ACCOUNT_SYMBOLS,
     BLOCK,
@@ -134,7 +134,7 @@ def relate(table, operation, left, right, n, out):
         store_i64(out, i, 1 if holds else 0)
 
 
-@kernel
+@entry()
 def relate_texts(table, operation, left, right, n, out):
     begin_reading(table)
     relate(table, operation, left, right, n, out)
@@ -151,9 +151,7 @@ def better(table, operation, left, right, n, out):
         b = load_i64(right, i)
         start = load_i64(offsets, a)
         other = load_i64(offsets, b)
-        order = order_texts(
-            heap + start, load_i64(offsets, a + 1) - start, heap + other, load_i64(offsets, b + 1) - other
-        )
+        order = order_texts(heap + start, load_i64(offsets, a + 1) - start, heap + other, load_i64(offsets, b + 1) - other)
         store_i64(out, i, a if (order <= 0) == (operation == TEXT_MIN) else b)
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.memory import bit_length, calloc, free, load_i32, load_i64, store_i32, store_i64
 
 LAYER_ROWS, LAYER_ARITY, LAYER_DEPTH, LAYER_INDEX, LAYER_LOW, LAYER_RANGE, LAYER_FIELDS = range(7)
 FIELD_ADDRESS, FIELD_WIDTH, FIELD_BOUND, FIELD_SIZE = range(4)
@@ -232,31 +232,34 @@ def _radix_sort(key, order, key2, order2, rows):  # type: ignore[no-untyped-def]
     digit = 8 if rows < 1 << 16 else 11
     mask = (1 << digit) - 1
     passes = (64 + digit - 1) // digit
-    counts = np.zeros((passes, 1 << digit), np.int64)
+    counts = calloc(passes << digit, 8)
     for i in range(rows):
         word = np.uint64(load_i64(key, i) ^ _SIGN)
         for p in range(passes):
-            counts[p, np.int64(word >> np.uint64(p * digit)) & mask] += 1
+            at = (p << digit) + (np.int64(word >> np.uint64(p * digit)) & mask)
+            store_i64(counts, at, load_i64(counts, at) + 1)
     swapped = False
     for p in range(passes):
         shift = np.uint64(p * digit)
-        if counts[p, np.int64(np.uint64(load_i64(key, 0) ^ _SIGN) >> shift) & mask] == rows:
+        places = counts + (p << digit) * 8
+        if load_i64(places, np.int64(np.uint64(load_i64(key, 0) ^ _SIGN) >> shift) & mask) == rows:
             continue
         total = 0
         for d in range(1 << digit):
-            count = counts[p, d]
-            counts[p, d] = total
+            count = load_i64(places, d)
+            store_i64(places, d, total)
             total += count
         for i in range(rows):
             word = load_i64(key, i)
             d = np.int64(np.uint64(word ^ _SIGN) >> shift) & mask
-            place = counts[p, d]
-            counts[p, d] = place + 1
+            place = load_i64(places, d)
+            store_i64(places, d, place + 1)
             store_i64(key2, place, word)
             store_i32(order2, place, load_i32(order, i))
         key, key2 = key2, key
         order, order2 = order2, order
         swapped = not swapped
+    free(counts)
     if swapped:
         for i in range(rows):
             store_i64(key2, i, load_i64(key, i))
@@ -295,7 +298,7 @@ def _lay_out(source, plan, target, constant_diff):  # type: ignore[no-untyped-de
     _set_field(target, diff, load_i64(plan, diff * PLAN_SIZE), 0 if constant_diff else _width(-weight, weight), weight)
 
 
-@kernel
+@entry()
 def build_layer(source, target, memory, scratch):  # type: ignore[no-untyped-def]
     """Sorts the updates that `source` describes as it would a layer, sums the diffs of equal (row, time), leaves out zeros and
     describes the rest at `target`, in `memory`.
@@ -427,7 +430,7 @@ def _at_one_time(layer):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@entry()
 def plan_merge(merge):  # type: ignore[no-untyped-def]
     """Decides the fields, room and indexes of the outputs, and so the memory they need. There must be an input."""
     sources, first = load_i64(merge, MERGE_SOURCES), load_i64(_head(merge, 0), HEAD_LAYER)
@@ -524,7 +527,7 @@ def _first_column(merge):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@kernel
+@entry()
 def start_merge(merge, settled_memory, open_memory):  # type: ignore[no-untyped-def]
     """Gives the outputs, laid out from address 0, their memory and reads the first row of each input."""
     _move_fields(load_i64(merge, MERGE_SETTLED), settled_memory)
@@ -786,7 +789,7 @@ def _pending_value(places, update):  # type: ignore[no-untyped-def]
     return address
 
 
-@kernel
+@entry()
 def merge_layers(merge, fuel):  # type: ignore[no-untyped-def]
     """Merges some more rows of the inputs into the outputs: about `fuel` updates, but the history of a row is never parted.
 
@@ -909,7 +912,7 @@ def _gallop(layer, low, high, keys, probes, probe, start, count, beyond):  # typ
     return _bisect(layer, low, min(bound, high), keys, probes, probe, start, count, beyond)
 
 
-@kernel
+@entry()
 def seek(layer, keys, count, probes, starts, ends):  # type: ignore[no-untyped-def]
     """Writes for each probe the range of rows that begin with its key: `count` prefix columns of so many probes each, one after
     the other. Probes in ascending order keep the search local; any order is right. The layer must have rows."""
@@ -943,7 +946,7 @@ def seek(layer, keys, count, probes, starts, ends):  # type: ignore[no-untyped-d
         at = low
 
 
-@kernel
+@entry()
 def expand(starts, ends, count, probes, rows):  # type: ignore[no-untyped-def]
     """Writes every row of every range with the number of its probe."""
     at = 0
@@ -954,7 +957,7 @@ def expand(starts, ends, count, probes, rows):  # type: ignore[no-untyped-def]
             at += 1
 
 
-@kernel
+@entry()
 def accumulate(layer, starts, ends, count, time, sums):  # type: ignore[no-untyped-def]
     """Adds to the sum of each probe the diffs in its range whose times are at or before `time`."""
     arity, depth = load_i64(layer, LAYER_ARITY), load_i64(layer, LAYER_DEPTH)

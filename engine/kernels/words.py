@@ -8,32 +8,14 @@ readable or writable memory ends.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from dlog.engine.kernels.jit import JIT, kernel
+from dlog.engine.kernels.jit import JIT, entry, intrinsic, kernel
 from dlog.engine.kernels.memory import load_u8, store_u8
 
 if JIT:
-
-    @intrinsic
-    def load_word(typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)
-
-        return types.uint64(types.int64), generate
-
-    @intrinsic
-    def store_word(typing: Any, address: Any, word: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.uint64), generate
+    load_word, store_word = intrinsic("load_word"), intrinsic("store_word")
 
 else:
 
@@ -57,7 +39,7 @@ def tail_word(address, length, limit):
     return word
 
 
-@kernel
+@entry()
 def hash_bytes(address, length, limit):
     """A 32-bit hash of `length` bytes, as the low half of a uint64; memory ends at `limit`."""
     factor = np.uint64(0x9E3779B97F4A7C15)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dlog.engine.plan.aggregates import Aggregates, split
 from dlog.engine.plan.check import check
 from dlog.engine.plan.computed import with_computed
+from dlog.engine.plan.connect import connection
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
@@ -55,6 +56,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
     )
     scope = share_arrangements(scope)
+    scope = replace(scope, connection=connection(scope))
     check(scope, program)
     return scope
 

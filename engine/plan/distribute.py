@@ -127,7 +127,7 @@ def distribute(scope: Scope, program: Program, homes: Mapping[str, Place], rows:
     loop = world.phase(scope.loop, "l", aligned)
     loop = world.with_mirrors(loop)
     apart = frozenset(r.relation for r in scope.reductions) - aligned
-    return DistributedScope(scope, stages, enter, loop, tuple(world.mirrors), own, apart)
+    return DistributedScope(replace(scope, connection=None), stages, enter, loop, tuple(world.mirrors), own, apart)
 
 
 def _home_of(columns: Sequence[object]) -> Place:

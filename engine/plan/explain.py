@@ -23,6 +23,7 @@ from dlog.engine.plan.nodes import (
     AntiJoin,
     Arrangement,
     Bind,
+    Connection,
     Extend,
     Filter,
     HalfJoin,
@@ -53,6 +54,8 @@ def explain(scope: Scope, program: Program) -> str:
     names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
+    if scope.connection is not None:
+        lines.append(f"  {_connected(scope.connection)}")
     if shared := _arrangements(scope):
         lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
@@ -74,6 +77,11 @@ def _over(model: Model) -> str:
 
 def _best(op: str) -> str:
     return {"min": "least", "max": "greatest"}[op]
+
+
+def _connected(connection: Connection) -> str:
+    edges = ", ".join(f"{name}({left}, {right})" for name, left, right in connection.edges)
+    return f"{connection.relation} has one value per component of {edges}: united, where keys are dense, in the loop's place"
 
 
 def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:

@@ -234,10 +234,22 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True)
+class Connection:
+    """The loop of a lattice gives each key the best value that any key of its connected component has (`connect`).
+
+    `edges` are (relation, column, column): the keys in both columns are neighbours. `where` are (relation, column): only keys
+    that stand in all of them get values; the others only give theirs."""
+
+    relation: str
+    edges: tuple[tuple[str, int, int], ...]
+    where: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes
     until there are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations
-    (reductions, temporaries)."""
+    (reductions, temporaries). An executor may do what `connection` says in the place of the loop."""
 
     relations: tuple[str, ...]
     variables: tuple[str, ...]
@@ -249,6 +261,7 @@ class Scope:
     loop: tuple[Path, ...]
     lattices: tuple[Lattice, ...] = ()
     model: Model = "static"
+    connection: Connection | None = None
 
 
 def arrangements(scope: Scope) -> tuple[Arrangement, ...]:

@@ -66,7 +66,7 @@ class ShardRun(ScopeRun):
         if lattice is not None and exchange.role == "home":
             relation = self.relation(exchange.name)
             key = [c for c in range(relation.arity) if c != lattice.column]
-            relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op], heap=False)
+            relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op])
 
     def _shape_mirror(self, mirror: Copy) -> None:
         """A mirror of a lattice keeps the best value per key as the lattice does."""

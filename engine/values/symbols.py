@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry
 from dlog.engine.kernels.layout import (
     SYM_COUNT,
     SYM_HEAP,
@@ -32,7 +32,8 @@ from dlog.engine.kernels.words import copy_bytes, hash_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-@kernel
+
+@entry("u8[:]", "i64[:]", "i64[:]", "u8[:]")
 def _gather(heap, starts, offsets, out):  # type: ignore[no-untyped-def]
     """Copies the piece of `heap` at `starts[i]` to `out[offsets[i]:offsets[i + 1]]`."""
     source, target = np.int64(heap.ctypes.data), np.int64(out.ctypes.data)

@@ -70,7 +70,9 @@ def values_of(kind: Kind) -> st.SearchStrategy[int]:
 def keyed(kinds: Sequence[Kind], keys: int, extent: Extent | None, merge: int, heap: bool = False) -> StoredRelation:
     relation = StoredRelation("r", kinds, Memory(None))
     relation.shape([extent] * keys + [None] * (len(kinds) - keys))
-    relation.key_by(range(keys), keys, merge, heap)
+    relation.key_by(range(keys), keys, merge)
+    if heap:
+        relation.order_changes()
     assert relation.set_kind == (L.SET_HASH if extent is None else L.SET_DENSE)
     return relation
 

@@ -1,0 +1,56 @@
+"""Has the library of kernels built, in a process of its own, once however many processes want it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from dlog.engine.kernels.jit import ENGINE
+
+
+def build(path: Path) -> None:
+    """Makes the library at `path` unless another process just did. Raises OSError or RuntimeError if it cannot be made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path.with_suffix(".lock")):
+        if not path.exists():
+            _announce()
+            _run(path)
+
+
+def _announce() -> None:
+    if sys.stderr.isatty():
+        print("compiling the kernels, once for this version: a minute or two", file=sys.stderr)
+
+
+def _run(path: Path) -> None:
+    """Numba is made to work in a way that nothing else in its process can: so it gets a process."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    root = str(ENGINE.parent.parent) if ENGINE.parent.name == "dlog" else str(ENGINE.parent)
+    places = [root, *(place for place in (os.environ.get("PYTHONPATH"),) if place)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside)]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[IO[str]]:
+    """Waits until no other process is in here, where the system can tell."""
+    with path.open("w") as file:
+        try:
+            import fcntl
+        except ImportError:
+            yield file
+            return
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
