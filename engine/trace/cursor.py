@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from dlog.engine.kernels import trace as K
+from dlog.engine.kernels.seeking import accumulate, expand
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time
@@ -75,7 +75,7 @@ class Cursor:
         starts, ends = layer.seek(keys)
         total = int((ends - starts).sum())
         probes, rows = np.empty(total, np.int64), np.empty(total, np.int64)
-        K.expand(address_of(starts), address_of(ends), len(starts), address_of(probes), address_of(rows))
+        expand(address_of(starts), address_of(ends), len(starts), address_of(probes), address_of(rows))
         if time is not None and not T.less_equal(T.one(layer.latest), T.one(time)).all():
             within = T.less_equal(layer.times(rows), T.one(time))
             probes, rows = probes[within], rows[within]
@@ -93,7 +93,7 @@ class Cursor:
             if layer.settled:
                 sums += ends - starts
             else:
-                K.accumulate(
+                accumulate(
                     layer.address, address_of(starts), address_of(ends), len(sums), address_of(wanted), address_of(sums)
                 )
         return sums

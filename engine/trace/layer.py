@@ -2,7 +2,7 @@
 
 Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow,
 else 8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
-single update is nothing but words. `words` is what kernels read (kernels/trace.py says how); they point into `memory`, be it
+single update is nothing but words. `words` is what kernels read (kernels/layers.py says how); they point into `memory`, be it
 this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words.
 """
 
@@ -15,7 +15,19 @@ from typing import NoReturn
 
 import numpy as np
 
-from dlog.engine.kernels import trace as K
+from dlog.engine.kernels.layers import (
+    FIELD_BOUND,
+    FIELD_SIZE,
+    FIELD_WIDTH,
+    LAYER_ARITY,
+    LAYER_DEPTH,
+    LAYER_FIELDS,
+    LAYER_INDEX,
+    LAYER_RANGE,
+    LAYER_ROWS,
+)
+from dlog.engine.kernels.seeking import seek
+from dlog.engine.kernels.sorting import PLAN_SIZE, build_layer
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError
@@ -23,7 +35,7 @@ from dlog.grammar.diagnostics import InternalError
 MAX_ROWS = 2**31 - 1
 
 _byte_of = ctypes.c_char.from_buffer
-_WIDTH, _BOUND, _SIZE = K.FIELD_WIDTH, K.FIELD_BOUND, K.FIELD_SIZE
+_WIDTH, _BOUND, _SIZE = FIELD_WIDTH, FIELD_BOUND, FIELD_SIZE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,24 +50,24 @@ class Layer:
     @staticmethod
     def of(words: np.ndarray, memory: np.ndarray) -> Layer:
         """A layer with these words, in this memory."""
-        return Layer(words, memory, int(words[K.LAYER_ROWS]), address_of(words))
+        return Layer(words, memory, int(words[LAYER_ROWS]), address_of(words))
 
     @property
     def arity(self) -> int:
-        return int(self.words[K.LAYER_ARITY])
+        return int(self.words[LAYER_ARITY])
 
     @property
     def depth(self) -> int:
-        return int(self.words[K.LAYER_DEPTH])
+        return int(self.words[LAYER_DEPTH])
 
     @property
     def fields(self) -> int:
-        return (len(self.words) - K.LAYER_FIELDS) // _SIZE
+        return (len(self.words) - LAYER_FIELDS) // _SIZE
 
     @property
     def latest(self) -> Time:
         """A time at or after all of its times."""
-        at = K.LAYER_FIELDS + _SIZE * self.arity + _BOUND
+        at = LAYER_FIELDS + _SIZE * self.arity + _BOUND
         return tuple(self.words[at : at + _SIZE * self.depth : _SIZE].tolist())
 
     @property
@@ -70,25 +82,25 @@ class Layer:
 
     @property
     def indexed(self) -> bool:
-        return bool(self.words[K.LAYER_INDEX])
+        return bool(self.words[LAYER_INDEX])
 
     @property
     def nbytes(self) -> int:
         """Bytes of all fields and the index."""
-        widths = int(self.words[K.LAYER_FIELDS + _WIDTH :: _SIZE].sum())
-        return self.rows * widths + (4 * (int(self.words[K.LAYER_RANGE]) + 1) if self.indexed else 0)
+        widths = int(self.words[LAYER_FIELDS + _WIDTH :: _SIZE].sum())
+        return self.rows * widths + (4 * (int(self.words[LAYER_RANGE]) + 1) if self.indexed else 0)
 
     def width(self, field: int) -> int:
-        return int(self.words[K.LAYER_FIELDS + _SIZE * field + _WIDTH])
+        return int(self.words[LAYER_FIELDS + _SIZE * field + _WIDTH])
 
     def constant(self, field: int) -> int | None:
         """The one value of a field, where it has just one."""
-        at = K.LAYER_FIELDS + _SIZE * field
+        at = LAYER_FIELDS + _SIZE * field
         return None if self.words[at + _WIDTH] else int(self.words[at])
 
     def stored(self, field: int) -> np.ndarray:
         """The values of a field that is no constant, as they lie in memory."""
-        start, width = int(self.words[K.LAYER_FIELDS + _SIZE * field]) - address_of(self.memory), self.width(field)
+        start, width = int(self.words[LAYER_FIELDS + _SIZE * field]) - address_of(self.memory), self.width(field)
         return self.memory.view(np.uint8)[start : start + self.rows * width].view(np.int32 if width == 4 else np.int64)
 
     def values(self, field: int, chosen: np.ndarray | None = None) -> np.ndarray:
@@ -116,8 +128,8 @@ class Layer:
         """The first row of each value of the first column, one entry more than there are values."""
         if not self.indexed:
             return None
-        start = int(self.words[K.LAYER_INDEX]) - address_of(self.memory)
-        return self.memory.view(np.int32)[start // 4 : start // 4 + int(self.words[K.LAYER_RANGE]) + 1]
+        start = int(self.words[LAYER_INDEX]) - address_of(self.memory)
+        return self.memory.view(np.int32)[start // 4 : start // 4 + int(self.words[LAYER_RANGE]) + 1]
 
     def seek(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each probe, a column of `keys` (prefix columns, probes; int64, contiguous), the rows that begin with it: first,
@@ -125,7 +137,7 @@ class Layer:
         count, probes = keys.shape
         ranges = np.empty((2, probes), np.int64)
         at = address_of(ranges)
-        K.seek(self.address, address_of(keys), count, probes, at, at + 8 * probes)
+        seek(self.address, address_of(keys), count, probes, at, at + 8 * probes)
         return ranges[0], ranges[1]
 
 
@@ -147,16 +159,16 @@ def build(
     all, diffs int64 or one for all. Something must have n entries."""
     fields = [*columns, *times, diffs]
     described = _describe(len(columns), len(times), fields)
-    rows, size = described[K.LAYER_ROWS], len(described)
+    rows, size = described[LAYER_ROWS], len(described)
     if rows == 0:
         return None
-    source = allocate(size + K.PLAN_SIZE * len(fields) + rows * (len(fields) + 3) + 8)
+    source = allocate(size + PLAN_SIZE * len(fields) + rows * (len(fields) + 3) + 8)
     source[:size] = described
     # How much is needed turns out on the way; of large blocks only that becomes resident.
     memory = allocate(size + rows * len(fields) + (rows + 1) // 2 + 8 if rows > 1 else size, pages)
     reading, writing = address_of(source), address_of(memory)
-    K.build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
-    found = int(memory[K.LAYER_ROWS])
+    build_layer(reading, writing, writing + 8 * size, reading + 8 * size)
+    found = int(memory[LAYER_ROWS])
     return Layer(memory[:size], memory, found, writing) if found else None
 
 
@@ -177,7 +189,7 @@ def _describe(arity: int, depth: int, fields: list[np.ndarray | int]) -> list[in
         words += (address_of(field), width, 0)
     if not 0 <= rows <= MAX_ROWS:
         _refuse(None, rows)
-    words[K.LAYER_ROWS] = rows
+    words[LAYER_ROWS] = rows
     return words
 
 

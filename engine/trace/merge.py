@@ -8,7 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels import trace as K
+from dlog.engine.kernels.layers import LAYER_ROWS
+from dlog.engine.kernels.merge_plans import (
+    HEAD_SIZE,
+    MERGE_DONE,
+    MERGE_HEADS,
+    MERGE_NEEDED,
+    MERGE_OPEN,
+    MERGE_OPEN_BYTES,
+    MERGE_PAUSED,
+    MERGE_ROOM,
+    MERGE_SETTLED,
+    MERGE_SETTLED_BYTES,
+    MERGE_TIMES,
+    MERGE_TOGETHER,
+    PENDING_SIZE,
+    plan_merge,
+    start_merge,
+)
+from dlog.engine.kernels.merging import merge_layers
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, address_of
@@ -40,13 +58,13 @@ class Merge:
     def work(self, fuel: int) -> bool:
         """Merges about `fuel` updates; True when all is done."""
         while self._result is None:
-            status = K.merge_layers(self._address, fuel)
-            if status == K.MERGE_PAUSED:
+            status = merge_layers(self._address, fuel)
+            if status == MERGE_PAUSED:
                 return False
-            if status == K.MERGE_DONE:
+            if status == MERGE_DONE:
                 self._finish()
             else:
-                size = 2 * int(self._control[K.MERGE_NEEDED])
+                size = 2 * int(self._control[MERGE_NEEDED])
                 self._scratch = np.empty(size * (self._layers[0].depth + 1), np.int64)
                 self._use_history(address_of(self._scratch), size)
         return True
@@ -61,20 +79,20 @@ class Merge:
     def _prepare(self, split: bool) -> None:
         layers, elements = self._layers, self.description.since.elements
         depth, stride = layers[0].depth, len(layers[0].words)
-        block = min(sum(layer.rows for layer in layers), K.MERGE_TOGETHER)
-        words = [len(layers), len(elements), int(split), 0, 0, 0, 0, block, *(0,) * (K.MERGE_HEADS - 8)]
+        block = min(sum(layer.rows for layer in layers), MERGE_TOGETHER)
+        words = [len(layers), len(elements), int(split), 0, 0, 0, 0, block, *(0,) * (MERGE_HEADS - 8)]
         for layer in layers:
-            words += (layer.address, *(0,) * (K.HEAD_SIZE - 1))
+            words += (layer.address, *(0,) * (HEAD_SIZE - 1))
         frontier = len(words) + 2 * stride
-        scratch = frontier + (len(elements) + 1) * depth + 2 * len(layers) + block * (K.PENDING_SIZE + depth)
+        scratch = frontier + (len(elements) + 1) * depth + 2 * len(layers) + block * (PENDING_SIZE + depth)
         self._control = np.zeros(scratch + _HISTORY * (depth + 1), np.int64)
         self._control[: len(words)] = words
         self._control[frontier : frontier + len(elements) * depth] = [coordinate for time in elements for coordinate in time]
         self._address = address_of(self._control)
-        K.plan_merge(self._address)
+        plan_merge(self._address)
         self._use_history(self._address + 8 * scratch, _HISTORY)
-        self._outputs = [self._reserve(size) for size in self._control[K.MERGE_SETTLED_BYTES : K.MERGE_OPEN_BYTES + 1].tolist()]
-        K.start_merge(self._address, *(address for _, address in self._outputs))
+        self._outputs = [self._reserve(size) for size in self._control[MERGE_SETTLED_BYTES : MERGE_OPEN_BYTES + 1].tolist()]
+        start_merge(self._address, *(address for _, address in self._outputs))
 
     def _reserve(self, size: int) -> tuple[np.ndarray, int]:
         """Memory for an output, the layer's words in front, and the address behind them."""
@@ -85,15 +103,15 @@ class Merge:
     def _use_history(self, address: int, size: int) -> None:
         """Has histories of up to so many updates gathered there."""
         depth = self._layers[0].depth
-        self._control[K.MERGE_TIMES : K.MERGE_ROOM + 1] = address, address + 8 * size * depth, size
+        self._control[MERGE_TIMES : MERGE_ROOM + 1] = address, address + 8 * size * depth, size
 
     def _finish(self) -> None:
         made = []
         stride = len(self._layers[0].words)
-        starts = self._control[K.MERGE_SETTLED : K.MERGE_OPEN + 1].tolist()
+        starts = self._control[MERGE_SETTLED : MERGE_OPEN + 1].tolist()
         for start, (memory, address) in zip(starts, self._outputs, strict=True):
             at = (start - self._address) // 8
-            rows = int(self._control[at + K.LAYER_ROWS])
+            rows = int(self._control[at + LAYER_ROWS])
             if rows:
                 memory[:stride] = self._control[at : at + stride]
                 made.append(Layer(memory[:stride], memory, rows, address - 8 * stride))

@@ -32,7 +32,7 @@ class Case:
 CASES = (
     Case(Workload("forest", "closure, linear rule", inputs.forest, ROWS, program_of="W1"), 16),
     Case(Workload("forest", "closure, nonlinear rule", inputs.forest, ROWS, program_of="nonlinear"), 16),
-    Case(Workload("forest", "closure that reads itself twice", inputs.forest, ROWS, program_of="twice"), 24),
+    Case(Workload("forest", "closure that reads itself twice", inputs.forest, ROWS, program_of="twice"), 16),
 )
 ENGINES = {
     "dlog": engine_dlog.run,

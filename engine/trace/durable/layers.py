@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.kernels import trace as K
+from dlog.engine.kernels.layers import FIELD_SIZE, FIELD_WIDTH, LAYER_FIELDS, LAYER_INDEX
 from dlog.engine.program.rules import Kind
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
@@ -36,10 +36,10 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
     """Writes a layer to a new file; nothing refers to it yet."""
     words, at = layer.words.copy(), 8  # no field is at 0, where an index would seem to be none
     pieces: list[files.Bytes] = [bytes(8)]
-    parts = [(K.LAYER_FIELDS + K.FIELD_SIZE * f, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
+    parts = [(LAYER_FIELDS + FIELD_SIZE * f, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
     index = layer.index()
     if index is not None:
-        parts.append((K.LAYER_INDEX, index))
+        parts.append((LAYER_INDEX, index))
     for word, array in parts:
         words[word] = at
         pieces += [memoryview(np.ascontiguousarray(array)).cast("B"), bytes(-array.nbytes % 8)]
@@ -62,12 +62,12 @@ def map_layer(folder: Path, file: LayerFile, verify: bool) -> Layer:
     if verify and zlib.crc32(memory) != file.checksum:
         raise files.damaged(path, "a layer does not fit its checksum")
     words, base = np.array(file.words, np.int64), address_of(memory)
-    for f in range((len(words) - K.LAYER_FIELDS) // K.FIELD_SIZE):
-        at = K.LAYER_FIELDS + K.FIELD_SIZE * f
-        if words[at + K.FIELD_WIDTH]:
+    for f in range((len(words) - LAYER_FIELDS) // FIELD_SIZE):
+        at = LAYER_FIELDS + FIELD_SIZE * f
+        if words[at + FIELD_WIDTH]:
             words[at] += base
-    if words[K.LAYER_INDEX]:
-        words[K.LAYER_INDEX] += base
+    if words[LAYER_INDEX]:
+        words[LAYER_INDEX] += base
     return Layer.of(words, memory)
 
 
@@ -118,5 +118,5 @@ def settled_batch(table: Table, upper: int) -> Batch:
 def _once(layer: Layer) -> Layer:
     """The same rows, each once."""
     words = layer.words.copy()
-    words[-K.FIELD_SIZE :] = 1, 0, layer.rows
+    words[-FIELD_SIZE :] = 1, 0, layer.rows
     return Layer.of(words, layer.memory)
