@@ -112,6 +112,13 @@ def test_rounds_may_be_far_apart(engine: MakeEngine) -> None:
     assert driver.changes("e") == {}
 
 
+def test_rows_derived_along_with_one_far_away_are_there_once(engine: MakeEngine) -> None:
+    driver = Driver(engine, ".decl e(x: number, y: number)\n.decl d(y: number)\nd(y) :- e(_, y).\n")
+    driver.commit([[("e", (0, 0), 1)], []])
+    driver.commit([[("e", (x, y), 1) for x, y in enumerate([1, 2**31 - 1, 1, 2**31 - 1, 0])], []])
+    assert driver.rows("d") == {(0,), (1,), (2**31 - 1,)}
+
+
 # ---------------------------------------------------------------------------------------------------- graphs that change
 
 
