@@ -15,10 +15,15 @@ from hypothesis import given, settings
 from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.recompute import Recompute
 from tests.rounds import Driver, MakeEngine, Story, check, stories
-from tests.shards import sharded_rounds
+from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, random_programs
 
-ENGINES: dict[str, MakeEngine] = {"recompute": Recompute, "chosen": make_engine, "sharded": sharded_rounds}
+ENGINES: dict[str, MakeEngine] = {
+    "recompute": Recompute,
+    "chosen": make_engine,
+    "sharded": sharded_rounds,
+    "exchanging": exchanging_rounds,
+}
 
 
 @pytest.fixture(params=ENGINES, scope="session")

@@ -62,6 +62,7 @@ def _run(command: Sequence[str], coordinate: str) -> None:
     except subprocess.TimeoutExpired:
         raise NoJar(f"Maven takes more than {PATIENCE} s to find {coordinate}") from None
     if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "[ERROR]" in line and coordinate.split(":")[1] in line]
-        reason = "Maven Central has none" if any("ould not find artifact" in s or "was not found" in s for s in said) else "it fails"
-        raise NoJar(f"Maven does not bring {coordinate}: {reason}")
+        artifact = coordinate.split(":")[1]
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "[ERROR]" in line and artifact in line]
+        lacking = any("ould not find artifact" in line or "was not found" in line for line in said)
+        raise NoJar(f"Maven does not bring {coordinate}: {'Maven Central has none' if lacking else 'it fails'}")

@@ -42,7 +42,10 @@ def test_what_maven_brings_is_kept_for_the_next_time(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("script", "reason"),
-    [(HAS_NOT, "Maven does not bring g:frames:1: Maven Central has none"), (BROKEN, "Maven does not bring g:frames:1: it fails")],
+    [
+        (HAS_NOT, "Maven does not bring g:frames:1: Maven Central has none"),
+        (BROKEN, "Maven does not bring g:frames:1: it fails"),
+    ],
 )
 def test_a_jar_that_maven_does_not_bring_is_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
