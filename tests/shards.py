@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dlog.api import Relation
+from dlog.engine.embedded.engines import is_incremental
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS
+from dlog.engine.plan.local_first import LocalFirst, exchanged
 from dlog.engine.plan.places import Place
+from dlog.engine.plan.together import together
 from dlog.engine.program.rules import Program
 from dlog.engine.shards.blocks import blocks
 from dlog.engine.shards.dictionary import Dictionary
@@ -22,7 +25,7 @@ from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
 from dlog.engine.shards.keeper import Failed, Keeper
 from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.values.symbols import SymbolTable
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
 from dlog.values import Codec
 
@@ -101,22 +104,25 @@ def run_sharded_program(program: Path, facts: Path, output: Path) -> dict[str, l
 
 
 class LocalCrew:
-    """Workers of a session in this process; what goes to them and back is pickled, as on its way through a network."""
+    """Workers of a session that are threads of this process; what goes to them and back is pickled, as on its way through a
+    network."""
 
     def __init__(self, size: int = 3, **limits: Any) -> None:
         self.size = size
-        self.keepers = [Keeper(limits) for _ in range(size)]
+        self.keepers = [Keeper(limits, Gang(transport)) for transport in ThreadTransport.connected(size)]
         self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
-        return {rank: self._run(rank, *pickle.loads(pickle.dumps(c))) for rank, c in commands.items()}
+        with ThreadPoolExecutor(self.size) as pool:
+            futures = {rank: pool.submit(self._run, rank, *pickle.loads(pickle.dumps(c))) for rank, c in commands.items()}
+            return {rank: future.result() for rank, future in futures.items()}
 
     def _run(self, rank: int, command: str, args: tuple[Any, ...]) -> Any:
         try:
             return pickle.loads(pickle.dumps(getattr(self.keepers[rank], command)(*args)))
         except Failed as failed:
             return failed.error
-        except DlogError as error:
+        except (DlogError, InternalError) as error:
             return error
 
 
@@ -124,3 +130,16 @@ def sharded_rounds(program: Program, *, size: int = 3, old: Any = None, **limits
     """A session's engine on workers of this process."""
     crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
     return ShardedRounds(program, crew, old)
+
+
+class Exchanging(ShardedRounds):
+    """Workers that go through all strata together, those too that each could maintain alone."""
+
+    def _placed(self, program: Program, workers: int) -> LocalFirst:
+        found = together(program)
+        return exchanged(program, found) if found and is_incremental(found.program) else super()._placed(program, workers)
+
+
+def exchanging_rounds(program: Program, *, size: int = 2, old: Any = None, **limits: Any) -> ShardedRounds:
+    crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
+    return Exchanging(program, crew, old)

@@ -15,10 +15,15 @@ from hypothesis import given, settings
 from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.recompute import Recompute
 from tests.rounds import Driver, MakeEngine, Story, check, stories
-from tests.shards import sharded_rounds
+from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, random_programs
 
-ENGINES: dict[str, MakeEngine] = {"recompute": Recompute, "chosen": make_engine, "sharded": sharded_rounds}
+ENGINES: dict[str, MakeEngine] = {
+    "recompute": Recompute,
+    "chosen": make_engine,
+    "sharded": sharded_rounds,
+    "exchanging": exchanging_rounds,
+}
 
 
 @pytest.fixture(params=ENGINES, scope="session")
@@ -110,6 +115,13 @@ def test_rounds_may_be_far_apart(engine: MakeEngine) -> None:
     assert driver.changes("e") == {3: {"(1, 2)": 1}}
     assert driver.commit([]) == 4
     assert driver.changes("e") == {}
+
+
+def test_rows_derived_along_with_one_far_away_are_there_once(engine: MakeEngine) -> None:
+    driver = Driver(engine, ".decl e(x: number, y: number)\n.decl d(y: number)\nd(y) :- e(_, y).\n")
+    driver.commit([[("e", (0, 0), 1)], []])
+    driver.commit([[("e", (x, y), 1) for x, y in enumerate([1, 2**31 - 1, 1, 2**31 - 1, 0])], []])
+    assert driver.rows("d") == {(0,), (1,), (2**31 - 1,)}
 
 
 # ---------------------------------------------------------------------------------------------------- graphs that change

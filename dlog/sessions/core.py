@@ -483,7 +483,8 @@ class Session:
         with Delayed():
             try:
                 try:
-                    last = engine.commit(inputs)
+                    frames = self._desk.frames() if staged else None
+                    last = engine.commit(inputs, frames) if frames else engine.commit(inputs)  # type: ignore[call-arg]
                 except BaseException as error:
                     if engine.round == before:
                         self._changes = _gone

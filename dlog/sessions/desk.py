@@ -50,9 +50,11 @@ class Desk:
         intake = self._known(relation) or self.intake(relation)
         few = intake.few(rows)
         if few is None:
-            columns, count = intake.columns(rows)
-            self.stage_columns(relation, columns, np.full(count, diff, np.int64))
+            if not self._stays_elsewhere(intake, rows, diff):
+                columns, count = intake.columns(rows)
+                self.stage_columns(relation, columns, np.full(count, diff, np.int64))
             return
+        self._fetch(relation)
         staged = self.staged.get(relation)
         if staged is None:
             staged = self.staged[relation] = Staged(intake.arity)
@@ -66,8 +68,31 @@ class Desk:
                 else:
                     index.drop(row)
 
+    def _stays_elsewhere(self, intake: Intake, rows: Any, diff: Diff) -> bool:
+        """Stages a DataFrame as it is where the workers of the engine can have its rows without this process."""
+        name = intake.relation.name
+        fitting = getattr(self._engine, "fitting", None)
+        if fitting is None or not (hasattr(rows, "sparkSession") and hasattr(rows, "mapInArrow")) or not intake.arity:
+            return False
+        staged = self.staged.setdefault(name, Staged(intake.arity))
+        if not staged.takes_frame(diff):
+            return False
+        staged.frames.append((fitting(intake.relation, rows), diff))
+        self._indexes.pop(name, None)
+        return True
+
+    def _fetch(self, relation: str) -> None:
+        """Brings rows that wait elsewhere here: others of the same relation are to come after them."""
+        staged = self.staged.get(relation)
+        if staged is not None and staged.frames:
+            frames, staged.frames = staged.frames, []
+            for rows, diff in frames:
+                columns, count = self.intake(relation).columns(rows)
+                staged.put_many(columns, np.full(count, diff, np.int64))
+
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
         """The same for rows as columns of words."""
+        self._fetch(relation)
         self._indexes.pop(relation, None)
         if relation not in self.staged:
             self.staged[relation] = Staged(len(columns))
@@ -77,6 +102,7 @@ class Desk:
         """Rows that are to take the place of those with the same key."""
         intake = self._known(relation) or self.intake(relation)
         places = key_columns(intake.relation, key)
+        self._fetch(relation)
         few = intake.few(rows)
         if few is None:
             self._upsert_columns(intake, *intake.columns(rows), places)
@@ -168,8 +194,12 @@ class Desk:
     # -------------------------------------------------------------------------------------------------------------- rounds
 
     def updates(self, round: int) -> dict[str, Updates]:
-        """All that is staged as the changes of one round."""
+        """All that is staged here as the changes of one round."""
         return {name: staged.updates(round) for name, staged in self.staged.items()}
+
+    def frames(self) -> dict[str, list[tuple[Any, int]]]:
+        """What is staged and is elsewhere."""
+        return {name: staged.frames for name, staged in self.staged.items() if staged.frames}
 
     def copied(self) -> dict[str, Staged]:
         """What is staged now, for `restore`."""

@@ -6,6 +6,8 @@ earlier one; many rows at once are kept as the arrays they came in. The two are 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dlog.engine.values.differences import Columns, last_of_each
@@ -17,16 +19,24 @@ Words = tuple[int, ...]
 class Staged:
     """The staged changes of one relation with `arity` columns."""
 
-    __slots__ = ("_chunks", "arity", "single")
+    __slots__ = ("_chunks", "arity", "frames", "single")
 
     def __init__(self, arity: int) -> None:
         self.arity = arity
         self.single: dict[Words, int] = {}
+        self.frames: list[tuple[Any, int]] = []
+        """Rows that are elsewhere, and whether they come (+1) or go (-1): all do the same, and where there are any there is
+        nothing else."""
         self._chunks: list[Updates] = []
 
     def __len__(self) -> int:
         """How many changes wait, those that later ones replace included where they came in bulk."""
-        return len(self.single) + sum(chunk.rows for chunk in self._chunks)
+        elsewhere = sum(int(frame.count()) for frame, _ in self.frames)
+        return len(self.single) + sum(chunk.rows for chunk in self._chunks) + elsewhere
+
+    def takes_frame(self, diff: int) -> bool:
+        """Whether rows that are elsewhere may wait here, too: their order must not matter."""
+        return not self.single and not self._chunks and all(other == diff for _, other in self.frames)
 
     def put_many(self, columns: Columns, diffs: np.ndarray) -> None:
         """Rows as columns of words, in order."""
@@ -35,7 +45,7 @@ class Staged:
 
     def copy(self) -> Staged:
         made = Staged(self.arity)
-        made.single, made._chunks = dict(self.single), list(self._chunks)
+        made.single, made._chunks, made.frames = dict(self.single), list(self._chunks), list(self.frames)
         return made
 
     def updates(self, round: int) -> Updates:

@@ -53,7 +53,7 @@ class Dataflow:
         self._inputs()
         for number, stratum in enumerate(program.strata):
             if stratum.rules:
-                _StratumBuilder(self, stratum, number).build()
+                self._builder(stratum, number).build()
         for collection in self.collections.values():
             collection.quieten()
         for reduction in self.reductions.values():
@@ -61,6 +61,9 @@ class Dataflow:
         self.work = self._work()
 
     # ------------------------------------------------------------------------------------------------------------- parts
+
+    def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
+        return StratumBuilder(self, stratum, number, build_rounds_scope(stratum, self.program, self.statistics))
 
     def _inputs(self) -> None:
         derived = {name for s in self.program.strata if s.rules for name in s.relations}
@@ -144,14 +147,14 @@ class Dataflow:
         self._loops.clear()
 
 
-class _StratumBuilder:
+class StratumBuilder:
     """Builds one stratum; the storage that its paths are lowered against."""
 
-    def __init__(self, flow: Dataflow, stratum: Stratum, number: int) -> None:
+    def __init__(self, flow: Dataflow, stratum: Stratum, number: int, scope: nodes.Scope) -> None:
         self.flow = flow
         self.stratum = stratum
         self.number = number
-        self.scope = build_rounds_scope(stratum, flow.program, flow.statistics)
+        self.scope = scope
         flow.scopes.append(self.scope)
         own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
         self.own = own.difference(self.scope.relations)
@@ -167,11 +170,15 @@ class _StratumBuilder:
         self.staged = False
         if self.loop is None:
             self._run([*self.scope.enter, *self._given()])
+            self._entered()
             for name in self.scope.relations:
                 if name not in self.flow.reductions:
                     self._flush(name)
         else:
             self._recursive(self.loop)
+
+    def _entered(self) -> None:
+        """All paths have run that derive rows of a stratum without recursion."""
 
     def _make_collections(self) -> None:
         flow, scope = self.flow, self.scope
@@ -242,6 +249,10 @@ class _StratumBuilder:
             loop.point(field, words(addresses))
             loop[field + 1] = len(addresses)
         self.flow._loops.append(loop)
+        self._looped(loop, list(logs.values()))
+
+    def _looped(self, loop: Struct, imports: Sequence[object]) -> None:
+        """The stratum's recursion is ready to run, seeded by the changes in these logs first."""
         self.flow.task(L.TASK_LOOP, loop.address)
 
     # -------------------------------------------------------------------------------------------- storage, for lowering

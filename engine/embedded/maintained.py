@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 BUDGET = 1 << 20
@@ -103,7 +103,7 @@ class Maintained:
             self._keep_ticks(flow)
             flow.running = True
             try:
-                for start, end in _batches(given, first, last, self._batch_rounds(flow)):
+                for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
                     flow.work[L.WORK_ROUNDS] = 0
@@ -120,6 +120,12 @@ class Maintained:
                 raise
             self._note(flow, last)
         return last
+
+    def _batches_of(
+        self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
+    ) -> Iterable[tuple[int, int]]:
+        """The first and last rounds of a commit's batches."""
+        return batches([u.rounds for u in given.values()], first, last, self._batch_rounds(flow))
 
     def _batch_rounds(self, flow: Dataflow) -> int:
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
@@ -149,7 +155,7 @@ class Maintained:
         updates = collection.updates(self._first)
         if collection.role is Role.INPUT and collection.may_repeat():
             rows, rounds, diffs = collection.changes()
-            places, diffs = _net(rows, rounds, diffs)
+            places, diffs = net(rows, rounds, diffs)
             columns = tuple(column[places] for column in updates.columns)
             return Updates(columns, diffs, updates.rounds[places])
         return updates
@@ -169,7 +175,7 @@ class Maintained:
             if facts:
                 columns = tuple(self.catalog.fact_columns(name))
                 own = _insertions(columns, len(facts), first)
-                result[name] = _joined([own, result[name]]) if name in result else own
+                result[name] = joined([own, result[name]]) if name in result else own
         return result
 
     def _build(self, given: Mapping[str, Updates]) -> Dataflow:
@@ -177,14 +183,17 @@ class Maintained:
         known = frozenset(self.program.relations.keys() - derived)
         waiting = {name: Waiting(u.columns, u.rows) for name, u in given.items() if name in known}
         try:
-            flow = Dataflow(self.program, self.catalog, self.memory, Figures(waiting, known))
+            flow = self._dataflow(Figures(waiting, known))
         except NotIncremental:
             # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
-            flow = Dataflow(self.program, self.catalog, self.memory, Figures({}, known))
+            flow = self._dataflow(Figures({}, known))
         if self.max_iterations is not None:
             flow.work[L.WORK_LIMIT] = self.max_iterations
         self.worker.prepare(flow.tables)
         return flow
+
+    def _dataflow(self, figures: Figures) -> Dataflow:
+        return Dataflow(self.program, self.catalog, self.memory, figures)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
@@ -319,7 +328,7 @@ class Maintained:
                 message = f"the changes of round {self.round} are no longer kept: the next commit is running"
                 raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
             earlier = [batch[relation] for batch in self._batches if relation in batch]
-            return _joined([*earlier, self._batch_changes(flow.collections[relation])])
+            return joined([*earlier, self._batch_changes(flow.collections[relation])])
 
     def table(self, relation: str) -> Table:
         return self._read(lambda flow: flow.collections[relation], relation)
@@ -410,7 +419,7 @@ def _typed(values: np.ndarray, kind: str) -> np.ndarray:
     return values
 
 
-def _net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The places of changes, and their diffs, of which those of one row in one round are added up."""
     code = (rounds << 32) + rows
     ordered = np.sort(code)
@@ -423,21 +432,13 @@ def _net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.nd
     return places, totals[places]
 
 
-def _joined(parts: Sequence[Updates]) -> Updates:
-    """Lists of changes one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True))
-    return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
-
-
-def _batches(given: Mapping[str, Updates], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+def batches(given: Sequence[np.ndarray], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
     """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
     one by one."""
     if last - first < most:
         yield first, last
         return
-    present = np.sort(np.concatenate([np.array([first]), *(u.rounds for u in given.values())]))
+    present = np.sort(np.concatenate([np.array([first]), *given]))
     present = present[np.append(True, present[1:] != present[:-1])]
     at = 0
     while at < len(present):

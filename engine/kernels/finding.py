@@ -41,7 +41,12 @@ def find_directly(ctl, collection, values, n, rows, making):
     for i in range(n):
         row = find_values(collection, values + i * 8, 0)
         if row < 0 and making:
-            row = add_values(ctl, collection, values + i * 8, mix(0, load_i64(values, i)))
+            hashed = mix(0, load_i64(values, i))
+            if load_i64(collection, CO_DIRECT_COUNT) == 0:
+                # A row of this block was too far away from the others: the table has given way to slots.
+                row = find_values(collection, values + i * 8, hashed)
+            if row < 0:
+                row = add_values(ctl, collection, values + i * 8, hashed)
             if row < 0:
                 return False
         store_i64(rows, i, row)

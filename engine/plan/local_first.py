@@ -18,6 +18,7 @@ from typing import Literal as OneOf
 from dlog.engine.plan.numbering import ords
 from dlog.engine.plan.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.places import allowed as columns_for
+from dlog.engine.plan.together import Together
 from dlog.engine.program.rules import (
     Aggregate,
     Atom,
@@ -30,7 +31,7 @@ from dlog.engine.program.rules import (
     Variable,
 )
 
-Part = OneOf["shared", "alone"]
+Part = OneOf["shared", "alone", "together"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,23 @@ class Feed:
 @dataclass(frozen=True, slots=True)
 class LocalFirst:
     """`shared` is maintained by every worker on its share, `alone` by the first worker on everything; either may be missing.
-    `feeds` says where the rows of each relation that come from outside go. `answers` says where a relation is read: each of
-    its rows is there once (EVERYWHERE: at any one worker)."""
+    Where there is `together`, all workers maintain all of the program that way, and nothing else. `feeds` says where the rows
+    of each relation that come from outside go. `answers` says where a relation is read: each of its rows is there once
+    (EVERYWHERE: at any one worker)."""
 
     shared: Program | None
     alone: Program | None
     feeds: Mapping[str, tuple[Feed, ...]]
     answers: Mapping[str, Feed]
+    together: Together | None = None
+
+
+def exchanged(program: Program, plan: Together) -> LocalFirst:
+    """All of a program maintained by all workers together."""
+    held = {name: [Feed("together", n, plan.homes[n]) for n in names] for name, names in plan.held.items()}
+    outside = _outside(program)
+    feeds = {name: tuple(found) if name in outside else () for name, found in held.items()}
+    return LocalFirst(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)
 
 
 def local_first(program: Program, workers: int) -> LocalFirst:

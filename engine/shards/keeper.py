@@ -1,13 +1,14 @@
 """One worker of a session: the engines it keeps, and what it answers.
 
-A worker maintains its share of a program with an incremental engine like that of a session in one process, and the first one
-maintains what cannot be shared with another (`dlog.engine.plan.local_first`). Rounds are the session's; an engine counts
+A worker maintains its share of a program with an incremental engine like that of a session in one process, or one that goes
+through a program together with those of the other workers (`dlog.engine.shards.maintained`); the first one maintains what
+cannot be shared with another (`dlog.engine.plan.local_first`). Rounds are the session's; an engine counts
 rounds of its own, since a commit of many rounds may hold few that concern this worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +19,18 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.local_first import Part
+from dlog.engine.plan.together import Together
 from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.rounds import RoundsEngine
+from dlog.engine.shards.blocks import rows_of
 from dlog.engine.shards.dictionary import Definitions, Dictionary
+from dlog.engine.shards.gang import Gang, PeerFailed
+from dlog.engine.shards.maintained import SharedMaintained
+from dlog.engine.shards.post import Post, Rows
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 DRIVER = 0
@@ -33,10 +39,14 @@ DRIVER = 0
 
 @dataclass
 class Parcel:
-    """Updates by part and relation, with the meaning of the ids in them."""
+    """Updates by part and relation, with the meaning of the ids in them. `rounds` are those in which anything changes, on any
+    worker, or the last one."""
 
     updates: dict[tuple[Part, str], Updates]
     definitions: Definitions | None = None
+    rounds: np.ndarray | None = None
+    received: bool = False
+    """Whether the blocks that were received last belong to this commit."""
 
 
 @dataclass
@@ -58,6 +68,10 @@ class _Kept:
     fed: tuple[str, ...] = ()
 
 
+ECHO = "peer-failed"
+"""The code of what a worker says whose engine went back because another one's failed."""
+
+
 class Failed(Exception):
     """A commit that failed on this worker; its state is as before."""
 
@@ -66,13 +80,30 @@ class Failed(Exception):
         self.error = error
 
 
+Fetch = Callable[[Collection[str]], Mapping[str, Any]]
+"""Blocks by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows that come (+1) or go (-1) of a relation, which reach a worker on another way than through the driver."""
+
+    part: Part
+    relation: str
+    diff: int
+    name: str
+
+
 class Keeper:
     """The worker. Each method is a command of the driver's."""
 
-    def __init__(self, limits: Mapping[str, Any]) -> None:
+    def __init__(self, limits: Mapping[str, Any], gang: Gang, fetch: Fetch | None = None) -> None:
         self._limits = dict(limits)
+        self._fetch = fetch
+        self._received: list[tuple[Part, str, int, Rows]] = []
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
+        self._post = Post(gang, Dictionary(self._symbols, self._records, {}, gang.size))
         self._sessions: dict[int, dict[Part, _Kept]] = {}
         self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
 
@@ -80,15 +111,21 @@ class Keeper:
         """A driver that has been told nothing, and has told nothing."""
         self._dictionary = Dictionary(self._symbols, self._records, self._dictionary.types, 1)
 
-    def open(self, number: int, programs: Mapping[Part, Program], round: int) -> None:
+    def open(self, number: int, programs: Mapping[Part, Program | Together], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
         origin = _Origin(self._symbols, self._records)
         kept: dict[Part, _Kept] = {}
         for part, program in programs.items():
-            self._dictionary.types = {**self._dictionary.types, **program.types}
-            engine = make_engine(program, old=origin, **self._limits)  # type: ignore[arg-type]
-            kept[part] = _Kept(engine, round)
+            kept[part] = _Kept(self._engine(program, origin), round)
         self._sessions[number] = kept
+
+    def _engine(self, program: Program | Together, origin: _Origin) -> RoundsEngine:
+        if isinstance(program, Together):
+            dictionary = self._post.dictionary
+            self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
+            return SharedMaintained(program, self._post, old=origin, **self._limits)
+        self._dictionary.types = {**self._dictionary.types, **program.types}
+        return make_engine(program, old=origin, **self._limits)  # type: ignore[arg-type]
 
     def close(self, number: int) -> None:
         for kept in self._sessions.pop(number).values():
@@ -96,27 +133,47 @@ class Keeper:
 
     # --------------------------------------------------------------------------------------------------------------- rounds
 
+    def receive(self, number: int, blocks: Sequence[Block]) -> None:
+        """Takes in blocks for the last round of the next commit."""
+        assert self._fetch is not None
+        found = self._fetch({block.name for block in blocks})
+        self._received = []
+        for block in blocks:
+            program = self._sessions[number][block.part].engine.program
+            rows = rows_of(found[block.name], program.relations[block.relation], program.types, self._symbols, self._records)
+            self._received.append((block.part, block.relation, block.diff, rows))
+
     def commit(self, number: int, parcel: Parcel, last: int) -> None:
-        """Applies this worker's share of the changes up to round `last`. Raises Failed."""
+        """Applies this worker's share of the changes up to round `last`, with the blocks received for it. Raises Failed."""
         if parcel.definitions is not None:
             self._dictionary.learn(DRIVER, parcel.definitions)
         session = self._sessions[number]
+        received, self._received = self._received if parcel.received else [], []
         done: list[_Kept] = []
         for part, kept in session.items():
             given = {n: u for (p, n), u in parcel.updates.items() if p == part}
             try:
-                self._commit(kept, given, last)
+                if isinstance(kept.engine, SharedMaintained):
+                    assert parcel.rounds is not None
+                    kept.engine.agenda = parcel.rounds - kept.ahead
+                self._commit(kept, given, _of_blocks(received, part, last), last)
+            except PeerFailed as failed:
+                raise Failed(DlogError(Diagnostic(ECHO, str(failed)))) from None
             except DlogError as error:
                 for other in done:
                     self._undo(other, last)
                 raise Failed(error) from None
             done.append(kept)
 
-    def _commit(self, kept: _Kept, given: Mapping[str, Updates], last: int) -> None:
+    def _commit(self, kept: _Kept, given: Mapping[str, Updates], blocks: Mapping[str, Updates], last: int) -> None:
         engine = kept.engine
         relations = engine.program.relations
-        kept.engine.commit({n: self._own(relations[n], u, kept.ahead) for n, u in given.items()})
-        kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(given)
+        inputs = {n: self._own(relations[n], u, kept.ahead) for n, u in given.items()}
+        for name, updates in blocks.items():
+            own = Updates(updates.columns, updates.diffs, updates.rounds - kept.ahead)
+            inputs[name] = joined([inputs[name], own]) if name in inputs else own
+        kept.engine.commit(inputs)
+        kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(inputs)
 
     def _own(self, relation: Relation, updates: Updates, ahead: int) -> Updates:
         """The driver's updates with this worker's ids and rounds."""
@@ -184,6 +241,17 @@ def told(dictionary: Dictionary, peer: int, types: tuple[ColumnType, ...], updat
     """The definitions that a peer needs for these updates."""
     pairs = [(t, c) for t, c in zip(types, updates.columns, strict=True) if t.kind in (Kind.SYMBOL, Kind.RECORD)]
     return dictionary.define(peer, pairs) if pairs else None
+
+
+def _of_blocks(received: Sequence[tuple[Part, str, int, Rows]], part: Part, last: int) -> dict[str, Updates]:
+    """What was received for a part, as changes of a round; with this worker's ids."""
+    found: dict[str, list[Updates]] = {}
+    for of, name, diff, rows in received:
+        if of == part:
+            every = np.ones(rows.height, np.int64)
+            columns = tuple(words(c) for c in rows.columns)
+            found.setdefault(name, []).append(Updates(columns, every * diff, every * last))
+    return {name: joined(parts) for name, parts in found.items()}
 
 
 def _net(updates: Updates) -> Updates:

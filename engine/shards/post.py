@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Parcel:
     """Rows that the sender has sent in this step, to anyone."""
     rows: list[tuple[str, tuple[ColumnType, ...], Rows]] = field(default_factory=list)
     definitions: Definitions | None = None
+    note: object = None
 
 
 class Post:
@@ -59,8 +61,17 @@ class Post:
 
     def swap(self, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
         """Hands everything over. Returns what arrived by name, and whether any worker sent anything."""
+        received = self._exchange(consignments, None)
+        return self._unpack(received), any(parcel.sent for parcel in received)
+
+    def swap_noting(self, consignments: Sequence[Consignment], note: object) -> tuple[dict[str, Rows], list[Any]]:
+        """Hands everything over, with a note to all. Returns what arrived by name, and the notes of all workers by rank."""
+        received = self._exchange(consignments, note)
+        return self._unpack(received), [parcel.note for parcel in received]
+
+    def _exchange(self, consignments: Sequence[Consignment], note: object) -> list[Parcel]:
         sent = sum(c.rows.height for c in consignments)
-        parcels = [Parcel(sent) for _ in range(self.gang.size)]
+        parcels = [Parcel(sent, note=note) for _ in range(self.gang.size)]
         for consignment in consignments:
             for worker, rows in self._parts(consignment):
                 if rows.height:
@@ -68,8 +79,7 @@ class Post:
         for worker, parcel in enumerate(parcels):
             if worker != self.gang.rank:
                 self._define(worker, parcel)
-        received = self.gang.swap(parcels)
-        return self._unpack(received), any(parcel.sent for parcel in received)
+        return self.gang.swap(parcels)
 
     def _parts(self, consignment: Consignment) -> list[tuple[int, Rows]]:
         rows, gang = consignment.rows, self.gang

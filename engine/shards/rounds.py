@@ -16,21 +16,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
+from dlog.engine.embedded.engines import is_incremental
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels.partition import group_by_owner
-from dlog.engine.plan.local_first import Feed, LocalFirst, Part, local_first
+from dlog.engine.plan.local_first import Feed, LocalFirst, Part, exchanged, local_first
 from dlog.engine.plan.places import EVERYWHERE, ROOT
+from dlog.engine.plan.together import Together, together
 from dlog.engine.program.rules import Kind, Program
 from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.keeper import Parcel, told, types_of
+from dlog.engine.shards.keeper import ECHO, Parcel, told, types_of
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import DlogError, InternalError
 
 _numbers = count(1)
+Frames = Mapping[str, Sequence[tuple[Any, int]]]
+"""By relation, rows that are elsewhere, and whether they come (+1) or go (-1)."""
 
 
 class Crew(Protocol):
@@ -54,13 +58,16 @@ class ShardedRounds:
         self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
         self.records: RecordTables = RecordTables(Memory(None)) if old is None else old.records
         self.round = 0 if old is None else old.round
-        self.plan: LocalFirst = local_first(program, crew.size)
+        self.plan = self._placed(program, crew.size)
         self.number = next(_numbers)
         self._facts_pending = True
         self._read: dict[str, Updates] = {}
         self._committed = False
         self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
+
+    def _placed(self, program: Program, workers: int) -> LocalFirst:
+        return placed(program, workers)
 
     def _dictionary(self) -> Dictionary:
         """The crew's, as long as engines share their symbols."""
@@ -71,8 +78,10 @@ class ShardedRounds:
         known.types = {**known.types, **self.program.types}
         return known
 
-    def _programs(self, rank: int) -> dict[Part, Program]:
-        programs: dict[Part, Program] = {}
+    def _programs(self, rank: int) -> dict[Part, Program | Together]:
+        programs: dict[Part, Program | Together] = {}
+        if self.plan.together is not None:
+            programs["together"] = self.plan.together
         if self.plan.shared is not None:
             programs["shared"] = self.plan.shared
         if self.plan.alone is not None and rank == 0:
@@ -88,15 +97,22 @@ class ShardedRounds:
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        """See `RoundsEngine`. `frames` are rows that workers get without the driver, all in the last round."""
         with self._lock:
+            received = bool(frames) and self._received(frames or {})
             given = {name: u for name, u in inputs.items() if u.rows}
             last = max((int(u.rounds[-1]) for u in given.values()), default=self.round + 1)
             if self._facts_pending:
                 given = self._with_facts(given)
             parcels = self._parcels(given)
+            self._note_rounds(parcels, given, last)
+            for parcel in parcels:
+                parcel.received = received
             replies = self.crew.ask({rank: ("commit", (self.number, parcels[rank], last)) for rank in range(self.crew.size)})
             failed = [r for r in replies.values() if isinstance(r, DlogError | InternalError)]
+            if failed and self.plan.together is not None:
+                raise next((r for r in failed if not _is_echo(r)), failed[0])
             if failed:
                 done = [rank for rank, reply in replies.items() if not isinstance(reply, DlogError | InternalError)]
                 torn = self.crew.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
@@ -104,6 +120,10 @@ class ShardedRounds:
             self.round, self._facts_pending, self._committed = last, False, True
             self._read = {}
             return last
+
+    def _received(self, frames: Frames) -> bool:
+        """Has the workers take in rows that come on another way than through here."""
+        raise InternalError("rounds", "these workers get all their rows from the driver")
 
     def _with_facts(self, given: dict[str, Updates]) -> dict[str, Updates]:
         """The first commit brings the facts of the program's text."""
@@ -114,7 +134,7 @@ class ShardedRounds:
             if facts:
                 ones = np.ones(len(facts), np.int64)
                 own = Updates(tuple(catalog.fact_columns(name)), ones, ones * (self.round + 1))
-                result[name] = _joined([own, result[name]]) if name in result else own
+                result[name] = joined([own, result[name]]) if name in result else own
         return result
 
     def _parcels(self, given: Mapping[str, Updates]) -> list[Parcel]:
@@ -127,6 +147,13 @@ class ShardedRounds:
         for rank, parcel in enumerate(parcels):
             self._define(rank, parcel, given)
         return parcels
+
+    def _note_rounds(self, parcels: Sequence[Parcel], given: Mapping[str, Updates], last: int) -> None:
+        """Tells all workers of all rounds, where they go through them together."""
+        if self.plan.together is not None:
+            rounds = np.unique(np.concatenate([u.rounds for u in given.values()] or [np.array([last])]))
+            for parcel in parcels:
+                parcel.rounds = rounds
 
     def _define(self, rank: int, parcel: Parcel, given: Mapping[str, Updates]) -> None:
         """One set of definitions for all updates of a parcel."""
@@ -216,7 +243,7 @@ class ShardedRounds:
                 (found,) = parcel.updates.values()
                 columns = (words(self.dictionary.translate(rank, t, c)) for t, c in zip(types, found.columns, strict=True))
                 parts.append(Updates(tuple(columns), found.diffs, found.rounds))
-            return _joined(parts)
+            return joined(parts)
 
     def _nothing(self, relation: str) -> Updates:
         none = np.empty(0, np.int64)
@@ -235,7 +262,11 @@ class ShardedRounds:
 
     def explain(self) -> str:
         texts = self._everyone("explain", lambda rank: (self.number,))[0]
-        titles = {"shared": f"each of {self.crew.size} workers, on its share", "alone": "the first worker, alone"}
+        titles = {
+            "shared": f"each of {self.crew.size} workers, on its share",
+            "alone": "the first worker, alone",
+            "together": f"{self.crew.size} workers together, each on its share; derived rows go to their owners",
+        }
         return "\n".join(f"{titles[part]}:\n{text}" for part, text in texts.items())
 
     def close(self) -> None:
@@ -243,13 +274,23 @@ class ShardedRounds:
             self._everyone("close", lambda rank: (self.number,))
 
 
+def placed(program: Program, workers: int) -> LocalFirst:
+    """Who maintains what: all strata locally where that is possible, else all workers together, else what is left over is one
+    worker's."""
+    plan = local_first(program, workers)
+    if workers > 1 and plan.alone is not None and any(s.rules for s in plan.alone.strata):
+        found = together(program)
+        if found is not None and is_incremental(found.program):
+            return exchanged(program, found)
+    return plan
+
+
+def _is_echo(error: Exception) -> bool:
+    return isinstance(error, DlogError) and error.diagnostics[0].code == ECHO
+
+
 def _take(updates: Updates, places: np.ndarray) -> Updates:
     return Updates(tuple(c[places] for c in updates.columns), updates.diffs[places], updates.rounds[places])
-
-
-def _joined(parts: Sequence[Updates]) -> Updates:
-    columns = tuple(np.concatenate(c) for c in zip(*(p.columns for p in parts), strict=True))
-    return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))
 
 
 def _by_round(updates: Updates) -> Updates:

@@ -1,8 +1,9 @@
 """The workers of a session on Spark: a barrier stage that stays, and does what the driver asks.
 
-Each of its tasks keeps a `Keeper`. They hold their slots of the application until the session is closed, so a crew leaves at
-least one for everything else that Spark is to do meanwhile. A worker that is lost takes its state with it: the crew is gone
-then, and a session with a state is opened again from that.
+Each of its tasks keeps a `Keeper`, reaches the others directly, and has a door for rows that Spark's tasks bring. They hold
+their slots of the application until the session is closed, so a crew leaves at least one for everything else that Spark is to
+do meanwhile. A worker that is lost takes its state with it: the crew is gone then, and a session with a state is opened again
+from that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,15 +20,18 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from dlog.engine.spark import application
-from dlog.engine.spark.rendezvous import PATIENCE, Meeting
+from dlog.engine.spark.delivery import Delivery, Door, deliver
+from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.transport import frames_of, message_of
+from dlog.engine.spark.transport import PeerTransport, frames_of, message_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.plan.local_first import Feed
+    from dlog.engine.program.rules import Relation, Type
     from dlog.engine.shards.dictionary import Dictionary
 
 STARTING = 120.0
@@ -53,6 +57,8 @@ class SparkCrew:
         self._asked = 0
         self._over: BaseException | str | None = None
         self._names: dict[int, bytes] = {}
+        self._addresses: dict[int, str] = {}
+        self._doors: dict[int, str] = {}
         self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-crew", daemon=True)
         self._thread.start()
         self._assemble()
@@ -74,9 +80,23 @@ class SparkCrew:
             if self._over is not None or time.monotonic() - begun > STARTING:
                 raise self._lost("a session's workers do not start")
             if self._socket.poll(PATIENCE):
-                name, kind, rank = self._socket.recv_multipart()
+                name, kind, rank, address, door = self._socket.recv_multipart()
                 if kind == _HERE:
                     self._names[int(rank)] = name
+                    self._addresses[int(rank)] = address.decode()
+                    self._doors[int(rank)] = door.decode()
+        addresses = [self._addresses[rank] for rank in range(self.size)]
+        for name in self._names.values():
+            self._socket.send_multipart([name, *frames_of(addresses)])
+
+    def deliver(self, frame: DataFrame, relation: Relation, types: Mapping[str, Type], feeds: Sequence[Feed]) -> list[Any]:
+        """See `delivery.deliver`."""
+        doors = tuple(self._doors[rank] for rank in range(self.size))
+        self.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's workers")
+        try:
+            return deliver(frame, Delivery(relation, types, tuple(feeds), doors, self._secrets))
+        finally:
+            self.spark.sparkContext.setJobDescription("")
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
         """An interruption is raised when the answers are there: until then nobody knows what state the workers are in."""
@@ -150,22 +170,30 @@ class _Duty:
 
         for _ in batches:
             pass
-        rank = BarrierTaskContext.get().partitionId()
+        task = BarrierTaskContext.get()
+        rank, size = task.partitionId(), len(task.getTaskInfos())
+        transport = PeerTransport(rank, size, self.meeting.secrets, own_host(self.meeting.address))
+        door = Door(self.meeting.secrets, own_host(self.meeting.address))
         context: zmq.Context[Any] = zmq.Context()
         socket = self.meeting.secrets.caller(context, zmq.DEALER)
         socket.connect(self.meeting.address)
-        socket.send_multipart([_HERE, str(rank).encode()])
+        socket.send_multipart([_HERE, str(rank).encode(), transport.address.encode(), door.address.encode()])
         try:
-            self._serve(socket, rank)
+            transport.connect(message_of(socket.recv_multipart(copy=False)))
+            self._serve(socket, transport, door)
         finally:
+            door.close()
+            transport.close()
             socket.close(2000)
             context.term()
         return iter(())
 
-    def _serve(self, socket: zmq.Socket[Any], rank: int) -> None:
+    def _serve(self, socket: zmq.Socket[Any], transport: PeerTransport, door: Door) -> None:
+        from dlog.engine.shards.gang import Gang
         from dlog.engine.shards.keeper import Keeper
 
-        keeper = Keeper(self.limits)
+        rank = transport.rank
+        keeper = Keeper(self.limits, Gang(transport), door.take)
         while (command := message_of(socket.recv_multipart(copy=False))) is not None:
             number, name, args = command
             function = partial(write_rows, keeper, rank) if name == "write_rows" else getattr(keeper, name)

@@ -16,7 +16,10 @@ from dlog.engine.program.rules import Relation, Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dlog.engine.embedded.records import RecordTables
     from dlog.engine.plan.places import Place
+    from dlog.engine.values.symbols import SymbolTable
+    from dlog.engine.values.table import Table
 
 SCHEMA = "lane int, relation int, owner int, block binary"
 """`lane` is the value whose hash takes a block to its owner; `relation` a number, or NOTHING."""
@@ -43,24 +46,17 @@ class Cut:
 
         lanes = lanes_of(self.workers)
         try:
-            for gathered in _gathered(batches):
-                for owner, block in self._blocks(gathered):
+            for rows in gathered(batches):
+                for owner, block in self._blocks(rows):
                     yield self._row(lanes[owner], owner, block)
         except DlogError as error:
             yield self._row(lanes[0], MISTAKE, pickle.dumps(error.diagnostics))
 
     def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-        import pyarrow as pa
-
-        from dlog.engine.embedded.records import RecordTables
-        from dlog.engine.embedded.relation import Memory
         from dlog.engine.shards.blocks import blocks
         from dlog.engine.shards.dictionary import Dictionary
-        from dlog.engine.spark.arrow import ArrowCodec
-        from dlog.engine.values.symbols import SymbolTable
 
-        symbols, records = SymbolTable(), RecordTables(Memory(None))
-        table = ArrowCodec(self.types, symbols, records).read(self.relation, pa.Table.from_batches(batches))
+        table, symbols, records = table_of(batches, self.relation, self.types)
         return blocks(self.relation, table, self.home, Dictionary(symbols, records, self.types, self.workers), self.workers)
 
     def _row(self, lane: int, owner: int, block: bytes) -> pa.RecordBatch:
@@ -70,7 +66,23 @@ class Cut:
         return pa.RecordBatch.from_arrays([*numbers, pa.array([block], pa.binary())], ["lane", "relation", "owner", "block"])
 
 
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+def table_of(
+    batches: list[pa.RecordBatch], relation: Relation, types: Mapping[str, Type]
+) -> tuple[Table, SymbolTable, RecordTables]:
+    """Rows with ids of their own, and what these mean."""
+    import pyarrow as pa
+
+    from dlog.engine.embedded.records import RecordTables
+    from dlog.engine.embedded.relation import Memory
+    from dlog.engine.spark.arrow import ArrowCodec
+    from dlog.engine.values.symbols import SymbolTable
+
+    symbols, records = SymbolTable(), RecordTables(Memory(None))
+    return ArrowCodec(types, symbols, records).read(relation, pa.Table.from_batches(batches)), symbols, records
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches, so many together that cutting them is worth while."""
     found: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -63,11 +63,11 @@ def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFra
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
         cut = Cut(number, relation, program.types, homes[name], workers)
-        parts.append(_as_declared(relation, data).mapInArrow(cut, SCHEMA))
+        parts.append(as_declared(relation, data).mapInArrow(cut, SCHEMA))
     return reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane")
 
 
-def _as_declared(relation: Relation, data: DataFrame) -> DataFrame:
+def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     from pyspark.sql import functions as F
 

@@ -8,10 +8,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.program.rules import Program
-from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.program.rules import Program, Relation
+from dlog.engine.shards.keeper import Block
+from dlog.engine.shards.rounds import Frames, ShardedRounds
 from dlog.engine.spark import application
 from dlog.engine.spark.crew import SparkCrew
+from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import DlogError, InternalError
 
@@ -21,9 +23,27 @@ if TYPE_CHECKING:
 
 
 class SparkRounds(ShardedRounds):
-    """`ShardedRounds` whose workers are Spark's, and whose relations are DataFrames too."""
+    """`ShardedRounds` whose workers are Spark's, and whose relations are DataFrames too. Rows that are in DataFrames go to them
+    from the tasks that read these, without the driver."""
 
     crew: SparkCrew
+
+    def fitting(self, relation: Relation, rows: DataFrame) -> DataFrame:
+        """The rows in the relation's columns and types, as `commit` takes them. Raises DlogError where they cannot be."""
+        return as_declared(relation, rows)
+
+    def _received(self, frames: Frames) -> bool:
+        blocks: dict[int, list[Block]] = {}
+        for name, listed in frames.items():
+            relation, feeds = self.program.relations[name], self.plan.feeds[name]
+            for rows, diff in listed:
+                for rank, feed, block in self.crew.deliver(rows, relation, self.program.types, feeds):
+                    blocks.setdefault(rank, []).append(Block(feed.part, feed.name, diff, block))
+        replies = self.crew.ask({rank: ("receive", (self.number, own)) for rank, own in blocks.items()})
+        for reply in replies.values():
+            if isinstance(reply, DlogError | InternalError):
+                raise reply
+        return True
 
     @property
     def elsewhere(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,3 +21,11 @@ class Updates:
     @property
     def rows(self) -> int:
         return len(self.diffs)
+
+
+def joined(parts: Sequence[Updates]) -> Updates:
+    """Lists of changes one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = tuple(np.concatenate(pieces) for pieces in zip(*(p.columns for p in parts), strict=True))
+    return Updates(columns, np.concatenate([p.diffs for p in parts]), np.concatenate([p.rounds for p in parts]))

@@ -146,7 +146,7 @@ def of_dlog(spark: SparkSession, workload: Workload, given: Frames, repeats: int
 def of_rival(
     spark: SparkSession, workload: Workload, rival: str, solver: Solver, given: Frames, options: Options
 ) -> Timing | str:
-    if rival in ("GraphFrames", "GraphX") and not spark_graphframes.available():
+    if rival in ("GraphFrames", "GraphX") and spark_graphframes.lacking():
         return "absent"
     found: list[Timing] = []
     try:

@@ -2,35 +2,63 @@
 
 Its Python part comes from PyPI (`graphframes-py`), its JVM part from where $DLOG_GRAPHFRAMES says: paths of JARs, or Maven
 coordinates (`io.graphframes:graphframes-spark4_2.13:VERSION`), with commas between. Coordinates are resolved by Spark through
-the Ivy settings that $DLOG_IVY_SETTINGS names, if it does.
+the Ivy settings that $DLOG_IVY_SETTINGS names, if it does. Where it is not set, `mvn` is asked for the JAR of the Python
+part's version, once; $DLOG_GRAPHFRAMES=none is without.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from tests.bench.inputs import cache_folder
+from tests.bench.maven import NoJar, jars
 from tests.bench.spark_loops import Frames
 from tests.bench.spark_workloads import ITERATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+SPARKS_OWN = ("org.apache.spark", "org.scala-lang")
+"""What every Spark has."""
+
 
 def settings() -> dict[str, str]:
-    """What a Spark application needs to have GraphFrames; empty where $DLOG_GRAPHFRAMES is not set."""
+    """What a Spark application needs to have GraphFrames; empty where `lacking` says why."""
     told = os.environ.get("DLOG_GRAPHFRAMES", "")
-    parts = [part.strip() for part in told.split(",") if part.strip()]
-    jars, packages = [p for p in parts if p.endswith(".jar")], [p for p in parts if not p.endswith(".jar")]
+    if not told:
+        found, _ = _by_maven()
+        return {"spark.jars": found} if found else {}
+    parts = [part.strip() for part in told.split(",") if part.strip() != "none"]
+    paths, packages = [p for p in parts if p.endswith(".jar")], [p for p in parts if not p.endswith(".jar")]
     ivy = os.environ.get("DLOG_IVY_SETTINGS", "")
-    given = {"spark.jars": ",".join(jars), "spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": ivy}
+    given = {"spark.jars": ",".join(paths), "spark.jars.packages": ",".join(packages), "spark.jars.ivySettings": ivy}
     return {key: value for key, value in given.items() if value}
 
 
-def available() -> bool:
-    """Whether both of its parts are there."""
-    return bool(settings()) and find_spec("graphframes") is not None
+def lacking() -> str:
+    """Which of its parts is not there, and why; empty if both are."""
+    if find_spec("graphframes") is None:
+        return "there is no graphframes-py"
+    if settings():
+        return ""
+    return _by_maven()[1] if not os.environ.get("DLOG_GRAPHFRAMES") else "$DLOG_GRAPHFRAMES names no JAR"
+
+
+@cache
+def _by_maven() -> tuple[str, str]:
+    """The paths of the JARs, or why there are none."""
+    if find_spec("graphframes") is None or find_spec("pyspark") is None:
+        return "", "there is no graphframes-py or no PySpark"
+    major = version("pyspark").split(".")[0]
+    wanted = f"io.graphframes:graphframes-spark{major}_2.13:{version('graphframes-py')}"
+    try:
+        return ",".join(map(str, jars(wanted, cache_folder() / "jars", SPARKS_OWN))), ""
+    except NoJar as reason:
+        return "", f"$DLOG_GRAPHFRAMES is not set, and {reason}"
 
 
 def _graph(given: Frames) -> Any:

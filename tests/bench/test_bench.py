@@ -138,7 +138,7 @@ def test_fingerprints_are_the_same_but_for_rounding() -> None:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ("", {}),
+        ("none", {}),
         ("/a/g.jar", {"spark.jars": "/a/g.jar"}),
         ("g:a:1, g:b:1", {"spark.jars.packages": "g:a:1,g:b:1", "spark.jars.ivySettings": "/ivy.xml"}),
     ],

@@ -35,8 +35,8 @@ def test_answers_are_those_of_the_embedded_engine(spark: SparkSession, name: str
 
 
 def test_an_answer_is_a_graphframe_with_its_columns(spark: SparkSession) -> None:
-    if not spark_graphframes.available():
-        pytest.skip("$DLOG_GRAPHFRAMES names no JAR, or there is no graphframes-py")
+    if lacking := spark_graphframes.lacking():
+        pytest.skip(lacking)
     vertices = spark.createDataFrame([("a", 1), ("b", 2), ("c", 3), ("d", 4)], "id string, age long")
     edges = spark.createDataFrame([("a", "b", "x"), ("b", "c", "y")], "src string, dst string, kind string")
     made = dlog.graph(vertices, edges, engine="spark").bfs("a").graphframe

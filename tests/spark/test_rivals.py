@@ -1,6 +1,6 @@
 """dlog, GraphFrames' own algorithms, loops of DataFrames and Spark's recursive CTE give the same answers on a small graph.
 
-GraphFrames needs its JVM part: $DLOG_GRAPHFRAMES says where it is (tests/bench/spark_graphframes.py).
+GraphFrames needs its JVM part, from $DLOG_GRAPHFRAMES or Maven (tests/bench/spark_graphframes.py).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def frames(spark: SparkSession, data: Mapping[str, np.ndarray]) -> dict[str, Dat
 
 @pytest.mark.parametrize(("name", "rival"), CASES, ids=lambda value: value)
 def test_rivals_agree_with_dlog(spark: SparkSession, name: str, rival: str) -> None:
-    if rival.startswith("Graph") and not spark_graphframes.available():
-        pytest.skip("$DLOG_GRAPHFRAMES names no JAR, or there is no graphframes-py")
+    if rival.startswith("Graph") and (lacking := spark_graphframes.lacking()):
+        pytest.skip(lacking)
     workload = WORKLOADS[name]
     given = frames(spark, small(name))
     solver: Callable[[Mapping[str, DataFrame]], DataFrame] = RIVALS[rival][name]

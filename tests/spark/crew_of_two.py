@@ -1,0 +1,70 @@
+"""A program of its own with a session of two workers on Spark, which exchange rows and take in DataFrames; prints what came of
+it as JSON. The application of the tests has room for one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    import dlog
+
+TEXT = """.decl edge(x: symbol, y: symbol)
+.decl reach(x: symbol, y: symbol)
+.decl same(x: symbol, y: symbol)
+.decl size(x: symbol, n: number)
+.input edge
+reach(x, y) :- edge(x, y).
+reach(x, z) :- reach(x, y), reach(y, z).
+same(x, y) :- reach(x, y), reach(y, x).
+size(x, n) :- same(x, _), n = count : { same(x, _) }.
+"""
+RING = [(f"n{i}", f"n{(i + 1) % 12}") for i in range(12)]
+CHANGES: list[tuple[str, list[tuple[str, str]]]] = [
+    ("insert", [("n3", "out"), ("out", "n9")]),
+    ("remove", [("n0", "n1")]),
+    ("insert", [("n11", "n4")]),
+]
+
+
+def rows(session: dlog.Session) -> dict[str, list[Any]]:
+    return {name: sorted(session[name]) for name in ("reach", "same", "size")}
+
+
+def main() -> None:
+    import dlog
+    from dlog.engine.spark.application import start
+
+    spark = start("local[3]", {"spark.ui.enabled": "false"})
+    figures: dict[str, Any] = {}
+    embedded = dlog.session(TEXT, {"edge": RING})
+    given = frame(spark, RING)
+    given.toArrow = None  # whoever brings the rows to the driver fails
+    with dlog.session(TEXT, {"edge": given}, engine="spark", spark=spark, workers=2) as session:
+        figures["plan"] = session.explain().splitlines()[0]
+        figures["first"] = rows(session) == rows(embedded)
+        figures["later"] = []
+        for act, changed in CHANGES:
+            for target, given in ((session, frame(spark, changed)), (embedded, changed)):
+                getattr(target, act)("edge", given)
+            rounds = session.commit(), embedded.commit()
+            told = [sorted(round.changes("size")) for round in rounds]
+            figures["later"].append(rows(session) == rows(embedded) and told[0] == told[1])
+        session.insert("edge", frame(spark, [("a", "b")]))
+        session.remove("edge", ("a", "b"))
+        session.insert("edge", frame(spark, [("b", "c")]))
+        figures["staged"] = session.staged
+        session.commit()
+        figures["mixed"] = [("a", "b") in session["edge"], ("b", "c") in session["edge"]]
+    print(json.dumps(figures), flush=True)
+    spark.stop()
+
+
+def frame(spark: SparkSession, listed: list[tuple[str, str]]) -> Any:
+    return spark.createDataFrame(listed, "x string, y string")
+
+
+if __name__ == "__main__":
+    main()
