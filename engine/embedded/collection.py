@@ -17,6 +17,7 @@ from dlog.engine.kernels import indexes, lists, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.histories import copy_present, copy_ranks
+from dlog.engine.kernels.streamed import TOUCHED_WORDS
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
 
@@ -367,6 +368,8 @@ class Reduction:
         self.struct[L.RD_VALUE] = column
         self.seeds = False
         """Whether some path is seeded by groups that get or lose their value."""
+        self.sources = 0
+        """Paths that contribute."""
 
     def quieten(self) -> None:
         """Notes that nothing asks for the result's rows, or for groups without one, unless something does. After
@@ -377,6 +380,8 @@ class Reduction:
         if result.role is Role.RESULT and self.candidates is None and result.struct[L.CO_QUIET] and result.struct[L.CO_UNKEYED]:
             result.grouped = self
             result.struct[L.CO_GROUPED] = self.address
+            # What one path contributes comes by round, as the changes of its seed do.
+            self.struct[L.RD_STREAMED] = int(self.sources == 1 and not self.seeds)
 
     def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]:
         """`Collection.read` of the result whose rows are the groups."""
@@ -398,11 +403,22 @@ class Reduction:
         if self.result.struct[L.CO_FRESH] or (count and not log[L.LIST_DATA]):
             return numbers[:0], values[:0]
         changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
-        changed, places = np.unique(changes[:, L.CHANGE_ROW], return_index=True)
-        had = changes[places, L.CHANGE_DIFF] < 0
+        touched = self._touched()
+        groups = np.concatenate([changes[:, L.CHANGE_ROW], touched[:, 0]])
+        changed, places = np.unique(groups, return_index=True)
+        had = np.concatenate([changes[:, L.CHANGE_DIFF] < 0, touched[:, 1] > 0])[places]
         kept = ~np.isin(numbers, changed)
-        old = changes[places[had], L.CHANGE_VALUE]
+        old = np.concatenate([changes[:, L.CHANGE_VALUE], touched[:, 2]])[places[had]]
         return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
+
+    def _touched(self) -> np.ndarray:
+        """The groups of the round that is open, with their members and values before it."""
+        noted = self.groups.struct.keep[L.CO_TOUCHED]
+        assert isinstance(noted, Struct)
+        count = noted[L.LIST_COUNT] if self.struct[L.RD_OPEN] else 0
+        if not count:
+            return np.empty((0, TOUCHED_WORDS), np.int64)
+        return view(noted[L.LIST_DATA], count, np.int64).reshape(-1, TOUCHED_WORDS)
 
     @property
     def address(self) -> int:

@@ -235,5 +235,6 @@ class RoundLowering(PathLowering):
                     raise InternalError("lower", f"{name} is not a reduction")
                 keys = [self._term(t) for t in key]
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
+                reduction.sources += 1
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)

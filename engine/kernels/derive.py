@@ -19,6 +19,7 @@ from dlog.engine.kernels.layout import (
     RD_CANDIDATES,
     RD_DERIVED,
     RD_GROUPS,
+    RD_STREAMED,
     REL_COLUMNS,
 )
 from dlog.engine.kernels.lists import push_change
@@ -26,6 +27,7 @@ from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.reductions import candidate_row
 from dlog.engine.kernels.slots import search_ahead
 from dlog.engine.kernels.storage import load_cell, mix, register
+from dlog.engine.kernels.streamed import stream_block
 
 
 @kernel
@@ -91,6 +93,8 @@ def reduce_block(ctl, pc, n):
             return support_block(ctl, candidates, pc, rows, n)
     times = register(ctl, load_i64(pc, 3))
     diffs = register(ctl, load_i64(pc, 5))
+    if load_i64(reduction, RD_STREAMED) != 0:
+        return stream_block(ctl, reduction, rows, times, diffs, values, n)
     derived = load_i64(reduction, RD_DERIVED)
     for i in range(n):
         if not push_change(ctl, derived, load_i64(rows, i), load_i64(times, i), load_i64(diffs, i), load_i64(values, i)):

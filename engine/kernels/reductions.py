@@ -31,7 +31,6 @@ from dlog.engine.kernels.collections import (
     remove_row,
     trim_rows,
 )
-from dlog.engine.kernels.grouped import change_groups
 from dlog.engine.kernels.histories import (
     add_entry,
     drop_entries,
@@ -99,6 +98,7 @@ from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_tri
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.slots import find_values, has_values, hash_values
+from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
 STRETCH = 64
@@ -161,13 +161,14 @@ def flush_reduction(ctl, work, reduction, spare, counts):
     if not sort_changes(ctl, derived, spare, counts):
         return False
     groups = load_i64(reduction, RD_GROUPS)
-    grouped = load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0
     first = 0
+    if load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0:
+        if not flush_grouped(ctl, reduction):
+            return False
+        first = load_i64(derived, LIST_COUNT)
     while first < load_i64(derived, LIST_COUNT):
         last = same_time(derived, first)
-        if grouped:
-            done = change_groups(ctl, reduction, derived, first, last, next_tick(work))
-        elif load_i64(reduction, RD_CANDIDATES) != 0:
+        if load_i64(reduction, RD_CANDIDATES) != 0:
             done = best_round(ctl, reduction, derived, first, last, next_tick(work))
         elif last == first + 1:
             done = sum_single(ctl, reduction, change_at(derived, first))
