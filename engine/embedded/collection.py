@@ -60,7 +60,6 @@ _PARTS = {
 }
 _VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
 _INNER = {Role.PARTIAL, Role.LATTICE}
-_QUIET = {Role.INPUT, Role.TOTAL, Role.RESULT}
 
 
 def new_list(words_each: int) -> Struct:
@@ -82,7 +81,7 @@ class Collection:
         self.lists: list[Struct] = []
         self.histories: list[Struct] = []
         self.asked = False
-        """Whether some path looks rows up here at a view."""
+        """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
         self.found = role is not Role.RESULT
         """Whether rows are looked for by all their values."""
         self.grouped: Reduction | None = None
@@ -164,7 +163,6 @@ class Collection:
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
-        self.asked = True
         if key not in self.indexes:
             made = Index(self, key)
             indexes.fill_index(self.memory.control.address, made.address, self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS])
@@ -200,7 +198,7 @@ class Collection:
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _QUIET)
+        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
         self.struct[L.CO_UNKEYED] = int(not self.found)
 
     def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
@@ -357,6 +355,8 @@ class Reduction:
         self.struct.point(L.RD_GROUPS, self.groups.struct)
         if self.candidates is not None:
             self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
+            # They are found by their groups.
+            self.candidates.struct[L.CO_UNKEYED] = 1
             self.candidates.struct[L.CO_REDUCTION] = 0 if scope is None else self.struct.address
         self.struct.point(L.RD_RESULT, result.struct)
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
@@ -428,6 +428,7 @@ class Reduction:
         control = self.result.memory.control.address
         lists.list_free(control, self.derived.address)
         lists.list_free(control, self.missing.address)
+        storage.release(control, self.struct[L.RD_TABLE], self.struct[L.RD_TABLE_COUNT] * 4)
         self.groups.free()
         if self.candidates is not None:
             self.candidates.free()

@@ -658,14 +658,21 @@ def settle_row(ctl, collection, row):
 
 @kernel
 def settle_quiet(ctl, collection, rows, words):
-    """Removes the absent ones of rows listed as the first of so many words; false with CTL_ERROR set."""
+    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with CTL_ERROR
+    set."""
     bits = load_i64(load_i64(collection, CO_OUTER), HI_BITS)
+    inner = load_i64(collection, CO_INNER)
     data = load_i64(rows, LIST_DATA)
     if data == 0:
         return True
     for i in range(load_i64(rows, LIST_COUNT)):
         row = load_i64(data, i * words)
         if get_bit(bits, row) != 0 and get_bit(load_i64(collection, CO_ALIVE), row) != 0:
+            if inner != 0:
+                if is_needed(collection, row):
+                    continue
+                if get_bit(load_i64(inner, HI_BITS), row) != 0:
+                    close_item(inner, row)
             clear_bit(bits, row)
             if not remove_row(ctl, collection, row):
                 return False
