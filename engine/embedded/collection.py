@@ -17,6 +17,7 @@ from dlog.engine.kernels import indexes, lists, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.histories import copy_present, copy_ranks
+from dlog.engine.kernels.streamed import TOUCHED_WORDS
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
 
@@ -59,7 +60,6 @@ _PARTS = {
 }
 _VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
 _INNER = {Role.PARTIAL, Role.LATTICE}
-_QUIET = {Role.INPUT, Role.TOTAL, Role.RESULT}
 
 
 def new_list(words_each: int) -> Struct:
@@ -81,7 +81,7 @@ class Collection:
         self.lists: list[Struct] = []
         self.histories: list[Struct] = []
         self.asked = False
-        """Whether some path looks rows up here at a view."""
+        """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
         self.found = role is not Role.RESULT
         """Whether rows are looked for by all their values."""
         self.grouped: Reduction | None = None
@@ -163,7 +163,6 @@ class Collection:
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
-        self.asked = True
         if key not in self.indexes:
             made = Index(self, key)
             indexes.fill_index(self.memory.control.address, made.address, self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS])
@@ -199,7 +198,7 @@ class Collection:
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _QUIET)
+        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
         self.struct[L.CO_UNKEYED] = int(not self.found)
 
     def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
@@ -356,6 +355,8 @@ class Reduction:
         self.struct.point(L.RD_GROUPS, self.groups.struct)
         if self.candidates is not None:
             self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
+            # They are found by their groups.
+            self.candidates.struct[L.CO_UNKEYED] = 1
             self.candidates.struct[L.CO_REDUCTION] = 0 if scope is None else self.struct.address
         self.struct.point(L.RD_RESULT, result.struct)
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
@@ -367,6 +368,8 @@ class Reduction:
         self.struct[L.RD_VALUE] = column
         self.seeds = False
         """Whether some path is seeded by groups that get or lose their value."""
+        self.sources = 0
+        """Paths that contribute."""
 
     def quieten(self) -> None:
         """Notes that nothing asks for the result's rows, or for groups without one, unless something does. After
@@ -377,6 +380,8 @@ class Reduction:
         if result.role is Role.RESULT and self.candidates is None and result.struct[L.CO_QUIET] and result.struct[L.CO_UNKEYED]:
             result.grouped = self
             result.struct[L.CO_GROUPED] = self.address
+            # What one path contributes comes by round, as the changes of its seed do.
+            self.struct[L.RD_STREAMED] = int(self.sources == 1 and not self.seeds)
 
     def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]:
         """`Collection.read` of the result whose rows are the groups."""
@@ -398,11 +403,22 @@ class Reduction:
         if self.result.struct[L.CO_FRESH] or (count and not log[L.LIST_DATA]):
             return numbers[:0], values[:0]
         changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
-        changed, places = np.unique(changes[:, L.CHANGE_ROW], return_index=True)
-        had = changes[places, L.CHANGE_DIFF] < 0
+        touched = self._touched()
+        groups = np.concatenate([changes[:, L.CHANGE_ROW], touched[:, 0]])
+        changed, places = np.unique(groups, return_index=True)
+        had = np.concatenate([changes[:, L.CHANGE_DIFF] < 0, touched[:, 1] > 0])[places]
         kept = ~np.isin(numbers, changed)
-        old = changes[places[had], L.CHANGE_VALUE]
+        old = np.concatenate([changes[:, L.CHANGE_VALUE], touched[:, 2]])[places[had]]
         return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
+
+    def _touched(self) -> np.ndarray:
+        """The groups of the round that is open, with their members and values before it."""
+        noted = self.groups.struct.keep[L.CO_TOUCHED]
+        assert isinstance(noted, Struct)
+        count = noted[L.LIST_COUNT] if self.struct[L.RD_OPEN] else 0
+        if not count:
+            return np.empty((0, TOUCHED_WORDS), np.int64)
+        return view(noted[L.LIST_DATA], count, np.int64).reshape(-1, TOUCHED_WORDS)
 
     @property
     def address(self) -> int:
@@ -412,6 +428,7 @@ class Reduction:
         control = self.result.memory.control.address
         lists.list_free(control, self.derived.address)
         lists.list_free(control, self.missing.address)
+        storage.release(control, self.struct[L.RD_TABLE], self.struct[L.RD_TABLE_COUNT] * 4)
         self.groups.free()
         if self.candidates is not None:
             self.candidates.free()

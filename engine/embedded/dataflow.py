@@ -59,6 +59,8 @@ class Dataflow:
         for reduction in self.reductions.values():
             reduction.quieten()
         self.work = self._work()
+        for reduction in self.reductions.values():
+            reduction.struct.point(L.RD_WORK, self.work)
 
     # ------------------------------------------------------------------------------------------------------------- parts
 
@@ -97,6 +99,11 @@ class Dataflow:
 
     def task(self, kind: int, address: int) -> None:
         self._tasks.append((kind, address))
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a path may meet rows that were there before its seed's change."""
+        return bool(self._loops) or any(c.asked for c in self.collections.values())
 
     @property
     def phase(self) -> Literal["before", "during", "after"]:

@@ -98,6 +98,12 @@ class RoundLowering(PathLowering):
         if view == "alt" and not looping and collection not in self.gates:
             self.gates.append(collection)
 
+    def _viewed(self, name: str) -> Collection:
+        """The collection of a relation that the path looks up."""
+        collection = self.rounds.collection(name)
+        collection.asked = collection.asked or not self.rounds.is_inner(name)
+        return collection
+
     def _group_of(self, index: Index, key: Sequence[Term]) -> int:
         keys = [self._term(t) for t in key]
         group = self._fresh()
@@ -106,7 +112,7 @@ class RoundLowering(PathLowering):
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
         name = step.arrangement.relation
-        collection = self.rounds.collection(name)
+        collection = self._viewed(name)
         self._gate(collection, step.view)
         if len(step.key) == collection.arity > 0:
             by_column = dict(zip(step.arrangement.key, step.key, strict=True))
@@ -133,7 +139,7 @@ class RoundLowering(PathLowering):
         return carried, (time, iteration, diff, self._iteration(), self.registers[DIFF])
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
-        collections = [self.rounds.collection(p.arrangement.relation) for p in step.proposers]
+        collections = [self._viewed(p.arrangement.relation) for p in step.proposers]
         found = [c.index(p.arrangement.key) for c, p in zip(collections, step.proposers, strict=True)]
         for collection, proposer in zip(collections, step.proposers, strict=True):
             self._gate(collection, proposer.view)
@@ -177,8 +183,7 @@ class RoundLowering(PathLowering):
         proposer: int = -1,
     ) -> None:
         """Keeps rows for which the relation has (not) the row `args`; those that came from the proposer have it."""
-        collection = self.rounds.collection(name)
-        collection.asked = True
+        collection = self._viewed(name)
         collection.found = collection.found or None not in args
         neu = int(view == "neu")
         if any(a is None for a in args):
@@ -203,7 +208,7 @@ class RoundLowering(PathLowering):
         self._emit(L.OP_ENTRIES, collection.address, row, neu, *tracked, len(carried), *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
-        collection = self.rounds.collection(step.relation)
+        collection = self._viewed(step.relation)
         keys = len(step.key)
         index = collection.index(tuple(range(keys)))
         group = self._group_of(index, step.key)
@@ -235,5 +240,6 @@ class RoundLowering(PathLowering):
                     raise InternalError("lower", f"{name} is not a reduction")
                 keys = [self._term(t) for t in key]
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
+                reduction.sources += 1
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)

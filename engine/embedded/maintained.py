@@ -46,6 +46,8 @@ FEWEST_ROUNDS = 512
 ROWS_PER_ROUND = 4
 """A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
 in a batch is met, and passed by, in all its rounds."""
+QUIET_ROUNDS = 1 << 17
+"""The rounds of a batch where no path meets rows of former rounds: nothing is passed by."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -128,6 +130,8 @@ class Maintained:
         return batches([u.rounds for u in given.values()], first, last, self._batch_rounds(flow))
 
     def _batch_rounds(self, flow: Dataflow) -> int:
+        if not flow.looks_back:
+            return QUIET_ROUNDS
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
         return max(FEWEST_ROUNDS, min(rows // ROWS_PER_ROUND, BATCH_ROUNDS))
 
@@ -220,8 +224,9 @@ class Maintained:
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
             listed = words(c.ctypes.data for c in columns)
             return bool(loading.bring_in(control, target.address, 0, listed.address, updates.rows))
-        rows = _staged(updates, first)
-        return bool(loading.bring_in(control, target.address, rows.ctypes.data, 0, len(rows)))
+        columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
+        listed = words(c.ctypes.data for c in columns)
+        return bool(loading.bring_changes(control, target.address, listed.address, first, updates.rows))
 
     def _finish(self, flow: Dataflow, status: int) -> None:
         """Runs a batch on until it is done. Between stretches of native work signals and readers get their turn."""

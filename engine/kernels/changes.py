@@ -11,7 +11,7 @@ of its presence at iteration i is
 
 from __future__ import annotations
 
-from dlog.engine.kernels.base import drop_base, warm_base
+from dlog.engine.kernels.base import drop_base, search_base
 from dlog.engine.kernels.collections import add_values, enter_indexes, leave_base, remove_row, trim_rows
 from dlog.engine.kernels.histories import (
     add_entry,
@@ -27,8 +27,10 @@ from dlog.engine.kernels.histories import (
     presence,
     put_bit,
 )
+from dlog.engine.kernels.indexes import warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
+    BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_SIZE,
@@ -45,7 +47,9 @@ from dlog.engine.kernels.layout import (
     CO_FREE_COUNT,
     CO_FRESH,
     CO_GROUPED,
+    CO_INDEX_COUNT,
     CO_INDEXED,
+    CO_INDEXES,
     CO_INNER,
     CO_INNER_LOG,
     CO_LIVE,
@@ -57,6 +61,9 @@ from dlog.engine.kernels.layout import (
     CO_STAMPS,
     CO_SUPPORT,
     CO_TOUCHED,
+    COL_DATA,
+    COL_SIZE,
+    COL_WIDTH,
     CTL_SCRATCH,
     HI_BASE,
     HI_BITS,
@@ -72,6 +79,7 @@ from dlog.engine.kernels.layout import (
     NEVER,
     RD_GROUPS,
     REL_ARITY,
+    REL_COLUMNS,
     REL_ROWS,
     ROUND,
     SC_BIT_WORDS,
@@ -87,6 +95,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import (
     change_at,
+    list_again,
     list_empty,
     list_free,
     list_push,
@@ -99,16 +108,18 @@ from dlog.engine.kernels.lists import (
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_outdone
 from dlog.engine.kernels.slots import (
-    find_values,
+    find_slotted,
     has_values,
-    hash_values,
     search_ahead,
+    warm_others,
 )
-from dlog.engine.kernels.storage import resize
+from dlog.engine.kernels.storage import mix, resize
 
 _UNLIMITED = 4611686018427387904
 AHEAD = 32
 """Rows whose slots are asked for before they are looked at."""
+STRIDE = 8
+"""Rows between two stages of what is asked for of rows that are removed."""
 
 
 @kernel
@@ -154,26 +165,40 @@ def with_rows(collection):
 @kernel
 def apply_input(ctl, collection, updates, count):
     """Applies changes from outside: `count` times arity values, a diff and a round of the batch (from 0), as words, by round.
+    False with CTL_ERROR set."""
+    width = load_i64(collection, REL_ARITY) + 2
+    columns = load_i64(ctl, CTL_SCRATCH) + 5 * BLOCK * 8
+    for c in range(width):
+        store_i64(columns, c, updates + c * 8)
+    return apply_columns(ctl, collection, columns, width, 0, count)
+
+
+@kernel
+def apply_columns(ctl, collection, columns, step, start, count):
+    """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
+    `start`. Value c of row r is word r * step at the address that is word c of `columns`.
 
     What is present is not inserted again, what is absent not removed. False with CTL_ERROR set."""
     arity = load_i64(collection, REL_ARITY)
-    width = arity + 2
-    hashes = load_i64(ctl, CTL_SCRATCH)
-    places = hashes + AHEAD * 8
+    diffs = load_i64(columns, arity)
+    rounds = load_i64(columns, arity + 1)
+    values = load_i64(ctl, CTL_SCRATCH)
+    hashes = values + BLOCK * 8
+    places = hashes + BLOCK * 8
     for first in range(0, count, AHEAD):
         size = min(AHEAD, count - first)
+        based = load_i64(collection, CO_BASE_ROWS) != 0
+        search_rows(collection, columns, step, first, size, places, hashes, values)
         for i in range(size):
-            store_i64(hashes, i, hash_values(updates + (first + i) * width * 8, arity))
-        if load_i64(collection, CO_BASE_ROWS) != 0 and size > 1:
-            warm_base(collection, updates + first * width * 8, width, size)
-        search_ahead(collection, hashes, size, True, places)
-        for i in range(size):
-            values = updates + (first + i) * width * 8
-            diff = load_i64(values, arity)
-            time = (load_i64(values, arity + 1) + 1) * ROUND
+            diff = load_i64(diffs, (first + i) * step)
+            time = (load_i64(rounds, (first + i) * step) - start + 1) * ROUND
+            for c in range(arity):
+                store_i64(values, c, load_i64(load_i64(columns, c), (first + i) * step))
             row = load_i64(places, i)
-            if row < 0 or not has_values(collection, row, values):
-                row = find_values(collection, values, load_i64(hashes, i))
+            if row >= 0 and based:
+                row = row if get_bit(load_i64(collection, CO_ALIVE), row) != 0 else -1
+            elif row < 0 or not has_values(collection, row, values):
+                row = find_slotted(collection, values, load_i64(hashes, i))
             there = row >= 0 and is_here(collection, row)
             if there == (diff > 0):
                 continue
@@ -183,6 +208,23 @@ def apply_input(ctl, collection, updates, count):
                 return False
     log_fresh(collection)
     return enter_indexes(ctl, collection)
+
+
+@kernel
+def search_rows(collection, columns, step, first, n, places, hashes, buffer):
+    """places[i] = the base row, dead or alive, with the values of row first + i of columns or, of a collection without a base,
+    what `search_ahead` tells; and the hashes of their values."""
+    if load_i64(collection, CO_BASE_ROWS) != 0:
+        search_base(collection, columns, step, first, n, places, buffer)
+        warm_others(collection, columns, step, first, n, places, hashes)
+        return
+    arity = load_i64(collection, REL_ARITY)
+    for i in range(n):
+        hashed = 0
+        for c in range(arity):
+            hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
+        store_i64(hashes, i, hashed)
+    search_ahead(collection, hashes, n, True, places)
 
 
 # ----------------------------------------------------------------------------------------------------------------- total
@@ -616,18 +658,39 @@ def settle_row(ctl, collection, row):
 
 @kernel
 def settle_quiet(ctl, collection, rows, words):
-    """Removes the absent ones of rows listed as the first of so many words; false with CTL_ERROR set."""
+    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with CTL_ERROR
+    set."""
     bits = load_i64(load_i64(collection, CO_OUTER), HI_BITS)
+    inner = load_i64(collection, CO_INNER)
     data = load_i64(rows, LIST_DATA)
     if data == 0:
         return True
     for i in range(load_i64(rows, LIST_COUNT)):
         row = load_i64(data, i * words)
         if get_bit(bits, row) != 0 and get_bit(load_i64(collection, CO_ALIVE), row) != 0:
+            if inner != 0:
+                if is_needed(collection, row):
+                    continue
+                if get_bit(load_i64(inner, HI_BITS), row) != 0:
+                    close_item(inner, row)
             clear_bit(bits, row)
             if not remove_row(ctl, collection, row):
                 return False
     return True
+
+
+@kernel
+def warm_removal(collection, item):
+    """Asks for what removing the rows of later items will touch: first their values, then their groups, then their slabs."""
+    columns = load_i64(collection, REL_COLUMNS)
+    far = load_i64(item, 3 * STRIDE * ITEM_SIZE + ITEM_ROW)
+    for c in range(load_i64(collection, REL_ARITY)):
+        column = columns + c * COL_SIZE * 8
+        prefetch(load_i64(column, COL_DATA) + far * load_i64(column, COL_WIDTH))
+    indexes = load_i64(collection, CO_INDEXES)
+    for i in range(load_i64(collection, CO_INDEX_COUNT)):
+        warm_group(load_i64(indexes, i), load_i64(item, 2 * STRIDE * ITEM_SIZE + ITEM_ROW))
+        warm_slab(load_i64(indexes, i), load_i64(item, STRIDE * ITEM_SIZE + ITEM_ROW))
 
 
 @kernel
@@ -637,6 +700,8 @@ def settle_all(ctl, collection):
     bits = load_i64(outer, HI_BITS)
     items = load_i64(outer, HI_ITEMS)
     for i in range(load_i64(items, LIST_COUNT)):
+        if i + 3 * STRIDE < load_i64(items, LIST_COUNT):
+            warm_removal(collection, load_i64(items, LIST_DATA) + i * (ITEM_SIZE * 8))
         row = load_i64(load_i64(items, LIST_DATA), i * ITEM_SIZE + ITEM_ROW)
         here = presence(outer, row, 9223372036854775807) > 0
         if not here and not remove_row(ctl, collection, row):
@@ -690,8 +755,8 @@ def settle(ctl, collection):
         done = settle_some(ctl, collection)
     if not done:
         return False
-    list_empty(ctl, doomed)
-    list_empty(ctl, born)
+    list_again(ctl, doomed)
+    list_again(ctl, born)
     store_i64(collection, CO_INDEXED, 0)
     store_i64(outer, HI_BASE, 0)
     if inner != 0:
@@ -706,7 +771,7 @@ def settle(ctl, collection):
 @kernel
 def begin(ctl, collection, rounds):
     """Begins a batch of so many rounds: logs are empty, and a collection without rows is fresh if there is one round."""
-    list_empty(ctl, load_i64(collection, CO_LOG))
+    list_again(ctl, load_i64(collection, CO_LOG))
     live = load_i64(with_rows(collection), CO_LIVE)
     store_i64(collection, CO_OLD, live)
     if live == 0 and rounds == 1:

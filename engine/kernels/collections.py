@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.indexes import build_index, index_insert, index_remove, warm_group
+from dlog.engine.kernels.indexes import build_index, index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
@@ -58,6 +58,9 @@ from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
 from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize
+
+AHEAD = 8
+"""Rows whose groups are asked for before they are looked at."""
 
 # ----------------------------------------------------------------------------------------------------------------- room
 
@@ -293,8 +296,9 @@ def enter_indexes(ctl, collection):
             continue
         rows = load_i64(born, LIST_DATA)
         for number in range(first, last):
-            if not fresh and number + 8 < last:
-                warm_group(index, load_i64(rows, number + 8))
+            if not fresh and number + 2 * AHEAD < last:
+                warm_group(index, load_i64(rows, number + 2 * AHEAD))
+                warm_slab(index, load_i64(rows, number + AHEAD))
             if not index_insert(ctl, index, number if fresh else load_i64(rows, number)):
                 return False
     store_i64(collection, CO_INDEXED, last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidates import candidate_row, warm_next
 from dlog.engine.kernels.changes import add_support, support_at
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.jit import kernel
@@ -10,6 +11,7 @@ from dlog.engine.kernels.layout import (
     CO_DERIVED,
     CO_FRESH,
     CO_HEADS,
+    CO_NEXTS,
     CO_SCOPE,
     CO_SUPPORT,
     COL_DATA,
@@ -19,13 +21,13 @@ from dlog.engine.kernels.layout import (
     RD_CANDIDATES,
     RD_DERIVED,
     RD_GROUPS,
+    RD_STREAMED,
     REL_COLUMNS,
 )
 from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
-from dlog.engine.kernels.reductions import candidate_row
-from dlog.engine.kernels.slots import search_ahead
-from dlog.engine.kernels.storage import load_cell, mix, register
+from dlog.engine.kernels.storage import load_cell, register
+from dlog.engine.kernels.streamed import stream_block
 
 
 @kernel
@@ -91,6 +93,8 @@ def reduce_block(ctl, pc, n):
             return support_block(ctl, candidates, pc, rows, n)
     times = register(ctl, load_i64(pc, 3))
     diffs = register(ctl, load_i64(pc, 5))
+    if load_i64(reduction, RD_STREAMED) != 0:
+        return stream_block(ctl, reduction, rows, times, diffs, values, n)
     derived = load_i64(reduction, RD_DERIVED)
     for i in range(n):
         if not push_change(ctl, derived, load_i64(rows, i), load_i64(times, i), load_i64(diffs, i), load_i64(values, i)):
@@ -103,18 +107,17 @@ def candidate_block(ctl, reduction, values, n, rows):
     """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set. Often it is the group's first:
     in recursion what is derived in one iteration has one value."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    hashes = scratch_block(ctl, 3)
     places = scratch_block(ctl, 4)
     others = scratch_block(ctl, 5)
     left = first_candidates(reduction, values, n, rows, places, others)
+    if left > 1:
+        for i in range(left):
+            first = load_i64(places, load_i64(others, i))
+            if first >= 0:
+                warm_next(candidates, first)
     for i in range(left):
         at = load_i64(others, i)
-        store_i64(hashes, i, mix(mix(0, load_i64(rows, at)), load_i64(values, at)))
-    search_ahead(candidates, hashes, left, True, places)
-    for i in range(left):
-        at = load_i64(others, i)
-        group = load_i64(rows, at)
-        row = candidate_row(ctl, reduction, group, load_i64(values, at), load_i64(hashes, i), load_i64(places, i))
+        row = candidate_row(ctl, reduction, load_i64(rows, at), load_i64(values, at))
         if row < 0:
             return False
         store_i64(rows, at, row)
@@ -130,6 +133,7 @@ def first_candidates(reduction, values, n, rows, places, others):
     column = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
     data = load_i64(column, COL_DATA)
     width = load_i64(column, COL_WIDTH)
+    nexts = load_i64(candidates, CO_NEXTS)
     if n > 1:
         for i in range(n):
             prefetch(heads + load_i64(rows, i) * 4)
@@ -137,6 +141,7 @@ def first_candidates(reduction, values, n, rows, places, others):
         first = load_i32(heads, load_i64(rows, i)) - 1
         store_i64(places, i, first)
         prefetch(data + max(first, 0) * width)
+        prefetch(nexts + max(first, 0) * 4)
     left = 0
     for i in range(n):
         first = load_i64(places, i)

@@ -3,13 +3,27 @@ the block goes on."""
 
 from __future__ import annotations
 
+from dlog.engine.kernels.base import search_base
 from dlog.engine.kernels.collections import add_values
 from dlog.engine.kernels.direct import has_place
+from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.layout import BLOCK, CO_BASE_ROWS, CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CTL_SCRATCH, REL_ARITY
+from dlog.engine.kernels.layout import (
+    BLOCK,
+    CO_ALIVE,
+    CO_BASE_ROWS,
+    CO_DIRECT,
+    CO_DIRECT_COUNT,
+    CO_DIRECT_LOW,
+    CTL_SCRATCH,
+    REL_ARITY,
+)
 from dlog.engine.kernels.memory import load_i64, prefetch, store_i64
-from dlog.engine.kernels.slots import ABSENT, find_values, has_values, search_ahead
+from dlog.engine.kernels.slots import ABSENT, find_slotted, find_values, has_values, search_ahead, warm_others
 from dlog.engine.kernels.storage import mix, register
+
+WIDE = BLOCK // 2
+"""Columns that fit half a block."""
 
 
 @kernel
@@ -54,12 +68,42 @@ def find_directly(ctl, collection, values, n, rows, making):
 
 
 @kernel
+def find_in_base(ctl, collection, registers, n, rows, making):
+    """`find_block` of a collection with a base."""
+    arity = load_i64(collection, REL_ARITY)
+    buffer = scratch_block(ctl, 2)
+    columns = buffer + WIDE * 8
+    hashes = scratch_block(ctl, 3)
+    for c in range(arity):
+        store_i64(columns, c, register(ctl, load_i64(registers, c)))
+    search_base(collection, columns, 1, 0, n, rows, buffer)
+    warm_others(collection, columns, 1, 0, n, rows, hashes)
+    alive = load_i64(collection, CO_ALIVE)
+    for i in range(n):
+        row = load_i64(rows, i)
+        if row >= 0 and get_bit(alive, row) != 0:
+            continue
+        for c in range(arity):
+            store_i64(buffer, c, load_i64(load_i64(columns, c), i))
+        row = find_slotted(collection, buffer, load_i64(hashes, i)) if row < 0 else -1
+        if row < 0 and making:
+            row = add_values(ctl, collection, buffer, load_i64(hashes, i))
+            if row < 0:
+                return False
+            alive = load_i64(collection, CO_ALIVE)
+        store_i64(rows, i, row)
+    return True
+
+
+@kernel
 def find_block(ctl, collection, registers, n, rows, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with CTL_ERROR set. Uses scratch blocks 2, 3 and 4."""
     if load_i64(collection, CO_DIRECT_COUNT) != 0 and load_i64(collection, CO_BASE_ROWS) == 0:
         return find_directly(ctl, collection, register(ctl, load_i64(registers, 0)), n, rows, making)
     arity = load_i64(collection, REL_ARITY)
+    if load_i64(collection, CO_BASE_ROWS) != 0 and n > 1 and arity <= WIDE:
+        return find_in_base(ctl, collection, registers, n, rows, making)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)
     places = scratch_block(ctl, 4)

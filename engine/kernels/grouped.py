@@ -9,20 +9,12 @@ from __future__ import annotations
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_TIME,
-    CHANGE_VALUE,
     CO_ALIVE,
     CO_DOOMED,
     CO_FRESH,
     CO_GROUPED,
     CO_LOG,
-    CO_STAMPS,
     CO_SUM_WORDS,
-    CO_TOUCHED,
-    LIST_COUNT,
-    LIST_DATA,
     RD_GROUPS,
     RD_MISSING,
     RD_OP,
@@ -30,47 +22,9 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
     SUM_COUNT,
 )
-from dlog.engine.kernels.lists import change_at, list_push, push_change
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
-
-_TOUCHED_WORDS = 3
-
-
-@kernel
-def change_groups(ctl, reduction, derived, first, last, tick):
-    """The changes [first, last) of one round; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    time = load_i64(change_at(derived, first), CHANGE_TIME)
-    if last == first + 1:
-        change = change_at(derived, first)
-        group = load_i64(change, CHANGE_ROW)
-        place = sum_at(groups, group)
-        members = load_i64(place, SUM_COUNT)
-        before = sum_value(load_i64(reduction, RD_OP), place) if members > 0 else 0
-        add_to_sum(load_i64(reduction, RD_OP), place, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
-        return announce_group(ctl, reduction, group, time, members > 0, before)
-    stamps = load_i64(groups, CO_STAMPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    store_i64(touched, LIST_COUNT, 0)
-    for i in range(first, last):
-        change = change_at(derived, i)
-        group = load_i64(change, CHANGE_ROW)
-        place = sum_at(groups, group)
-        if load_i32(stamps, group) != tick:
-            store_i32(stamps, group, tick)
-            members = load_i64(place, SUM_COUNT)
-            before = sum_value(load_i64(reduction, RD_OP), place) if members > 0 else 0
-            noted = list_push(ctl, touched, group) and list_push(ctl, touched, members) and list_push(ctl, touched, before)
-            if not noted:
-                return False
-        add_to_sum(load_i64(reduction, RD_OP), place, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
-    for i in range(0, load_i64(touched, LIST_COUNT), _TOUCHED_WORDS):
-        item = load_i64(touched, LIST_DATA) + i * 8
-        had = load_i64(item, 1) > 0
-        if not announce_group(ctl, reduction, load_i64(item, 0), time, had, load_i64(item, 2)):
-            return False
-    return True
+from dlog.engine.kernels.lists import list_push, push_change
+from dlog.engine.kernels.memory import load_i64, store_i32, store_i64
+from dlog.engine.kernels.sums import sum_at, sum_value
 
 
 @kernel

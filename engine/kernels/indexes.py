@@ -508,6 +508,17 @@ def warm_group(index, row):
 
 
 @kernel
+def warm_slab(index, row):
+    """Asks for the place in the pool of the slab of a row's group in a dense index; after `warm_group`."""
+    if load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1:
+        group = key_of(index, 0, row) - load_i64(index, IX_LOW)
+        if 0 <= group < load_i64(index, IX_GROUPS):
+            slab = slab_at(index, group)
+            if load_i32(slab, IXS_CAPACITY) != 0:
+                prefetch(load_i64(index, IX_POOL) + load_i32(slab, IXS_START) * 4)
+
+
+@kernel
 def warm_run(index, slab):
     """Asks for the first values of a run, in the column that is not its key."""
     collection = load_i64(index, IX_COLLECTION)

@@ -394,8 +394,11 @@ ROUND = 2**32
 IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
 RUN = 1 << 40
 
-# Reduction: groups, candidates (min and max only), result; what kind.
-RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE, RD_SIZE = range(10)
+# Reduction: groups, candidates (min and max only), result; what kind. RD_STREAMED: contributions come from one path, by round,
+# and change the groups at once (streamed.py); RD_OPEN: the round whose last contribution may not have come yet (0: none).
+# RD_TABLE: candidates of groups that have many (candidates.py).
+RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE = range(9)
+RD_STREAMED, RD_OPEN, RD_WORK, RD_TABLE, RD_TABLE_COUNT, RD_TABLE_USED, RD_SIZE = range(9, 16)
 RED_COUNT, RED_SUM, RED_SUM_FLOAT, RED_MEAN, RED_MIN, RED_MAX = range(6)
 RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
 # Words of a group: members, sum, what rounding lost of it, and members that are not finite (NaN, inf, -inf: 21 bits each).

@@ -60,6 +60,15 @@ def list_empty(ctl, items):
 
 
 @kernel
+def list_again(ctl, items):
+    """Empties a list, and gives its memory back where that is much and most of it was not used."""
+    count = load_i64(items, LIST_COUNT)
+    store_i64(items, LIST_COUNT, 0)
+    if load_i64(items, LIST_CAPACITY) > count * 4 and load_i64(items, LIST_CAPACITY) * load_i64(items, LIST_WORDS) > LARGE:
+        list_free(ctl, items)
+
+
+@kernel
 def list_trim(ctl, items):
     """Gives back the room that a list does not use; false with CTL_ERROR set."""
     count = load_i64(items, LIST_COUNT)

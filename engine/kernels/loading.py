@@ -6,7 +6,7 @@ and without repetition. Others are found by slots.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.changes import apply_input
+from dlog.engine.kernels.changes import apply_columns, apply_input
 from dlog.engine.kernels.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.histories import put_bit
 from dlog.engine.kernels.jit import entry, kernel
@@ -402,13 +402,34 @@ def same_cells(collection, row, columns, i):
 
 @entry()
 def bring_in(ctl, collection, updates, columns, count):
-    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set.
+    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set."""
+    limit = without_limit(ctl)
+    by_row = updates != 0
+    done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
+    return within_limit(ctl, limit, done)
+
+
+@kernel
+def bring_changes(ctl, collection, columns, start, count):
+    """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with CTL_ERROR
+    set."""
+    limit = without_limit(ctl)
+    return within_limit(ctl, limit, apply_columns(ctl, collection, columns, 1, start, count))
+
+
+@kernel
+def without_limit(ctl):
+    """Lifts the limit of memory, and returns it.
 
     There is no way back from half of an input, so the limit of memory is asked afterwards."""
     limit = load_i64(ctl, CTL_LIMIT)
     store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    by_row = updates != 0
-    done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
+    return limit
+
+
+@kernel
+def within_limit(ctl, limit, done):
+    """Sets the limit of memory again; whether what was done has been, and is within it, else CTL_ERROR is set."""
     store_i64(ctl, CTL_LIMIT, limit)
     if done and load_i64(load_i64(ctl, CTL_BYTES), 0) > limit:
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
+    BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
@@ -31,9 +32,16 @@ _FEW = 8
 def copy_changes(collection, first, columns, rounds, diffs):
     """Writes the log's changes: columns of values (the addresses of which are words), rounds, counted from `first` on, and
     diffs. The log has data."""
+    count = load_i64(load_i64(collection, CO_LOG), LIST_COUNT)
+    for start in range(0, count, BLOCK):
+        copy_block(collection, first, columns, rounds, diffs, start, min(start + BLOCK, count))
+
+
+@kernel
+def copy_block(collection, first, columns, rounds, diffs, start, end):
+    """`copy_changes` of changes [start, end)."""
     log = load_i64(collection, CO_LOG)
-    count = load_i64(log, LIST_COUNT)
-    for i in range(count):
+    for i in range(start, end):
         change = change_at(log, i)
         store_i64(rounds, i, (load_i64(change, CHANGE_TIME) >> 32) - 1 + first)
         store_i64(diffs, i, load_i64(change, CHANGE_DIFF))
@@ -41,23 +49,23 @@ def copy_changes(collection, first, columns, rounds, diffs):
     for c in range(load_i64(collection, REL_ARITY)):
         target = load_i64(columns, c)
         if reduction == 0:
-            copy_cells(log, collection, c, target)
+            copy_cells(log, collection, c, target, start, end)
             continue
         place = load_i64(reduction, RD_VALUE)
         if c != place:
-            copy_cells(log, load_i64(reduction, RD_GROUPS), c if c < place else c - 1, target)
+            copy_cells(log, load_i64(reduction, RD_GROUPS), c if c < place else c - 1, target, start, end)
             continue
-        for i in range(count):
+        for i in range(start, end):
             store_i64(target, i, load_i64(change_at(log, i), CHANGE_VALUE))
 
 
 @kernel
-def copy_cells(log, collection, number, target):
-    """Writes the values of a column in the rows of a log's changes."""
+def copy_cells(log, collection, number, target, start, end):
+    """Writes the values of a column in the rows of changes [start, end)."""
     column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
     data = load_i64(column, COL_DATA)
     width = load_i64(column, COL_WIDTH)
-    for i in range(load_i64(log, LIST_COUNT)):
+    for i in range(start, end):
         store_i64(target, i, load_cell(data, width, load_i64(change_at(log, i), CHANGE_ROW)))
 
 

@@ -10,6 +10,7 @@ iteration, and at iteration i the result changes by [best new(<=i)] - [best new(
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import (
     AHEAD,
     absent_inner,
@@ -31,7 +32,6 @@ from dlog.engine.kernels.collections import (
     remove_row,
     trim_rows,
 )
-from dlog.engine.kernels.grouped import change_groups
 from dlog.engine.kernels.histories import (
     add_entry,
     drop_entries,
@@ -40,6 +40,7 @@ from dlog.engine.kernels.histories import (
     get_bit,
     item_of,
     open_item,
+    put_bit,
     settle_entries,
 )
 from dlog.engine.kernels.jit import kernel
@@ -62,7 +63,7 @@ from dlog.engine.kernels.layout import (
     CO_INNER_LOG,
     CO_NEXTS,
     CO_OUTER,
-    CO_PREVIOUS,
+    CO_QUIET,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
@@ -98,7 +99,8 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, pool_give, push_change, sort_changes
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
-from dlog.engine.kernels.slots import find_values, has_values, hash_values
+from dlog.engine.kernels.slots import hash_values
+from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
 STRETCH = 64
@@ -161,13 +163,14 @@ def flush_reduction(ctl, work, reduction, spare, counts):
     if not sort_changes(ctl, derived, spare, counts):
         return False
     groups = load_i64(reduction, RD_GROUPS)
-    grouped = load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0
     first = 0
+    if load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0:
+        if not flush_grouped(ctl, reduction):
+            return False
+        first = load_i64(derived, LIST_COUNT)
     while first < load_i64(derived, LIST_COUNT):
         last = same_time(derived, first)
-        if grouped:
-            done = change_groups(ctl, reduction, derived, first, last, next_tick(work))
-        elif load_i64(reduction, RD_CANDIDATES) != 0:
+        if load_i64(reduction, RD_CANDIDATES) != 0:
             done = best_round(ctl, reduction, derived, first, last, next_tick(work))
         elif last == first + 1:
             done = sum_single(ctl, reduction, change_at(derived, first))
@@ -274,47 +277,6 @@ def update_sum(ctl, reduction, group, time):
 
 
 # ------------------------------------------------------------------------------------------------------------ candidates
-
-
-@kernel
-def candidate_row(ctl, reduction, group, value, hashed, place):
-    """The candidate of a group with a value (and their hash), likely row `place`, made and linked if there is none; -1 with
-    CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    buffer = load_i64(ctl, CTL_SCRATCH) + 2 * BLOCK * 8
-    store_i64(buffer, 0, group)
-    store_i64(buffer, 1, value)
-    if place >= 0 and has_values(candidates, place, buffer):
-        return place
-    row = find_values(candidates, buffer, hashed)
-    if row >= 0:
-        return row
-    row = add_values(ctl, candidates, buffer, hashed)
-    if row >= 0:
-        heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-        following = load_i32(heads, group)
-        store_i32(load_i64(candidates, CO_NEXTS), row, following)
-        store_i32(load_i64(candidates, CO_PREVIOUS), row, 0)
-        if following > 0:
-            store_i32(load_i64(candidates, CO_PREVIOUS), following - 1, row + 1)
-        store_i32(heads, group, row + 1)
-    return row
-
-
-@kernel
-def unlink(ctl, reduction, group, row):
-    """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    following = load_i32(load_i64(candidates, CO_NEXTS), row)
-    before = load_i32(load_i64(candidates, CO_PREVIOUS), row)
-    if before > 0:
-        store_i32(load_i64(candidates, CO_NEXTS), before - 1, following)
-    else:
-        store_i32(heads, group, following)
-    if following > 0:
-        store_i32(load_i64(candidates, CO_PREVIOUS), following - 1, before)
-    return remove_row(ctl, candidates, row)
 
 
 @kernel
@@ -741,8 +703,11 @@ def end_value(ctl, result, row):
         return settle_inner(inner, row, iteration)
     gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and sum_entries(inner, row) <= 0
     # A fresh row counts as present outside until it says otherwise.
-    if gone and load_i64(result, CO_FRESH) != 0 and open_item(ctl, outer, row) == 0:
-        return False
+    if gone and load_i64(result, CO_FRESH) != 0:
+        if load_i64(result, CO_QUIET) != 0:
+            put_bit(load_i64(outer, HI_BITS), row)
+        elif open_item(ctl, outer, row) == 0:
+            return False
     if kept == 0:
         return absent_inner(ctl, inner, row) and list_push(ctl, load_i64(result, CO_DOOMED), row)
     return True

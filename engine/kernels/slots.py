@@ -113,6 +113,12 @@ def find_values(collection, values, hashed):
         row = find_base(collection, values)
         if row >= 0:
             return row if get_bit(load_i64(collection, CO_ALIVE), row) != 0 else -1
+    return find_slotted(collection, values, hashed)
+
+
+@kernel
+def find_slotted(collection, values, hashed):
+    """The row with these values that is not of the base, or -1."""
     if load_i64(collection, CO_DIRECT_COUNT) != 0:
         return find_direct(collection, load_i64(values, 0))
     count = load_i64(collection, CO_SLOT_COUNT)
@@ -301,6 +307,21 @@ def warm_slots(collection, hashes, n):
     if count > 0:
         for i in range(n):
             warm_slot(load_i64(collection, CO_SLOTS), count, load_i64(hashes, i))
+
+
+@kernel
+def warm_others(collection, columns, step, first, n, rows, hashes):
+    """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
+    count = load_i64(collection, CO_SLOT_COUNT)
+    table = load_i64(collection, CO_SLOTS)
+    arity = load_i64(collection, REL_ARITY)
+    for i in range(n):
+        hashed = 0
+        for c in range(arity):
+            hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
+        store_i64(hashes, i, hashed)
+        if count != 0 and load_i64(rows, i) < 0:
+            warm_slot(table, count, hashed)
 
 
 @kernel

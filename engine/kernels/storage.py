@@ -73,7 +73,7 @@ def resize(ctl, address, old_bytes, new_bytes):
     moved = realloc(address, max(new_bytes, 8))
     if moved == 0:
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
-    elif new_bytes >= HUGE and address == 0:
+    elif new_bytes >= HUGE and new_bytes > old_bytes:
         advise_huge(moved, new_bytes)
     return moved
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
 
 import numpy as np
 import pytest
@@ -107,3 +108,53 @@ def test_groups_that_vanish_leave_no_memory_behind() -> None:
             assert rows(engine) == set()
             used.append(engine.memory.used)
         assert used[-1] == used[1]
+
+
+TWICE = EDGES + (
+    ".decl n(x: number, s: number)\n.output n\nn(x, s) :- e(x, _), e(0, x), s = sum y : { e(x, y), e(0, x) }.\n"
+)
+"""Contributions of two paths."""
+
+
+def rounds_of(seed: int) -> list[tuple[int, int, int, int]]:
+    """Rounds with few changes and rounds with more than a block of them; some take back what they did."""
+    random, made, there = Random(seed), [], set()
+    for number, size in enumerate([1, 2, 700, 1, 3, 600, 1, *(random.choice([1, 2, 2, 9, 40]) for _ in range(200))]):
+        for _ in range(size):
+            row = (random.randrange(30), random.randrange(60) - 20)
+            made.append((number, -1 if row in there else 1, *row))
+            there ^= {row}
+    return made
+
+
+def twin(made: list[tuple[int, int, int, int]], text: str) -> list[tuple[int, ...]]:
+    """What each round changes of the result: round (from 1 on), diff, key and value."""
+    there: set[tuple[int, int]] = set()
+    before: dict[int, int] = {}
+    told: list[tuple[int, ...]] = []
+    for number in range(made[-1][0] + 1):
+        for at, _, x, y in made:
+            if at == number:
+                there ^= {(x, y)}
+        keys = {x for x, _ in there if text != TWICE or (0, x) in there}
+        after = {x: sum(1 if text == COUNTS else v for k, v in there if k == x) for x in keys}
+        told += [(number + 1, -1, x, v) for x, v in before.items() if after.get(x) != v]
+        told += [(number + 1, 1, x, v) for x, v in after.items() if before.get(x) != v]
+        before = after
+    return sorted(told)
+
+
+@pytest.mark.parametrize(("text", "paths"), [(COUNTS, 1), (SUMS, 1), (TWICE, 2)], ids=["count", "sum", "two paths"])
+@pytest.mark.parametrize("begun", [False, True])
+def test_rounds_of_any_size_change_what_recomputation_says(text: str, paths: int, begun: bool) -> None:
+    made = rounds_of(paths)
+    with engine_of(text) as engine:
+        if begun:
+            commit(engine, (0, 1, 1, 1))
+            commit(engine, (0, -1, 1, 1))
+        before = engine.round
+        commit(engine, *made)
+        assert is_grouped(engine)
+        assert engine._flow is not None
+        assert bool(engine._flow.reductions["n"].struct[L.RD_STREAMED]) == (paths == 1)
+        assert [(r - before, *rest) for r, *rest in changes(engine)] == twin(made, text)

@@ -15,7 +15,7 @@ from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import changes, indexes, loading, slots
+from dlog.engine.kernels import base, changes, indexes, loading, slots
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
@@ -421,4 +421,34 @@ def test_rows_of_one_column_are_found_directly_while_their_values_are_close(valu
     store.check()
     store.batch(removed(store.rows))
     store.check()
+    store.close()
+
+
+@pytest.mark.parametrize(("arity", "key"), [(2, 0), (2, 1), (3, 0), (3, 2)])
+def test_rows_of_a_base_are_found_together(arity: int, key: int) -> None:
+    """Keys with none, few and many rows; values beside them, between them and beyond 32 bits."""
+    random = Random(arity + key)
+    store = Store(arity)
+    rows = set()
+    while len(rows) < 1200:
+        row = [random.randrange(-3, 300) * 2 for _ in range(arity)]
+        row[key] = random.choice([5, 6, random.randrange(40)])
+        rows.add(tuple(row))
+    store.load(sorted(rows))
+    assert store.collection.struct[L.CO_BASE_ROWS] == len(rows)
+    store.batch(removed(sorted(rows)[::5]))
+    asked = [*sorted(rows), *(tuple(x + 1 for x in row) for row in sorted(rows)[::3])]
+    asked += [tuple(far if c == place else 5 for c in range(arity)) for place in range(arity) for far in (MIN, MAX, 2**31)]
+    random.shuffle(asked)
+    columns = np.array(asked, np.int64).T.copy()
+    listed = words(int(column.ctypes.data) for column in columns)
+    places, buffer = np.full(len(asked), -7, np.int64), np.zeros(arity, np.int64)
+    half = len(asked) // 2
+    for first, count in ((0, half), (half, len(asked) - half)):
+        at, room = int(places[first:].ctypes.data), int(buffer.ctypes.data)
+        base.search_base(store.collection.address, listed.address, 1, first, count, at, room)
+    found = dict(zip(asked, places.tolist(), strict=True))
+    assert {row for row, place in found.items() if place >= 0} == rows
+    numbers = np.array([found[row] for row in sorted(rows)])
+    assert store.values(numbers) == sorted(rows)
     store.close()

@@ -1,0 +1,112 @@
+"""Candidates of groups against a dictionary: lists that grow long are found by hash, and become short again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded.collection import Collection, Reduction, Role
+from dlog.engine.embedded.native import words
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import Worker
+from dlog.engine.kernels import candidates, slots
+from dlog.engine.kernels import collections as kernels
+from dlog.engine.kernels import layout as L
+from dlog.engine.program.rules import Kind
+from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+
+Step = tuple[int, int, bool]
+"""A group, a value, and whether it comes."""
+
+
+class Groups:
+    """A minimum's groups with candidates, and what they are to be."""
+
+    def __init__(self) -> None:
+        self.memory = Memory(None)
+        self.control = Worker(self.memory).control.address
+        self.result = Collection("m", (Kind.NUMBER, Kind.NUMBER), Role.RESULT, self.memory)
+        self.reduction = Reduction(self.result, "min", Kind.NUMBER, 1)
+        self.rows: dict[tuple[int, int], int] = {}
+        self.longest = 0
+
+    def group(self, key: int) -> int:
+        values = words([key])
+        hashed = slots.hash_values(values.address, 1)
+        return int(kernels.find_or_add(self.control, self.reduction.groups.address, values.address, hashed))
+
+    def step(self, key: int, value: int, comes: bool) -> None:
+        group = self.group(key)
+        if comes:
+            row = int(candidates.candidate_row(self.control, self.reduction.address, np.int64(group), np.int64(value)))
+            assert row == self.rows.get((key, value), row)
+            assert row not in (r for pair, r in self.rows.items() if pair != (key, value))
+            self.rows[key, value] = row
+        elif (key, value) in self.rows:
+            row = np.int64(self.rows.pop((key, value)))
+            assert candidates.unlink(self.control, self.reduction.address, group, row)
+        self.longest = max(self.longest, len(self.listed(key)))
+
+    def listed(self, key: int) -> list[int]:
+        """The values of a group, along its list."""
+        assert self.reduction.candidates is not None
+        struct, column = self.reduction.candidates.struct, self.reduction.candidates.column
+        at, found = int(candidates.load_i32(self.reduction.groups.struct[L.CO_HEADS], self.group(key))), []
+        while at:
+            found.append(int(column(1)[at - 1]))
+            assert int(column(0)[at - 1]) == self.group(key)
+            at = int(candidates.load_i32(struct[L.CO_NEXTS], at - 1))
+        return found
+
+    def check(self, keys: Sequence[int]) -> None:
+        for key in keys:
+            listed = self.listed(key)
+            assert sorted(listed) == sorted(v for k, v in self.rows if k == key)
+
+    def close(self) -> None:
+        self.reduction.free()
+        self.result.free()
+        assert self.memory.used == 0
+
+
+VALUES = st.one_of(st.integers(0, 40), st.sampled_from([MIN, MAX, 2**31, -(2**31) - 1]))
+
+
+@settings(max_examples=EXAMPLES)
+@given(steps=st.lists(st.tuples(st.integers(0, 2), VALUES, st.sampled_from([True, True, False])), max_size=120))
+def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step]) -> None:
+    groups = Groups()
+    for step in steps:
+        groups.step(*step)
+    groups.check(range(3))
+    groups.close()
+
+
+@pytest.mark.parametrize("apart", [1, 2**33])
+def test_a_list_grows_long_and_short_again(apart: int) -> None:
+    groups, random = Groups(), Random(4)
+    values = [v * apart for v in range(5 * candidates.LONG)]
+    for _ in range(2):
+        random.shuffle(values)
+        for value in values:
+            groups.step(7, value, True)
+            groups.step(8, value % (3 * apart), True)
+        for value in values:
+            groups.step(7, value, True)
+        groups.check([7, 8])
+        assert groups.longest > candidates.LONG
+        assert groups.reduction.struct[L.RD_TABLE_USED] == len(values)
+        random.shuffle(values)
+        for number, value in enumerate(values):
+            groups.step(7, value, False)
+            if number % 16 == 0:
+                groups.check([7])
+        groups.check([7, 8])
+        assert groups.reduction.struct[L.RD_TABLE_USED] == 0
+        assert len(groups.listed(8)) == 3
+    groups.close()
