@@ -22,7 +22,6 @@ from dlog.engine.kernels.layers import (
     width_of,
 )
 from dlog.engine.kernels.memory import load_i64, store_i64
-from dlog.engine.kernels.merging import take_head
 
 MERGE_SOURCES, MERGE_ELEMENTS, MERGE_SPLIT, MERGE_TIMES, MERGE_DIFFS, MERGE_ROOM, MERGE_NEEDED, MERGE_BLOCK = range(8)
 MERGE_SETTLED, MERGE_OPEN, MERGE_FRONTIER, MERGE_BASE = range(8, 12)
@@ -201,3 +200,13 @@ def _move_fields(layer, memory):  # type: ignore[no-untyped-def]
             store_i64(layer, field_at(f), load_i64(layer, field_at(f)) + memory)
     if load_i64(layer, LAYER_INDEX) != 0:
         store_i64(layer, LAYER_INDEX, load_i64(layer, LAYER_INDEX) + memory)
+
+
+@kernel
+def take_head(head, row):  # type: ignore[no-untyped-def]
+    """Moves an input to a row and reads its first column."""
+    store_i64(head, HEAD_ROW, row)
+    if row < load_i64(head, HEAD_ROWS):
+        layer = load_i64(head, HEAD_LAYER)
+        if load_i64(layer, LAYER_ARITY) > 0:
+            store_i64(head, HEAD_VALUE, load_value(layer, 0, row))

@@ -50,21 +50,12 @@ from dlog.engine.kernels.merge_plans import (
     MERGE_WEIGHT,
     advanced,
     head_of,
+    take_head,
 )
 from dlog.engine.kernels.sorting import set_diffs
 
 FILLS_PER_UPDATE = 8
 """Index entries filled at the price of one update merged."""
-
-
-@kernel
-def take_head(head, row):  # type: ignore[no-untyped-def]
-    """Moves an input to a row and reads its first column."""
-    store_i64(head, HEAD_ROW, row)
-    if row < load_i64(head, HEAD_ROWS):
-        layer = load_i64(head, HEAD_LAYER)
-        if load_i64(layer, LAYER_ARITY) > 0:
-            store_i64(head, HEAD_VALUE, load_value(layer, 0, row))
 
 
 @kernel

@@ -102,7 +102,7 @@ def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
                 called.add(f"{imported.get(first, first).split('.')[-1]}.{rest}")
             else:
                 called.add(imported.get(name, f"{path.stem}.{name}"))
-    assert called & set(declared["entry"]) >= {"machine.run", "rounds.run_batch", "trace.seek", "render.write_rows"}
+    assert called & set(declared["entry"]) >= {"machine.run", "rounds.run_batch", "seeking.seek", "render.write_rows"}
     assert not called & set(declared["kernel"])
 
 

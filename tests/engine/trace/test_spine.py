@@ -9,8 +9,8 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
+from dlog.engine.kernels import merge_plans
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace import merge as merging
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import Merge
@@ -288,8 +288,8 @@ def _progress(merge: Merge) -> int:
     """Updates that a merge has passed."""
     if merge._result is not None:
         return merge.first.rows + merge.second.rows
-    heads = merge._control[merging.K.MERGE_HEADS :]
-    return sum(int(heads[merging.K.HEAD_SIZE * s + merging.K.HEAD_ROW]) for s in range(len(merge._layers)))
+    heads = merge._control[merge_plans.MERGE_HEADS :]
+    return sum(int(heads[merge_plans.HEAD_SIZE * s + merge_plans.HEAD_ROW]) for s in range(len(merge._layers)))
 
 
 def test_exerting_comes_to_an_end() -> None:
