@@ -1,4 +1,5 @@
-"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.build FILE`.
+"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.build FILE`;
+`attached` behind it ends the process with its parent.
 
 Numba, left alone, optimizes each function together with all it calls, and again with each of its callers: most of the time
 goes into doing the same many times over. Here it only lowers functions to LLVM's language; they are linked and optimized once,
@@ -9,8 +10,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import struct
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -207,5 +210,13 @@ def main(path: str) -> None:
     Path(path).write_bytes(struct.pack("<Q", len(described)) + described + code)
 
 
+def _end_with_parent() -> None:
+    """Waits for the end of standard input, then for nothing more."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    if sys.argv[2:] == ["attached"]:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     main(sys.argv[1])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import IO
 
 from dlog.engine.kernels.jit import ENGINE
@@ -18,26 +19,28 @@ def build(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_suffix(".lock")):
         if not path.exists():
-            _announce()
+            print("compiling the kernels, once for this version: a minute or two", file=sys.stderr, flush=True)
             _run(path)
 
 
-def _announce() -> None:
-    if sys.stderr.isatty():
-        print("compiling the kernels, once for this version: a minute or two", file=sys.stderr)
-
-
 def _run(path: Path) -> None:
-    """Numba is made to work in a way that nothing else in its process can: so it gets a process."""
+    """Numba is made to work in a way that nothing else in its process can: so it gets a process. That one ends when its
+    standard input does, which is when this one does, however it ends."""
     beside = path.with_suffix(f".{os.getpid()}")
     root = str(ENGINE.parent.parent) if ENGINE.parent.name == "dlog" else str(ENGINE.parent)
     places = [root, *(place for place in (os.environ.get("PYTHONPATH"),) if place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside)]
+    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside), "attached"]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
+        with subprocess.Popen(command, env=environment, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, text=True) as child:
+            try:
+                assert child.stderr is not None
+                said = child.stderr.read()
+            except BaseException:
+                child.kill()
+                raise
+        if child.returncode != 0:
+            raise RuntimeError((said.strip().splitlines() or [f"exit code {child.returncode}"])[-1])
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

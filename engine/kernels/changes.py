@@ -28,7 +28,7 @@ from dlog.engine.kernels.histories import (
     put_bit,
 )
 from dlog.engine.kernels.indexes import warm_group, warm_slab
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_DIFF,
@@ -241,7 +241,7 @@ def same_time(changes, first):
     return last
 
 
-@kernel
+@entry()
 def next_tick(work):
     tick = load_i64(work, WORK_TICK) + 1
     store_i64(work, WORK_TICK, tick)
@@ -373,7 +373,7 @@ def grow_buckets(ctl, collection, wanted):
     return True
 
 
-@kernel
+@entry()
 def mark_iteration(ctl, scope, iteration):
     """Notes that some collection of the scope has something to do at an iteration."""
     words = load_i64(scope, SC_BIT_WORDS)
@@ -737,7 +737,7 @@ def settle_some(ctl, collection):
     return True
 
 
-@kernel
+@entry()
 def settle(ctl, collection):
     """Ends a batch: rounds are forgotten, absent rows removed; false with CTL_ERROR set. The change logs stay."""
     outer = load_i64(collection, CO_OUTER)

@@ -51,7 +51,7 @@ def list_free(ctl, items):
     store_i64(items, LIST_CAPACITY, 0)
 
 
-@kernel
+@entry()
 def list_empty(ctl, items):
     """Empties a list, and gives its memory back where that is much."""
     store_i64(items, LIST_COUNT, 0)

@@ -409,7 +409,7 @@ def bring_in(ctl, collection, updates, columns, count):
     return within_limit(ctl, limit, done)
 
 
-@kernel
+@entry()
 def bring_changes(ctl, collection, columns, start, count):
     """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with CTL_ERROR
     set."""

@@ -110,7 +110,7 @@ def is_closed(path, work):
     return False
 
 
-@kernel
+@entry("i64", "i64", "i64", "bool")
 def run_seeded(path, work, ctl, whole):
     """Runs (or resumes) a path over its seed's changes: all of them, or the part in use."""
     if load_i64(ctl, CTL_RUNNING) == 0:
@@ -138,7 +138,7 @@ def run_seeded(path, work, ctl, whole):
 # ----------------------------------------------------------------------------------------------------------------- scope
 
 
-@kernel
+@entry()
 def run_some(scope, paths, count, work, ctl):
     """Runs the paths of a phase from SC_PATH on."""
     while load_i64(scope, SC_PATH) < count:
@@ -150,7 +150,7 @@ def run_some(scope, paths, count, work, ctl):
     return DONE
 
 
-@kernel
+@entry()
 def log_time(log, at):
     """Time of a change; one without data has all its changes at the first round (a fresh collection's)."""
     if load_i64(log, LIST_DATA) == 0:
@@ -158,7 +158,7 @@ def log_time(log, at):
     return load_i64(change_at(log, at), CHANGE_TIME)
 
 
-@kernel
+@entry()
 def next_round(scope, work):
     """Finds the next round in which an import changed and points the imports' logs at it; false when there is none."""
     imports = load_i64(scope, SC_IMPORTS)
@@ -189,7 +189,7 @@ def next_round(scope, work):
     return True
 
 
-@kernel
+@entry()
 def next_iteration(scope):
     """The next iteration, from SC_ITERATION on, at which something is scheduled; -1 if there is none."""
     at = load_i64(scope, SC_ITERATION)
@@ -211,7 +211,7 @@ def next_iteration(scope):
     return word * 64 + bit
 
 
-@kernel
+@entry()
 def process_iteration(ctl, scope, work, iteration):
     """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with CTL_ERROR set."""
     store_i64(scope, SC_TICK, next_tick(work))
@@ -237,7 +237,7 @@ def process_iteration(ctl, scope, work, iteration):
     return True
 
 
-@kernel
+@entry()
 def end_round(ctl, scope):
     """Ends a round of a recursive scope; false with CTL_ERROR set."""
     time = load_i64(scope, SC_ROUND)
@@ -307,7 +307,7 @@ def begin_batch(work, ctl, rounds):
         begin(ctl, load_i64(collections, i), rounds)
 
 
-@kernel
+@entry()
 def start_scope(scope):
     """Prepares a recursive scope for a batch."""
     store_i64(scope, SC_PHASE, _NEXT)
@@ -318,7 +318,7 @@ def start_scope(scope):
         store_i64(load_i64(imports, i), LIST_HI, 0)
 
 
-@kernel
+@entry()
 def run_task(work, task, ctl):
     """Runs (or resumes) a task: [kind, address]."""
     kind = load_i64(task, 0)

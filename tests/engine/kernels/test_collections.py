@@ -31,7 +31,8 @@ class Store:
 
     def __init__(self, arity: int) -> None:
         self.memory = Memory(None)
-        self.control = Worker(self.memory).control
+        self.worker = Worker(self.memory)
+        self.control = self.worker.control
         self.collection = Collection("c", (Kind.NUMBER,) * arity, Role.INPUT, self.memory)
         self.keys = KEYS[arity]
         for key in self.keys:

@@ -34,7 +34,8 @@ class History:
 
     def __init__(self, rows: int = ROWS) -> None:
         self.memory = Memory(None)
-        self.control = Worker(self.memory).control.address
+        self.worker = Worker(self.memory)
+        self.control = self.worker.control.address
         self.collection = Collection("c", (Kind.NUMBER,), Role.LATTICE, self.memory)
         found = self.collection.struct.keep[L.CO_INNER]
         assert isinstance(found, Struct)
@@ -134,7 +135,8 @@ def test_forgetting_leaves_no_item_behind() -> None:
 @given(times=st.lists(st.one_of(TIMES, st.integers(0, 2**62)), max_size=300))
 def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list[int]) -> None:
     memory = Memory(None)
-    control = Worker(memory).control.address
+    worker = Worker(memory)
+    control = worker.control.address
     changes, spare, counts = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE), Struct(256)
     for number, time in enumerate(times):
         assert lists.push_change(control, changes.address, number, time, -number, number * 3)
@@ -152,7 +154,8 @@ def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list
 def test_a_pool_never_hands_out_an_item_in_use(ops: list[int | None]) -> None:
     """None takes an item, a number gives back one of those in use."""
     memory = Memory(None)
-    control = Worker(memory).control.address
+    worker = Worker(memory)
+    control = worker.control.address
     pool = new_list(3)
     used: dict[int, int] = {}
     for stamp, op in enumerate(ops):
