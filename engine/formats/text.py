@@ -102,6 +102,8 @@ def _unpacked(data: mmap.mmap | bytes) -> np.ndarray:
     while rest[:2] == b"\x1f\x8b":
         member = zlib.decompressobj(31)
         pieces.append(member.decompress(rest))
+        if not member.eof:
+            raise EOFError("it ends before its end mark")
         rest = member.unused_data
     return np.frombuffer(b"".join(pieces), np.uint8)
 

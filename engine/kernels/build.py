@@ -1,5 +1,4 @@
-"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.build FILE`;
-`attached` behind it ends the process with its parent.
+"""Compiles all entries into one library (library.py): `python -m dlog.engine.kernels.build FILE`.
 
 Numba, left alone, optimizes each function together with all it calls, and again with each of its callers: most of the time
 goes into doing the same many times over. Here it only lowers functions to LLVM's language; they are linked and optimized once,
@@ -8,9 +7,11 @@ as a whole, so that what several entries use is there once.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
+import stat
 import struct
 import sys
 import threading
@@ -207,16 +208,17 @@ def main(path: str) -> None:
         builder.add(kernel)
     code = builder.optimize(builder.link())
     described = json.dumps(builder.described).encode()
-    Path(path).write_bytes(struct.pack("<Q", len(described)) + described + code)
+    content = struct.pack("<Q", len(described)) + described + code
+    Path(path).write_bytes(hashlib.sha256(content).digest() + content)
 
 
 def _end_with_parent() -> None:
-    """Waits for the end of standard input, then for nothing more."""
-    sys.stdin.read()
+    """Waits for the end of standard input, a pipe that the parent holds open while it wants the library (building.py)."""
+    os.read(0, 1)
     os._exit(1)
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["attached"]:
+    if stat.S_ISFIFO(os.fstat(0).st_mode):
         threading.Thread(target=_end_with_parent, daemon=True).start()
     main(sys.argv[1])

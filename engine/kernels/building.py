@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
 from typing import IO
 
 from dlog.engine.kernels.jit import ENGINE
@@ -17,33 +16,38 @@ from dlog.engine.kernels.jit import ENGINE
 def build(path: Path) -> None:
     """Makes the library at `path` unless another process just did. Raises OSError or RuntimeError if it cannot be made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.with_suffix(".lock")):
+    with _alone(path.with_name(f"{path.name}.lock")):
         if not path.exists():
             print("compiling the kernels, once for this version: a minute or two", file=sys.stderr, flush=True)
             _run(path)
 
 
 def _run(path: Path) -> None:
-    """Numba is made to work in a way that nothing else in its process can: so it gets a process. That one ends when its
-    standard input does, which is when this one does, however it ends."""
-    beside = path.with_suffix(f".{os.getpid()}")
+    """Numba is made to work in a way that nothing else in its process can: so it gets a process. That ends with this one,
+    however this one ends: its standard input is a pipe that nobody writes to and only this process holds open."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    _remove_remains(path)
     root = str(ENGINE.parent.parent) if ENGINE.parent.name == "dlog" else str(ENGINE.parent)
     places = [root, *(place for place in (os.environ.get("PYTHONPATH"),) if place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside), "attached"]
+    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside)]
+    watched, held = os.pipe()
     try:
-        with subprocess.Popen(command, env=environment, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, text=True) as child:
-            try:
-                assert child.stderr is not None
-                said = child.stderr.read()
-            except BaseException:
-                child.kill()
-                raise
-        if child.returncode != 0:
-            raise RuntimeError((said.strip().splitlines() or [f"exit code {child.returncode}"])[-1])
+        done = subprocess.run(command, env=environment, stdin=watched, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
         beside.replace(path)
     finally:
+        os.close(watched)
+        os.close(held)
         beside.unlink(missing_ok=True)
+
+
+def _remove_remains(path: Path) -> None:
+    """What processes that were killed have left: whoever is in here is alone."""
+    for file in path.parent.glob(f"{path.name}.*"):
+        if file.suffix[1:].isdigit():
+            file.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

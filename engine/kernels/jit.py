@@ -30,9 +30,16 @@ ENTRIES: dict[str, Kernel] = {}
 
 
 def cache_root() -> Path:
-    """The folder that holds one sub-folder of machine code per version of the kernels."""
+    """The folder that holds one sub-folder of machine code per version of the kernels. Raises OSError if there is no home."""
     if chosen := os.environ.get("DLOG_CACHE"):
         return Path(chosen)
+    try:
+        return _users_cache()
+    except RuntimeError as problem:
+        raise OSError(f"{problem}") from problem
+
+
+def _users_cache() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "dlog"
     if sys.platform == "win32":
@@ -47,6 +54,16 @@ def cache_folder() -> Path:
     for path in kernel_files():
         sha.update(path.name.encode() + path.read_bytes())
     return cache_root() / f"kernels-{sha.hexdigest()[:16]}"
+
+
+@cache
+def _keeps() -> bool:
+    """Whether the cache folder can be written: Numba would otherwise write beside the sources."""
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        return os.access(cache_folder(), os.W_OK)
+    except OSError:
+        return False
 
 
 def kernel_files() -> list[Path]:
@@ -95,8 +112,9 @@ class Kernel:
         """Numba's."""
         from numba import config, njit
 
-        config.CACHE_DIR = str(cache_folder())
-        options = {"cache": True} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        options = {"cache": _keeps()} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        if options.get("cache"):
+            config.CACHE_DIR = str(cache_folder())
         return njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
 
     @property

@@ -1,7 +1,8 @@
 """The library of compiled kernels: one file of machine code, mapped into the process by LLVM's loader alone.
 
-The file holds the length of a description in eight bytes, the description (JSON: of each entry its symbol, the types of its
-arguments and of its result), and an object file. It is made once (build.py) for a version of the kernels and a processor.
+The file holds a digest of all that follows, the length of a description in eight bytes, the description (JSON: of each entry
+its symbol, the types of its arguments and of its result), and an object file. It is made once (build.py) for a version of the
+kernels and a processor. The digest is what a damaged file is known by: LLVM would take the process down with it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import struct
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, ArgumentError, c_bool, c_double, c_int64, c_uint64
@@ -26,17 +28,20 @@ from dlog.engine.kernels.jit import Kernel, cache_folder
 _SCALARS: dict[str, Any] = {"i64": c_int64, "u64": c_uint64, "bool": c_bool, "f64": c_double, "none": None}
 _DTYPES = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
 _lock = threading.Lock()
+DIGEST = hashlib.sha256().digest_size
+"""Bytes at the start of a library."""
 
 
 class Library:
     """The entries of one file."""
 
     def __init__(self, content: bytes) -> None:
-        """Raises ValueError if the file is none of ours, RuntimeError if LLVM does not take it."""
+        """Raises ValueError if the file is none of ours or damaged, RuntimeError if LLVM does not take it."""
         import llvmlite.binding as llvm
 
-        if len(content) < 8:
-            raise ValueError("a library has at least eight bytes")
+        if not _is_whole(content):
+            raise ValueError("the library of kernels is damaged")
+        content = content[DIGEST:]
         (length,) = struct.unpack_from("<Q", content)
         self._entries: dict[str, dict[str, Any]] = json.loads(content[8 : 8 + length])
         llvm.initialize_native_target()
@@ -119,33 +124,51 @@ def library_path() -> Path:
     return cache_folder() / f"library-{processor}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
 
 
-@cache
-def _loaded() -> Library | None:
-    try:
-        return _ready()
-    except (OSError, ValueError, RuntimeError) as problem:
-        print(f"warning: the kernels could not be compiled ahead ({problem}): Numba compiles them one by one", file=sys.stderr)
-        return None
-
-
-def _ready() -> Library:
-    path = library_path()
-    with contextlib.suppress(OSError, ValueError, RuntimeError, KeyError):
-        return Library(path.read_bytes())
-    path.unlink(missing_ok=True)
-    build(path)
-    return Library(path.read_bytes())
-
-
 def library() -> Library | None:
     """The library, made first if there is none (minutes); None, with a warning, where it cannot be made."""
     with _lock:
         return cast("Library | None", _loaded())
 
 
+@cache
+def _loaded() -> Library | None:
+    try:
+        return Library(_content())
+    except (OSError, ValueError, RuntimeError) as problem:
+        print(f"warning: the kernels could not be compiled ahead ({problem}): Numba compiles them one by one", file=sys.stderr)
+        return None
+
+
 def prepare() -> None:
     """Makes the library if there is none, without loading it: this may be interrupted."""
-    path = library_path()
-    if not path.exists():
-        with contextlib.suppress(OSError, RuntimeError):
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        _content()
+
+
+@cache
+def _content() -> bytes:
+    """The library's file, which is made where there is none or a damaged one. Raises OSError, ValueError or RuntimeError."""
+    try:
+        path = library_path()
+        content = path.read_bytes() if path.exists() else b""
+        if not _is_whole(content):
+            path.unlink(missing_ok=True)
             build(path)
+            content = path.read_bytes()
+    except OSError as problem:
+        content = _not_kept(problem)
+    return content
+
+
+def _not_kept(problem: OSError) -> bytes:
+    """Compiles without keeping it: still less work than Numba's for the few kernels of a run."""
+    print(f"warning: the cache cannot be used ({problem}): kernels are compiled for this run alone, a minute or two; "
+          "DLOG_CACHE names another folder", file=sys.stderr)  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="dlog-") as folder:
+        path = Path(folder) / "library"
+        build(path)
+        return path.read_bytes()
+
+
+def _is_whole(content: bytes) -> bool:
+    return hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]

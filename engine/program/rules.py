@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import copysign
 from typing import Literal as OneOf
 from typing import TypeAlias
 
@@ -48,6 +49,10 @@ class Type:
 # ---------------------------------------------------------------------------------------------------------------- terms
 
 
+def _sign(value: int | float | str | None) -> float:
+    return copysign(1.0, value) if isinstance(value, int | float) else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     id: int
@@ -59,6 +64,12 @@ class Constant:
 
     value: int | float | str | None
     kind: Kind
+
+    def __eq__(self, other: object) -> bool:
+        """As relations tell values apart: 0.0 and -0.0 are two, though they compare as equal."""
+        if not isinstance(other, Constant) or self.kind is not other.kind:
+            return False
+        return self.value == other.value and (self.kind is not Kind.FLOAT or _sign(self.value) == _sign(other.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,8 @@ class _Unifier:
                 if self._replace(late, early) or self._replace(early, late):
                     return []
             case (Variable() as one, Constant() as constant) | (Constant() as constant, Variable() as one):
-                if self._replaceable(one.id) and one.id not in self.aggregates:
+                zero = constant.kind is Kind.FLOAT and constant.value == 0 and one.id in self.from_atoms
+                if self._replaceable(one.id) and one.id not in self.aggregates and not zero:  # atoms tell 0.0 from -0.0
                     self.substitution.add(one.id, constant)
                     return []
             case (Record(args=xs), Record(args=ys)):

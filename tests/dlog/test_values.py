@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dlog
 from dlog.engine.program.rules import Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
@@ -144,3 +145,21 @@ def test_wrong_shapes_are_refused(codec: Codec) -> None:
         codec.table_from_arrow(relation(NUMBER), pa.table({"a": [1, None]}))
     with pytest.raises(DlogError, match="c0: "):
         codec.table_from_arrow(relation(NUMBER), pa.table({"a": ["one"]}))
+
+
+def test_zero_and_minus_zero_are_two_values_that_compare_as_equal() -> None:
+    """Souffle's tests/evaluation/float_equality, and what its tests/semantic/comparison has of zeros."""
+    text = """
+    .decl zero(x: float, n: number)
+    .decl fact(x: float)
+    .decl next(x: float)
+    .decl same(n: number)
+    zero(0.0, 1). zero(-0.0, 2). zero(1.0, 3).
+    fact(-0.0). fact(0.0). fact(0.0). fact(1.0). fact(1).
+    next(x + 1) :- zero(x, _), x = -0.0.
+    same(n) :- zero(x, n), y = 0.0, x = y.
+    """
+    result = dlog.run(text)
+    assert sorted(repr(x) for (x,) in result["fact"]) == ["-0.0", "0.0", "1.0"]
+    assert sorted(result["next"]) == [(1.0,)]
+    assert sorted(result["same"]) == [(1,), (2,)]

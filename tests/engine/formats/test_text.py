@@ -273,6 +273,13 @@ def test_broken_gzip_is_an_error(tmp_path: Path) -> None:
     assert refusal(tmp_path, b"\x1f\x8bnonsense", EDGE).startswith("bad-gzip r.facts")
 
 
+@pytest.mark.parametrize("kept", [3, 12, 40, -9, -1])
+def test_gzip_that_was_cut_off_is_an_error(tmp_path: Path, kept: int) -> None:
+    whole = gzip.compress(b"".join(b"%d\t%d\n" % (i, i * 7919) for i in range(100)))
+    assert refusal(tmp_path, whole[:kept], EDGE).startswith("bad-gzip r.facts")
+    assert refusal(tmp_path, whole + whole[:kept], EDGE).startswith("bad-gzip r.facts")
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", streams.TextIOWrapper(streams.BytesIO(b"a\tb\n1\t2\n")))
     table = formats.load(directive(IO="stdin", headers="true"), EDGE, program(EDGE), SymbolTable(), Records(), Path("."))

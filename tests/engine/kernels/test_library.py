@@ -1,0 +1,103 @@
+"""The file of compiled kernels, where it is damaged, cannot be kept or is being made by a process that dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from dlog.engine.kernels import jit, library
+from dlog.engine.kernels.building import _run as run_builder
+from dlog.engine.kernels.library import DIGEST, Library
+
+BODY = b"an object file and its description"
+WHOLE = sha256(BODY).digest() + BODY
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """The paths that were built; building writes a whole file at once."""
+    paths: list[Path] = []
+
+    def build(path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(WHOLE)
+        paths.append(path)
+
+    monkeypatch.setattr(library, "build", build)
+    library._content.cache_clear()
+    yield paths
+    library._content.cache_clear()
+
+
+@pytest.mark.parametrize("content", [b"", b"short", WHOLE[:-1], WHOLE + b"x", bytes(DIGEST) + BODY])
+def test_a_damaged_library_is_never_given_to_llvm(content: bytes) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        Library(content)
+
+
+@pytest.mark.parametrize("content", [None, b"", WHOLE[:-1]])
+def test_a_library_that_is_not_there_or_damaged_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[Path], content: bytes | None
+) -> None:
+    path = tmp_path / "library"
+    monkeypatch.setattr(library, "library_path", lambda: path)
+    if content is not None:
+        path.write_bytes(content)
+    assert library._content() == path.read_bytes() == WHOLE
+    assert built == [path]
+
+
+def test_a_whole_library_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[Path]) -> None:
+    monkeypatch.setattr(library, "library_path", lambda: tmp_path / "library")
+    (tmp_path / "library").write_bytes(WHOLE)
+    assert library._content() == WHOLE
+    assert built == []
+
+
+def test_without_a_place_to_keep_it_the_library_is_made_for_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("in the way of a folder")
+    monkeypatch.setattr(library, "library_path", lambda: tmp_path / "file" / "kernels" / "library")
+    assert library._content() == WHOLE
+    assert len(built) == 1 and not built[0].exists()
+    assert "DLOG_CACHE names another folder" in capsys.readouterr().err
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("DLOG_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(jit.Path, "home", homeless)
+    with pytest.raises(OSError, match="home directory"):
+        jit.cache_root()
+
+
+def test_remains_of_killed_builders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: Path(command[-1]).write_bytes(WHOLE) and _Done())
+    for name in ("library.123", "library.lock", "other.123"):
+        (tmp_path / name).write_bytes(b"")
+    run_builder(tmp_path / "library")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["library", "library.lock", "other.123"]
+
+
+class _Done:
+    returncode = 0
+
+
+def test_a_builder_ends_with_the_process_that_wants_the_library(tmp_path: Path) -> None:
+    watched, held = os.pipe()
+    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(tmp_path / "library")]
+    builder = subprocess.Popen(command, stdin=watched, stderr=subprocess.DEVNULL)
+    os.close(watched)
+    os.close(held)
+    assert builder.wait(timeout=300) == 1
+    assert not list(tmp_path.iterdir())
