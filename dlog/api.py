@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dlog.spark import SparkResult
 
 ENGINES = ("embedded", "spark")
+STRATEGIES = ("auto", "barrier", "jobs")
 Facts: TypeAlias = Iterable[Row] | Any
 """Rows as Python tuples, or anything that speaks Arrow: a table of pyarrow, pandas, polars, DuckDB ..."""
 
@@ -135,6 +136,7 @@ def run(
     engine: str = "embedded",
     spark: SparkSession | None = None,
     workers: int | None = None,
+    strategy: str = "auto",
 ) -> Result | SparkResult:
     """Runs a program and returns its relations.
 
@@ -157,6 +159,9 @@ def run(
         The session to use; default: the active one, else a new one.
     workers
         How many tasks of Spark work together; default: as many as run at once.
+    strategy
+        How they do on Spark: "barrier", in one stage in which they exchange rows; "jobs", in one job after the other, which
+        runs anywhere; "auto", the first unless Spark would refuse it.
 
     Raises
     ------
@@ -170,7 +175,9 @@ def run(
     if engine == "spark":
         from dlog.spark import run_given
 
-        options = {} if memory is None else {"memory": memory}
+        if strategy not in STRATEGIES:
+            raise DlogError(Diagnostic("bad-argument", f"strategy={strategy!r} is not one of {', '.join(STRATEGIES)}"))
+        options: dict[str, Any] = {"strategy": strategy} if memory is None else {"strategy": strategy, "memory": memory}
         return run_given(typed, facts, spark, workers, None if output is None else str(output), **options)
     cores = threads or available_cores()
     executor = Executor(typed, threads=cores, memory=memory, on_progress=None)

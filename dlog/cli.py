@@ -38,6 +38,12 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
+class Strategy(StrEnum):
+    AUTO = "auto"
+    BARRIER = "barrier"
+    JOBS = "jobs"
+
+
 class Stage(StrEnum):
     AST = "ast"
     TYPED = "typed"
@@ -80,6 +86,10 @@ EngineChoice = Annotated[Engine, typer.Option("--engine", help="What executes th
 Workers = Annotated[
     int | None,
     typer.Option("--workers", metavar="N", min=1, help="Tasks of Spark that work together.", show_default="all slots"),
+]
+StrategyChoice = Annotated[
+    Strategy,
+    typer.Option("--strategy", help="How tasks of Spark work together: in a barrier stage, or in one job after the other."),
 ]
 SessionWorkers = Annotated[
     int | None,
@@ -143,6 +153,7 @@ def run(
     ] = None,
     engine: EngineChoice = Engine.EMBEDDED,
     workers: Workers = None,
+    strategy: StrategyChoice = Strategy.AUTO,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
     from dlog.interruption import prompt_interruption
@@ -154,7 +165,7 @@ def run(
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
 
-            report = run_on_spark(job, workers, display)
+            report = run_on_spark(job, workers, display, strategy.value)
         else:
             report = run_job(job, display)
     if stats:
@@ -296,16 +307,18 @@ def plan(
     engine: Annotated[
         Engine, typer.Option("--engine", help="What executes the plan; for Spark: where rows are, and where they move.")
     ] = Engine.EMBEDDED,
+    strategy: StrategyChoice = Strategy.AUTO,
     include: Include = None,
     macro: Macro = None,
 ) -> None:
     """Print how a program is executed: strata, rules as delta paths, arrangements."""
-    from dlog.pipeline import explain_plan, explain_rounds, explain_stage, explain_workers
+    from dlog.pipeline import explain_jobs, explain_plan, explain_rounds, explain_stage, explain_workers
 
     if engine is Engine.SPARK:
         if rounds or stage is not Stage.PLAN:
             _usage_error("`--engine spark` is for the plan of a run", "leave `--stage` and `--rounds` out")
-        text = explain_workers(program, include or (), _macros(macro), facts)
+        jobs = strategy is Strategy.JOBS
+        text = (explain_jobs if jobs else explain_workers)(program, include or (), _macros(macro), facts)
     elif rounds:
         if facts is not None or stage is not Stage.PLAN:
             _usage_error("`--rounds` is for the plan, of assumed sizes", "leave `--stage` and `--fact-dir` out")

@@ -265,6 +265,15 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
         return "\n".join(parts)
 
 
+def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
+    """The supersteps of a program on Spark without a barrier stage, for several tasks. They do not depend on sizes."""
+    from dlog.engine.plan.supersteps import explain_supersteps, supersteps
+
+    program = optimized(compile_program(path, include, macros))
+    with stage("planner"):
+        return explain_supersteps(supersteps(program, 2))
+
+
 def _loaded_statistics(program: Program, facts: str) -> Statistics:
     """What is known of a program's inputs when they are loaded."""
     from dlog.engine.embedded.executor import Executor

@@ -172,6 +172,7 @@ def run_given(
     spark: SparkSession | None,
     workers: int | None,
     output: str | None = None,
+    strategy: str = "auto",
     **options: Any,
 ) -> SparkResult:
     """A typed program on rows given by name (DataFrames, or whatever the embedded engine takes) or a folder of files."""
@@ -185,10 +186,10 @@ def run_given(
             inputs = frames_of_files(spark, program, str(facts))
         else:
             given = {name: rows for name, rows in (facts or {}).items() if name in program.relations}
-            inputs = {**_spark_inputs(spark, program), **frames_of_rows(spark, program, given)}
+            inputs = {**spark_inputs(spark, program), **frames_of_rows(spark, program, given)}
     with stage("evaluation"):
         names = sorted(observed_relations(program))
-        outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options)
+        outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options, strategy=strategy)
     if output is not None:
         _write(spark, program, outcome, output)
     return SparkResult(outcome)
@@ -217,7 +218,7 @@ class _Together:
         self._show(replace(there[0], iteration=iteration, delta=delta, rows=rows, bytes=held))
 
 
-def run_job(run: Job, workers: int | None, display: Display) -> Report:
+def run_job(run: Job, workers: int | None, display: Display, strategy: str = "auto") -> Report:
     """What `dlog run --engine spark` does."""
     from dlog.memory import peak_bytes
 
@@ -233,7 +234,8 @@ def run_job(run: Job, workers: int | None, display: Display) -> Report:
     shown = _Together(display.show)
     with stage("evaluation"):
         names = sorted({io.relation for io in program.io if io.action != "input"})
-        outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options, on_progress=shown)
+        how: dict[str, Any] = {"workers": workers, "options": options, "on_progress": shown, "strategy": strategy}
+        outcome = _evaluated(spark, program, inputs, names, **how)
     evaluated = time.perf_counter()
     if run.output == STDOUT:
         display.close()
@@ -262,7 +264,7 @@ def _evaluated(
 
 def frames_of_files(spark: SparkSession, program: rules.Program, facts: str) -> dict[str, DataFrame]:
     """The inputs that the program's directives name: through Spark, or files of the folder `facts` that the driver reads."""
-    frames = _spark_inputs(spark, program)
+    frames = spark_inputs(spark, program)
     files = [io for io in program.io if io.action == "input" and not sources.is_spark(io)]
     if files:
         from dlog.engine.embedded.executor import Executor
@@ -280,7 +282,7 @@ def _fields(program: rules.Program) -> dict[str, Any]:
     return {name: getattr(program, name) for name in program.__dataclass_fields__}
 
 
-def _spark_inputs(spark: SparkSession, program: rules.Program) -> dict[str, DataFrame]:
+def spark_inputs(spark: SparkSession, program: rules.Program) -> dict[str, DataFrame]:
     """The inputs with IO=spark; all that is wrong with them together. A relation may have several."""
     frames: dict[str, DataFrame] = {}
     mistakes: list[DlogError] = []
@@ -315,6 +317,16 @@ def frames_of_rows(spark: SparkSession, program: rules.Program, facts: Mapping[s
         for name in others:
             frames[name] = _frame(spark, program, name, executor.table(name), executor)
     return frames
+
+
+def started() -> SparkSession:
+    """The active session, or a new one. Raises DlogError where there is no Spark."""
+    return application.start()
+
+
+def is_spark(io: rules.Io) -> bool:
+    """Whether Spark reads or writes for a directive."""
+    return sources.is_spark(io)
 
 
 def is_frame(data: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +15,18 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS
 from dlog.engine.plan.local_first import LocalFirst, exchanged
-from dlog.engine.plan.places import Place
+from dlog.engine.plan.places import EVERYWHERE, Place
+from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
 from dlog.engine.plan.together import together
 from dlog.engine.program.rules import Program
-from dlog.engine.shards.blocks import blocks
+from dlog.engine.shards import superstep
+from dlog.engine.shards.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.executor import ShardExecutor
 from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
 from dlog.engine.shards.keeper import Failed, Keeper
 from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.shards.superstep import Figures, Lot, Piece
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
@@ -143,3 +146,61 @@ class Exchanging(ShardedRounds):
 def exchanging_rounds(program: Program, *, size: int = 2, old: Any = None, **limits: Any) -> ShardedRounds:
     crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
     return Exchanging(program, crew, old)
+
+
+class Tasks:
+    """Supersteps in this process; blocks are lists."""
+
+    def __init__(self, plan: Supersteps, tasks: int) -> None:
+        self.plan = plan
+        self.tasks = tasks
+        self.supersteps: list[tuple[tuple[str, ...], int]] = []
+
+    def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[list[Piece], Figures]:
+        self.supersteps.append((step.relations, number))
+        there = [p for lot in lots for p in lot.of if p[0] == lot.kind and p[1] in lot.relations]
+        left: list[Piece] = []
+        figures = []
+        for rank in range(self.tasks):
+            own = [(name, block) for _, name, owner, block in there if owner == rank]
+            pieces, told = superstep.evaluated(step, self.plan.homes, own, rank, self.tasks)
+            left += pieces
+            figures.append(told)
+        return left, superstep.together_of(figures)
+
+
+def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[Row]]:
+    """Every relation of a program as a set of tuples; a row that two tasks have is an error."""
+    program = compile_program(text)
+    plan = supersteps(program, tasks)
+    given: list[Piece] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
+    for name, rows in facts.items():
+        for held in plan.held[name]:
+            given += [("kept", held, *b) for b in _cut_for_tasks(program, name, list(rows), plan.homes[held], tasks)]
+    lots, figures = superstep.run(plan, given, Tasks(plan, tasks))
+    found = {name: _rows_in(program, lots[plan.held[name][0]], plan) for name in program.relations}
+    assert {name: len(rows) for name, rows in found.items()} == {
+        n: figures[plan.held[n][0]][0] // (tasks if plan.homes[plan.held[n][0]] == EVERYWHERE else 1) for n in found
+    }
+    return found
+
+
+def _cut_for_tasks(program: Program, name: str, rows: list[Row], place: Place, tasks: int) -> list[tuple[int, bytes]]:
+    codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
+    relation = program.relations[name]
+    dictionary = Dictionary(codec.symbols, codec.records, program.types, tasks)
+    return list(cut_everywhere(relation, codec.table(relation, rows), place, dictionary, tasks))
+
+
+def _rows_in(program: Program, lot: Lot, plan: Supersteps) -> set[Row]:
+    (name,) = lot.relations
+    codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
+    relation = plan.program.relations[name]
+    found: set[Row] = set()
+    for kind, of, owner, block in lot.of:
+        if (kind, of) == ("kept", name) and (owner == 0 or plan.homes[name] != EVERYWHERE):
+            rows = [rows_of(block, relation, program.types, codec.symbols, codec.records)]
+            listed = list(Relation(relation, superstep.table_of(relation, rows), codec))
+            assert not found.intersection(listed), f"{name} has a row twice"
+            found.update(listed)
+    return found

@@ -137,7 +137,8 @@ class Session:
     def _open(self, facts: Given) -> None:
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
-            self._desk.load_inputs(str(facts), self._options.threads)
+            chosen = self._options
+            self._desk.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
         elif facts is not None:
             for name, rows in facts.items():
                 self.insert(name, rows)

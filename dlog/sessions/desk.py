@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -183,9 +184,17 @@ class Desk:
             table = load(io, intake.relation, self._program, symbols, records, Path(), threads)
         self.take(relation, table)
 
-    def load_inputs(self, folder: str, threads: int) -> None:
-        """The files of all `.input`s."""
-        load_inputs(cast("Executor", _Receiver(self)), self._program, folder, threads)
+    def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None) -> None:
+        """The files of all `.input`s and, of a session `on_spark`, what Spark reads for them."""
+        program = self._program
+        if on_spark:
+            from dlog.spark import is_spark, spark_inputs, started
+
+            with stage("loading"):
+                for name, rows in spark_inputs(spark or started(), program).items():
+                    self.stage(name, rows, 1)
+            program = replace(program, io=tuple(io for io in program.io if not is_spark(io)))
+        load_inputs(cast("Executor", _Receiver(self)), program, folder, threads)
 
     def take(self, relation: str, table: Table) -> None:
         """A table's rows are to come."""

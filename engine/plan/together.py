@@ -39,6 +39,14 @@ HERE = "here@first"
 """A relation without columns whose one row the first worker has: it keeps rules without a pivot to that worker."""
 
 
+# What it costs to have the rows of an atom where a rule is evaluated, next to each other: nothing where they are at home there,
+# a cut of what is given; then more for what must be sent in each round, in each iteration, and for copies of everything.
+_INPUT = {"cut": 0, "whole": 4}
+_BELOW = {"cut": 3, "whole": 8}
+_OWN = {"cut": 6, "whole": 20}
+_SEND = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
     """`program` is what each worker maintains on its share; `homes` says where the rows of each of its relations are. `sends`
@@ -51,9 +59,10 @@ class Together:
     held: Mapping[str, tuple[str, ...]]
 
 
-def together(program: Program) -> Together | None:
+def together(program: Program, sending: int = _SEND) -> Together | None:
     """How workers maintain a program together; None where they cannot: ids that must be the same on all workers, limits on the
-    rows of all of them, an aggregate over its own recursion that is no lattice."""
+    rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that sends costs,
+    where a copy of a whole input costs 4."""
     if any(io.action == "limitsize" for io in program.io):
         return None
     if any(any(ords(rule)) for stratum in program.strata for rule in stratum.rules):
@@ -61,7 +70,7 @@ def together(program: Program) -> Together | None:
     strata = [replace(s, rules=tuple(m for r in s.rules for m in monotone(program, r))) for s in program.strata if s.rules]
     if any(_aggregates_itself(rule, s) for s in strata for rule in s.rules):
         return None
-    return _Parting(program, strata).part()
+    return _Parting(program, strata, sending).part()
 
 
 def _aggregates_itself(rule: Rule, stratum: Stratum) -> bool:
@@ -83,18 +92,11 @@ def _atoms(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
                 pass
 
 
-# What it costs to have the rows of an atom where a rule is evaluated, next to each other: nothing where they are at home there,
-# a cut of what is given; then more for what must be sent in each round, in each iteration, and for copies of everything.
-_INPUT = {"cut": 0, "whole": 4}
-_BELOW = {"cut": 3, "whole": 8}
-_OWN = {"cut": 6, "whole": 20}
-_SEND = 2
-
-
 @dataclass
 class _Parting:
     program: Program
     strata: list[Stratum]
+    sending: int
     homes: dict[str, Place] = field(default_factory=dict)
     """Of derived relations."""
     copies: dict[tuple[str, Place], None] = field(default_factory=dict)
@@ -129,7 +131,7 @@ class _Parting:
         return [a for c in allowed(self.program, atom.relation) if c != ROOT and isinstance(a := atom.args[c], Variable)]
 
     def _cost(self, rule: Rule, pivot: Variable, stratum: Stratum, homes: Mapping[str, Place]) -> int:
-        total = 0 if _is_home(rule.head, pivot, homes) else _SEND
+        total = 0 if _is_home(rule.head, pivot, homes) else self.sending
         for atom, _ in _atoms(rule.body):
             place = self._place(atom, pivot, homes)
             if atom.relation not in homes:

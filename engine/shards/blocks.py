@@ -13,7 +13,7 @@ import numpy as np
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import raw
 from dlog.engine.plan.column_types import declared
-from dlog.engine.plan.places import ROOT, Place
+from dlog.engine.plan.places import EVERYWHERE, ROOT, Place
 from dlog.engine.program.rules import Kind, Relation, Type
 from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.post import Rows, cut
@@ -37,6 +37,17 @@ def blocks(relation: Relation, table: Table, home: Place, dictionary: Dictionary
             said = dictionary.define(owner, pairs) if named else None
             columns = tuple(_narrow(column) for column in part.columns)
             yield owner, pickle.dumps((said, columns, part.height), protocol=5)
+
+
+def cut_everywhere(
+    relation: Relation, table: Table, place: Place, dictionary: Dictionary, workers: int
+) -> Iterator[tuple[int, bytes]]:
+    """The same for any place: all of the table for each worker where its rows belong everywhere."""
+    if place == EVERYWHERE:
+        for _, block in blocks(relation, table, ROOT, dictionary, workers):
+            yield from ((owner, block) for owner in range(workers))
+    else:
+        yield from blocks(relation, table, place, dictionary, workers)
 
 
 def rows_of(

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import raw
 from dlog.engine.kernels import partition
 from dlog.engine.plan.column_types import ColumnType, declared
-from dlog.engine.program.rules import Kind, Type
+from dlog.engine.program.rules import Kind, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
 
 Fields = tuple[np.ndarray, ...]
 
@@ -60,6 +62,18 @@ class Dictionary:
             case _:
                 partition.owners_of_values(np.ascontiguousarray(values), workers, owners)
         return owners
+
+    def fingerprint(self, relation: Relation, table: Table) -> int:
+        """A number that is the same for the same rows in any order, whatever their ids, and hardly for others."""
+        hashes = np.zeros(table.rows, np.uint64)
+        for (_, type), column in zip(relation.attributes, table.columns, strict=True):
+            values = raw(column).astype(np.int64)
+            if type.kind is Kind.SYMBOL:
+                values = self._symbol_hashes()[values].view(np.int64)
+            elif type.kind is Kind.RECORD:
+                values = self._record_hashes(declared(type).record, column).view(np.int64)
+            partition.hash_together(hashes, values)
+        return int(hashes.sum())
 
     def _symbol_hashes(self) -> np.ndarray:
         """The hash of each string, kept; the table only grows."""

@@ -146,6 +146,12 @@ def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> b
         return max(tasks) - min(tasks) < len(tasks)
 
 
+def refuses_barriers(spark: SparkSession) -> bool:
+    """Whether Spark runs no barrier stages: where it adds and takes away executors as it goes."""
+    dynamic: str = spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled") or "false"
+    return dynamic.lower() == "true" and not spark.sparkContext.master.startswith("local")
+
+
 def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run in this machine's one process: what they write here can be read here."""
     master: str = spark.sparkContext.master

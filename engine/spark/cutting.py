@@ -33,12 +33,12 @@ GATHERED_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Cut:
-    """For `mapInArrow`: batches with the columns of a relation, in order, to rows of `SCHEMA`."""
+    """For `mapInArrow`: batches with the columns of a relation, in order, to rows of `SCHEMA`. `targets` are the numbers under
+    which workers know the relation, and where each of them is at home."""
 
-    number: int
+    targets: tuple[tuple[int, Place], ...]
     relation: Relation
     types: Mapping[str, Type]
-    home: Place
     workers: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -47,22 +47,25 @@ class Cut:
         lanes = lanes_of(self.workers)
         try:
             for rows in gathered(batches):
-                for owner, block in self._blocks(rows):
-                    yield self._row(lanes[owner], owner, block)
+                for number, owner, block in self._blocks(rows):
+                    yield self._row(lanes[owner], number, owner, block)
         except DlogError as error:
-            yield self._row(lanes[0], MISTAKE, pickle.dumps(error.diagnostics))
+            yield self._row(lanes[0], self.targets[0][0], MISTAKE, pickle.dumps(error.diagnostics))
 
-    def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-        from dlog.engine.shards.blocks import blocks
+    def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
+        from dlog.engine.shards.blocks import cut_everywhere
         from dlog.engine.shards.dictionary import Dictionary
 
         table, symbols, records = table_of(batches, self.relation, self.types)
-        return blocks(self.relation, table, self.home, Dictionary(symbols, records, self.types, self.workers), self.workers)
+        for number, place in self.targets:
+            dictionary = Dictionary(symbols, records, self.types, self.workers)
+            for owner, block in cut_everywhere(self.relation, table, place, dictionary, self.workers):
+                yield number, owner, block
 
-    def _row(self, lane: int, owner: int, block: bytes) -> pa.RecordBatch:
+    def _row(self, lane: int, number: int, owner: int, block: bytes) -> pa.RecordBatch:
         import pyarrow as pa
 
-        numbers = [pa.array([n], pa.int32()) for n in (lane, self.number, owner)]
+        numbers = [pa.array([n], pa.int32()) for n in (lane, number, owner)]
         return pa.RecordBatch.from_arrays([*numbers, pa.array([block], pa.binary())], ["lane", "relation", "owner", "block"])
 
 

@@ -15,7 +15,6 @@ from uuid import uuid4
 import zmq
 
 from dlog.engine.plan.local_first import Feed
-from dlog.engine.plan.places import EVERYWHERE, ROOT
 from dlog.engine.program.rules import Relation, Type
 from dlog.engine.spark.cutting import gathered, table_of
 from dlog.engine.spark.secrets import Secrets
@@ -89,18 +88,15 @@ class Delivery:
             context.term()
 
     def _blocks(self, rows: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
-        from dlog.engine.shards.blocks import blocks
+        from dlog.engine.shards.blocks import cut_everywhere
         from dlog.engine.shards.dictionary import Dictionary
 
         size = len(self.doors)
         table, symbols, records = table_of(rows, self.relation, self.types)
         for number, feed in enumerate(self.feeds):
             dictionary = Dictionary(symbols, records, self.types, size)
-            if feed.place == EVERYWHERE:
-                for _, block in blocks(self.relation, table, ROOT, dictionary, size):
-                    yield from ((number, owner, block) for owner in range(size))
-            else:
-                yield from ((number, o, b) for o, b in blocks(self.relation, table, feed.place, dictionary, size))
+            for owner, block in cut_everywhere(self.relation, table, feed.place, dictionary, size):
+                yield number, owner, block
 
 
 def _said(feed: int, owner: int, block: str | None, mistake: bytes | None) -> pa.RecordBatch:
@@ -120,7 +116,10 @@ def deliver(frame: DataFrame, delivery: Delivery) -> list[tuple[int, Feed, str]]
     except failures() as error:
         message = f"the rows for {delivery.relation.name} cannot be read: {reason_of(error)}"
         raise DlogError(Diagnostic("spark-failed", message)) from error
-    mistakes = [d for row in said if row.mistake is not None for d in pickle.loads(row.mistake)]
+    mistakes: list[Diagnostic] = []
+    for row in said:
+        if row.mistake is not None:
+            mistakes += [d for d in pickle.loads(row.mistake) if d not in mistakes]
     if mistakes:
-        raise DlogError(list(dict.fromkeys(mistakes)))
+        raise DlogError(mistakes)
     return [(row.owner, delivery.feeds[row.feed], row.block) for row in said]

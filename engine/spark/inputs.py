@@ -62,7 +62,7 @@ def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFra
     parts = [spark.range(1).selectExpr("0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block")]
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
-        cut = Cut(number, relation, program.types, homes[name], workers)
+        cut = Cut(((number, homes[name]),), relation, program.types, workers)
         parts.append(as_declared(relation, data).mapInArrow(cut, SCHEMA))
     return reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane")
 

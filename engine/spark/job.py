@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
-from dlog.engine.spark import application
+from dlog.engine.spark import application, jobs
 from dlog.engine.spark.inputs import in_blocks
+from dlog.engine.spark.jobs import Written
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
@@ -39,7 +40,7 @@ REPORTS_SECONDS = 60.0
 class Outcome:
     """What the workers reported, and their rows as DataFrames."""
 
-    def __init__(self, spark: SparkSession, program: Program, task: Task, workers: int) -> None:
+    def __init__(self, spark: SparkSession, program: Program, task: Task | Written, workers: int) -> None:
         self.spark = spark
         self.program = program
         self.task = task
@@ -146,6 +147,7 @@ def run(
     workers: int | None = None,
     options: Mapping[str, Any] | None = None,
     on_progress: OnProgress | None = None,
+    strategy: str = "auto",
 ) -> Outcome:
     """Evaluates a program; returns when all is computed and the outputs are stored.
 
@@ -158,7 +160,10 @@ def run(
     workers
         Default: as many as tasks can run at once.
     options
-        For each worker's `ShardExecutor`: `memory`, `everywhere`.
+        For each worker's `ShardExecutor`: `memory`, `everywhere`; without a barrier stage `memory` only.
+    strategy
+        "barrier", a stage of workers that exchange rows; "jobs", one job after the other (`dlog.engine.spark.jobs`); "auto",
+        the first unless Spark would refuse it.
 
     Raises
     ------
@@ -166,6 +171,8 @@ def run(
         The program's data is wrong, or Spark cannot run the stage.
     """
     application.need_context(spark)
+    if strategy == "jobs" or (strategy == "auto" and application.refuses_barriers(spark)):
+        return _in_jobs(spark, program, inputs, outputs, workers or max(application.slots(spark), 1), dict(options or {}))
     workers = _workers(spark, workers)
     if workers > 1:
         refuse_ords(program)
@@ -191,6 +198,27 @@ def run(
         raise
     outcome.rows = {n: sum(shard[n] for shard in reports.rows.values()) for n in relations if reports.rows}
     outcome.efforts = [effort for _, effort in sorted(reports.evaluated.items())]
+    return outcome
+
+
+def _in_jobs(
+    spark: SparkSession,
+    program: Program,
+    inputs: Mapping[str, DataFrame],
+    outputs: Sequence[str],
+    tasks: int,
+    options: dict[str, Any],
+) -> Outcome:
+    """`run` without a barrier stage."""
+    program, given = _without_columns(program, inputs)
+    written = jobs.written_as(program, outputs)
+    try:
+        result = jobs.evaluate(spark, program, given, written, tasks, options)
+    except failures() as error:
+        raise _refused(error) from error
+    outcome = Outcome(spark, program, written, tasks)
+    outcome.cached, outcome.rows = result.cached, result.rows
+    outcome.efforts = [Effort(0.0, result.seconds, 0.0, result.supersteps, 0)]
     return outcome
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dlog.engine.program.rules import Kind, Relation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TAG = "relation"
 SQL_TYPES = {
@@ -52,3 +56,18 @@ def share_slots(relations: Sequence[Relation]) -> Slots:
             taken.append(name)
         columns.append(tuple(taken))
     return Slots(tuple(slots), tuple(slots.values()), tuple(columns))
+
+
+def in_slots(slots: Slots, number: int, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    """Rows of relation `number`, given by its columns, in the slots."""
+    import numpy as np
+    import pyarrow as pa
+
+    from dlog.engine.spark.arrow import ARROW_TYPES
+
+    arrow = {SQL_TYPES[kind]: type for kind, type in ARROW_TYPES.items()}
+    given = dict(zip(slots.columns[number], columns, strict=True))
+    rows = len(columns[0])
+    tag = pa.array(np.full(rows, number, np.int32))
+    values = [given.get(n, pa.nulls(rows, arrow[t])) for n, t in zip(slots.names, slots.types, strict=True)]
+    return pa.RecordBatch.from_arrays([tag, *values], names=[TAG, *slots.names])

@@ -58,6 +58,12 @@ def at_directive(error: DlogError, io: Io, program: Program) -> DlogError:
     return DlogError([replace(d, labels=(label,), source=program.source) if not d.labels else d for d in error.diagnostics])
 
 
+def at_input(error: DlogError, name: str, program: Program) -> DlogError:
+    """Mistakes in the rows of a relation, at its `.input` where Spark reads it."""
+    found = [io for io in program.io if io.relation == name and io.action == "input" and is_spark(io)]
+    return at_directive(error, found[0], program) if found else error
+
+
 def _is_text(io: Io) -> bool:
     """Whether the source knows no types."""
     return io.get("format").lower() == "csv" and "inferschema" not in {key.lower() for key, _ in io.params}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.program.rules import Program
-from dlog.engine.spark.slots import TAG, Slots
+from dlog.engine.spark.slots import Slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dlog.engine.spark.arrow import ArrowCodec
     from dlog.engine.spark.rendezvous import Meeting, Visitor
     from dlog.engine.spark.transport import PeerTransport
-    from dlog.grammar.diagnostics import DlogError
 
 REPORT_SECONDS = 0.25
 
@@ -130,6 +129,7 @@ class _Worker:
     def _load(self, executor: ShardExecutor, batches: Iterator[pa.RecordBatch]) -> None:
         """Mistakes in the rows are told to the other workers first: they are about to wait for this one."""
         from dlog.engine.spark.cutting import MISTAKE, NOTHING
+        from dlog.engine.spark.sources import at_input
         from dlog.grammar.diagnostics import DlogError
 
         for batch in batches:
@@ -140,37 +140,20 @@ class _Worker:
                 name = self.task.inputs[number]
                 if owner == MISTAKE:
                     executor.gang.fail()
-                    raise self._placed(DlogError(pickle.loads(block.as_buffer())), name)
+                    raise at_input(DlogError(pickle.loads(block.as_buffer())), name, self.task.program)
                 executor.load_block(name, block.as_buffer(), owner)
-
-    def _placed(self, error: DlogError, name: str) -> DlogError:
-        """A mistake in the rows of a relation, at its `.input` where Spark reads it."""
-        from dlog.engine.spark.sources import at_directive, is_spark
-
-        program = self.task.program
-        found = [io for io in program.io if io.relation == name and io.action == "input" and is_spark(io)]
-        return at_directive(error, found[0], program) if found else error
 
     # -------------------------------------------------------------------------------------------------------------- out
 
     def _rows(self, executor: ShardExecutor, codec: ArrowCodec) -> Iterator[pa.RecordBatch]:
         """All rows of the outputs in the shared slots."""
-        import numpy as np
-        import pyarrow as pa
-
-        from dlog.engine.spark.arrow import ARROW_TYPES
-        from dlog.engine.spark.slots import SQL_TYPES
+        from dlog.engine.spark.slots import in_slots
 
         slots = self.task.output_slots
-        arrow = {SQL_TYPES[kind]: type for kind, type in ARROW_TYPES.items()}
         for number, name in enumerate(self.task.outputs):
             relation = self.task.program.relations[name]
             for columns in codec.write(relation, executor.table(name, copy=False)) if relation.arity else ():
-                given = dict(zip(slots.columns[number], columns, strict=True))
-                rows = len(columns[0])
-                tag = pa.array(np.full(rows, number, np.int32))
-                values = [given.get(n, pa.nulls(rows, arrow[t])) for n, t in zip(slots.names, slots.types, strict=True)]
-                yield pa.RecordBatch.from_arrays([tag, *values], names=[TAG, *slots.names])
+                yield in_slots(slots, number, columns)
 
     def _write(self, executor: ShardExecutor, codec: ArrowCodec, folder: Path) -> None:
         """One Parquet file per output relation that has rows here, whole or not there at all."""

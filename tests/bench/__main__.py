@@ -10,6 +10,7 @@ strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-steps  what an exchange among workers costs, and its growth
+spark-rounds  small rounds of warm sessions on Spark
 graph   the graph library on a million edges, beside NetworkX and igraph
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
@@ -32,6 +33,7 @@ from tests.bench import (
     rounds,
     scaling,
     spark,
+    spark_rounds,
     spark_steps,
     spark_workloads,
     spine,
@@ -56,6 +58,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "memory": memory.run,
     "spark": spark.run,
     "spark-steps": spark_steps.run,
+    "spark-rounds": spark_rounds.run,
     "graph": graph.run,
     "spine": spine.run,
 }

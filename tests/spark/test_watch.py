@@ -47,6 +47,30 @@ def test_every_type_and_facts_from_files_answer_as_embedded(watch: RunWatch) -> 
     assert [line.split(",")[0] for line in found.out.splitlines()] == ["0", "0", "1", "1", "2", "2"]
 
 
+@pytest.mark.parametrize("flags", [(), ("--state", "state")], ids=["alone", "with a state"])
+def test_facts_may_come_from_where_spark_reads(
+    spark: SparkSession, watch: RunWatch, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    spark.createDataFrame([(1, 2), (2, 3)], "src long, dst long").write.parquet(str(tmp_path / "known"))
+    Path("facts").mkdir()
+    Path("facts", "start.facts").write_text("1\n")
+    program = f""".decl edge(x: number, y: number)
+.input edge(IO=spark, path="{tmp_path}/known", format=parquet, columns="src:dst")
+.decl start(x: number)
+.input start
+.decl reached(x: number)
+.output reached
+reached(x) :- start(x).
+reached(y) :- reached(x), edge(x, y).
+"""
+    found = watch(program, "1,edge,+1,3,4\n2,edge,-1,1,2\n", "-F", "facts", "--engine", "spark", *flags)
+    assert (found.code, found.err) == (0, "")
+    assert sorted(found.out.splitlines()) == [
+        "0,reached,+1,1", "0,reached,+1,2", "0,reached,+1,3", "1,reached,+1,4",
+        "2,reached,-1,2", "2,reached,-1,3", "2,reached,-1,4",
+    ]  # fmt: skip
+
+
 def test_a_state_goes_on_behind_its_last_round(watch: RunWatch) -> None:
     first = STREAM.split("5,edge")[0]
     state = "--state", "state", "--engine", "spark"
