@@ -66,7 +66,8 @@ def _in_one(first: Step, second: Step) -> Step:
     """Two steps that send nothing, one after the other in every task."""
     reads = tuple(dict.fromkeys((*first.reads, *(name for name in second.reads if name not in first.relations))))
     relations = (*first.relations, *second.relations)
-    derived = tuple(s for step in (first, second) for s in step.program.strata if set(s.relations) <= set(relations) and s.rules)
+    strata = (*first.program.strata, *second.program.strata)
+    derived = tuple(s for s in strata if set(s.relations) <= set(relations) and s.rules)
     told = {name for s in derived for name in s.relations}
     both = {**first.program.relations, **second.program.relations}
     strata = (*(Stratum((name,), (), False) for name in both if name not in told), *derived)
