@@ -65,7 +65,9 @@ def sort_ranks(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     count = len(offsets) - 1
     strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     ranks = np.empty(count, np.int32)
-    ranks[pc.sort_indices(strings).to_numpy()] = np.arange(count, dtype=np.int32)
+    if count:  # not by to_numpy(), which imports pandas
+        order = np.frombuffer(pc.sort_indices(strings).buffers()[1], np.uint64, count)
+        ranks[order] = np.arange(count, dtype=np.int32)
     return ranks
 
 

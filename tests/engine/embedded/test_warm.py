@@ -45,6 +45,16 @@ with tempfile.TemporaryDirectory() as state, dlog.session(program.parent.parent 
     assert list(session.query("?- path(1, X)"))
 assert "numba" not in sys.modules, "a kernel that Python calls is no entry of the library"
 """
+LIGHT = """
+import sys
+from pathlib import Path
+from dlog.pipeline import Job, run_job
+from dlog.progress import Display
+
+program = Path(sys.argv[1])
+run_job(Job(program, facts=str(program.parent), output=str(program.parent), threads=1), Display())
+assert "pandas" not in sys.modules and "numba" not in sys.modules
+"""
 FRESH = """
 from pathlib import Path
 from dlog.warmup import warm
@@ -64,9 +74,11 @@ assert files() == before
 """
 
 
-def in_a_process(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def in_a_process(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **variables}
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900
+    )
 
 
 def decorator(function: ast.FunctionDef) -> str:
@@ -109,6 +121,13 @@ def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
 def test_runs_need_nothing_but_the_library() -> None:
     done = in_a_process(RUNS)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_run_that_writes_symbols_brings_in_neither_pandas_nor_numba(tmp_path: Path) -> None:
+    (tmp_path / "program.dl").write_text('.decl a(x: symbol)\na("b"). a("a"). a("").\n.output a\n')
+    done = in_a_process(LIGHT, str(tmp_path / "program.dl"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.csv").read_text() == "\na\nb\n"
 
 
 @pytest.mark.slow
