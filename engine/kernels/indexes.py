@@ -49,6 +49,8 @@ from dlog.engine.kernels.storage import grown, load_cell, mix, register, release
 BULK = 1024
 """Rows from which an empty index is built in one go."""
 AHEAD = 16
+STRETCH = 64
+"""Rows of a slab that are compared together."""
 SPREAD = 4
 """A dense index has at most this many groups for each key in use, and 4,096 more."""
 
@@ -434,10 +436,7 @@ def index_remove(ctl, index, row):
             return False
     start = load_i32(slab, IXS_START)
     pool = load_i64(index, IX_POOL)
-    at = start
-    if last > 0:
-        while load_i32(pool, at) != row:
-            at += 1
+    at = place_of(pool, start, last + 1, row) if last > 0 else start
     if last == 0:
         if not dense:
             remove_key(index, slot)
@@ -450,6 +449,23 @@ def index_remove(ctl, index, row):
     if last == 0 and not dense:
         free_group(index, group)
     return True
+
+
+@kernel
+def place_of(pool, start, count, row):
+    """Where a row is among the `count` rows from `start` on, of which it is one. Many are asked together, without a branch."""
+    at = start
+    end = start + count
+    while at + STRETCH <= end:
+        hits = 0
+        for i in range(STRETCH):
+            hits += 1 if load_i32(pool, at + i) == row else 0
+        if hits != 0:
+            break
+        at += STRETCH
+    while load_i32(pool, at) != row:
+        at += 1
+    return at
 
 
 @kernel
