@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.embedded.collection import Collection, Reduction, Role
-from dlog.engine.embedded.native import words
+from dlog.engine.embedded.native import view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import candidates, slots
@@ -24,12 +24,17 @@ Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""
 
 
+def int_at(address: int, place: int) -> int:
+    return int(view(address, place + 1, np.int32)[place])
+
+
 class Groups:
     """A minimum's groups with candidates, and what they are to be."""
 
     def __init__(self) -> None:
         self.memory = Memory(None)
-        self.control = Worker(self.memory).control.address
+        self.worker = Worker(self.memory)
+        self.control = self.worker.control.address
         self.result = Collection("m", (Kind.NUMBER, Kind.NUMBER), Role.RESULT, self.memory)
         self.reduction = Reduction(self.result, "min", Kind.NUMBER, 1)
         self.rows: dict[tuple[int, int], int] = {}
@@ -56,11 +61,12 @@ class Groups:
         """The values of a group, along its list."""
         assert self.reduction.candidates is not None
         struct, column = self.reduction.candidates.struct, self.reduction.candidates.column
-        at, found = int(candidates.load_i32(self.reduction.groups.struct[L.CO_HEADS], self.group(key))), []
+        group = self.group(key)
+        at, found = int_at(self.reduction.groups.struct[L.CO_HEADS], group), []
         while at:
             found.append(int(column(1)[at - 1]))
             assert int(column(0)[at - 1]) == self.group(key)
-            at = int(candidates.load_i32(struct[L.CO_NEXTS], at - 1))
+            at = int_at(struct[L.CO_NEXTS], at - 1)
         return found
 
     def check(self, keys: Sequence[int]) -> None:
