@@ -65,6 +65,8 @@ def stage(name: str) -> Iterator[None]:
         yield
     except (DlogError, InternalError, BrokenPipeError):
         raise
+    except FileExistsError as error:
+        raise DlogError(Diagnostic("file-error", f"{error.filename} is a file, where a folder is wanted")) from error
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
         raise DlogError(Diagnostic("file-error", f"{where}{error.strerror or error}")) from error

@@ -97,6 +97,13 @@ def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> 
     assert "Traceback" not in finished.err
 
 
+def test_a_file_in_the_place_of_the_output_folder_is_the_users_mistake(tmp_path: Path) -> None:
+    closure(tmp_path)
+    finished = dlog("run", "closure.dl", "-F", "facts", "-D", "closure.dl", cwd=tmp_path)
+    assert (finished.code, finished.out) == (1, "")
+    assert finished.err == "error: closure.dl is a file, where a folder is wanted\n"
+
+
 def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(".decl a(x: number)\n.input a\n.decl b(x: number)\nb(y) :- a(x).\n")
     finished = dlog("run", "p.dl", "-F", "nowhere", cwd=tmp_path)
