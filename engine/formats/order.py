@@ -10,11 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.engine.kernels.jit import entry
+from dlog.engine.kernels.memory import calloc, free, load_i64, store_i64
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.symbols import SymbolTable, gather, sort_ranks
 
 MOST_PACKED, MOST_LOOSE = 20_000_000, 1_000_000
 """Tables with more rows are written as they come: where rows pack into integers, and where they do not."""
+LEAST_RADIX = 4096
+"""Words from which on counting digits beats comparing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,7 @@ def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], sym
     lows = [int(key.keys.min()) for key in keys]
     widths = [(int(key.keys.max()) - low).bit_length() for key, low in zip(keys, lows, strict=True)]
     if sum(widths) <= 64:
-        packed = _packed(keys, lows, widths)
-        packed.sort()
+        packed = sorted_words(_packed(keys, lows, widths), sum(widths))
         return _unpacked(packed, kinds, columns, keys, lows, widths)
     if rows > MOST_LOOSE:
         return columns
@@ -83,6 +86,50 @@ def _least_width(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbo
             bits = column.view(np.int64) if kind is Kind.FLOAT else column
             width += (int(bits.max()) - int(bits.min())).bit_length()
     return width
+
+
+def sorted_words(words: np.ndarray, bits: int) -> np.ndarray:
+    """Unsigned words of so many bits, ascending, in the array's own memory or in new."""
+    if len(words) < LEAST_RADIX:
+        words.sort()
+        return words
+    others = np.empty_like(words)
+    moved = sort_by_digits(words.ctypes.data, others.ctypes.data, len(words), bits)
+    return others if moved else words
+
+
+@entry()
+def sort_by_digits(words, others, rows, bits):  # type: ignore[no-untyped-def]
+    """Sorts words (least significant digit first, a pass to and fro between the two places for each 11 bits, none where all
+    words have the same digit). Returns whether they are at `others` in the end."""
+    passes = (bits + 10) // 11
+    counts = calloc(passes * 2048, 8)
+    for i in range(rows):
+        word = load_i64(words, i)
+        for p in range(passes):
+            at = p * 2048 + ((word >> (11 * p)) & 2047)
+            store_i64(counts, at, load_i64(counts, at) + 1)
+    moved = False
+    for p in range(passes):
+        places = counts + p * 2048 * 8
+        shift = 11 * p
+        if load_i64(places, (load_i64(words, 0) >> shift) & 2047) == rows:
+            continue
+        total = 0
+        for digit in range(2048):
+            count = load_i64(places, digit)
+            store_i64(places, digit, total)
+            total += count
+        for i in range(rows):
+            word = load_i64(words, i)
+            digit = (word >> shift) & 2047
+            place = load_i64(places, digit)
+            store_i64(places, digit, place + 1)
+            store_i64(others, place, word)
+        words, others = others, words
+        moved = not moved
+    free(counts)
+    return moved
 
 
 def _packed(keys: list[Key], lows: list[int], widths: list[int]) -> np.ndarray:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
-from dlog.engine.plan.nodes import AntiJoin, LookUp
-from dlog.engine.plan.query import Condition, Query, condition_mask, ids, mask
+from dlog.engine.plan.nodes import AntiJoin, LookUp, View
+from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, mask
 from dlog.engine.program.rules import Arg, Compare, Functor, Kind, Record, Term, Unpack, Variable
 from dlog.grammar.source import NOWHERE
 
@@ -25,7 +25,15 @@ def unify(query: Query) -> Query:
         query = _rename(query, names)
     if records := _records(query.conditions):
         query = _reuse(query, records)
-    return query
+    return query if query.bag else replace(query, readings=_read_once(query.readings))
+
+
+def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """Of readings that say the same the first: what matches one matches all."""
+    first: dict[tuple[str, tuple[Arg, ...], View], Reading] = {}
+    for reading in readings:
+        first.setdefault((reading.relation, reading.args, reading.view), reading)
+    return tuple(first.values())
 
 
 def _equal_variables(conditions: Iterable[Condition]) -> Names:

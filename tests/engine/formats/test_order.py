@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -70,3 +72,14 @@ def test_too_many_rows_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None
     assert [c.tolist() for c in sorted_columns(kinds, (narrow, narrow), SymbolTable())] == [[0, 1, 2]] * 2
     monkeypatch.setattr(order, "MOST_PACKED", 2)
     assert [c.tolist() for c in sorted_columns(kinds, (narrow, narrow), SymbolTable())] == [[2, 1, 0]] * 2
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 64), st.integers(0, 300), st.randoms(use_true_random=False))
+def test_words_are_sorted_by_their_digits(bits: int, rows: int, random: Random) -> None:
+    words = np.array([random.getrandbits(bits) if bits else 0 for _ in range(rows)], np.uint64)
+    words[rows // 2 :] |= np.uint64((1 << bits) - 1 & 0xFFE00)
+    expected = np.sort(words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "LEAST_RADIX", 1)
+        assert np.array_equal(order.sorted_words(words, bits), expected)
