@@ -17,6 +17,7 @@ from dlog.engine.kernels import indexes, lists, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.histories import copy_present, copy_ranks
+from dlog.engine.kernels.indexes import FREE_SIZES
 from dlog.engine.kernels.streamed import TOUCHED_WORDS
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
@@ -230,15 +231,16 @@ class Collection:
         """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
         round."""
         count = self.log[L.LIST_COUNT]
-        rounds, diffs = np.empty(count, np.int64), np.empty(count, np.int64)
-        columns = tuple(np.empty(count, np.int64) for _ in self.kinds)
         if count and not self.log[L.LIST_DATA]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
+        block = np.empty((self.arity + 2, count), np.int64)
         if count:
-            listed = words(c.ctypes.data for c in columns)
-            reading.copy_changes(self.address, first, listed.address, rounds.ctypes.data, diffs.ctypes.data)
-        return Updates(columns, diffs, rounds)
+            # One address and its multiples: asking NumPy for each takes longer than a small round.
+            *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, count * 8)
+            listed = words(places)
+            reading.copy_changes(self.address, first, listed.address, rounds, diffs)
+        return Updates(tuple(block[:-2]), block[-1], block[-2])
 
     def may_repeat(self) -> bool:
         """Whether a row may have several changes in one round."""
@@ -300,11 +302,17 @@ class Index:
         self.struct[L.IX_KEY_COUNT] = len(key)
         self.struct.point(L.IX_KEYS, words(key))
         self.struct[L.IX_DENSE] = int(len(key) <= 1)
-        self.struct.point(L.IX_FREE, Struct(40))
+        self.struct.point(L.IX_FREE, Struct(FREE_SIZES))
+        self.proposes = self.read = False
 
     @property
     def address(self) -> int:
         return self.struct.address
+
+    def want_values(self) -> None:
+        """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
+        if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
+            self.struct[L.IX_WANTED] = 2 - self.key[0]
 
     def free(self) -> None:
         control, struct = self.collection.memory.control.address, self.struct

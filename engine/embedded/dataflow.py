@@ -56,6 +56,8 @@ class Dataflow:
                 self._builder(stratum, number).build()
         for collection in self.collections.values():
             collection.quieten()
+            for index in collection.indexes.values():
+                index.want_values()
         for reduction in self.reductions.values():
             reduction.quieten()
         self.work = self._work()

@@ -7,10 +7,16 @@ back, and what is left is raised at the end of the outermost block, when all is 
 
 from __future__ import annotations
 
-import signal
 import threading
+from signal import SIGINT
 from types import FrameType, TracebackType
 from typing import Any
+
+try:
+    # `signal` turns each handler into a member of an enumeration, or tries to: microseconds in every commit.
+    from _signal import getsignal, signal
+except ImportError:  # another Python than CPython
+    from signal import getsignal, signal
 
 _outermost: Delayed | None = None
 
@@ -26,9 +32,9 @@ class Delayed:
         self._frame: FrameType | None = None
         self._nested = _outermost is not None
         if not self._nested and threading.current_thread() is threading.main_thread():
-            previous = signal.getsignal(signal.SIGINT)
+            previous = getsignal(SIGINT)
             if callable(previous):
-                signal.signal(signal.SIGINT, self._note)
+                signal(SIGINT, self._note)
                 self._previous = previous
                 _outermost = self
         return self
@@ -41,9 +47,9 @@ class Delayed:
         if self._previous is None:
             return
         _outermost = None
-        signal.signal(signal.SIGINT, self._previous)
+        signal(SIGINT, self._previous)
         if self._frame is not None and not (kind is not None and issubclass(kind, KeyboardInterrupt)):
-            self._previous(signal.SIGINT, self._frame)
+            self._previous(SIGINT, self._frame)
 
 
 def check() -> None:
@@ -51,4 +57,4 @@ def check() -> None:
     waiting = _outermost
     if waiting is not None and waiting._frame is not None and threading.current_thread() is threading.main_thread():
         frame, waiting._frame = waiting._frame, None
-        waiting._previous(signal.SIGINT, frame)
+        waiting._previous(SIGINT, frame)

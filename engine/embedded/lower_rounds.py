@@ -104,7 +104,8 @@ class RoundLowering(PathLowering):
         collection.asked = collection.asked or not self.rounds.is_inner(name)
         return collection
 
-    def _group_of(self, index: Index, key: Sequence[Term]) -> int:
+    def _group_of(self, index: Index, key: Sequence[Term], *, proposes: bool = False) -> int:
+        index.proposes, index.read = index.proposes or proposes, index.read or not proposes
         keys = [self._term(t) for t in key]
         group = self._fresh()
         self._emit(L.OP_INDEX, index.address, group, *keys)
@@ -143,7 +144,7 @@ class RoundLowering(PathLowering):
         found = [c.index(p.arrangement.key) for c, p in zip(collections, step.proposers, strict=True)]
         for collection, proposer in zip(collections, step.proposers, strict=True):
             self._gate(collection, proposer.view)
-        groups = [self._group_of(i, p.key) for i, p in zip(found, step.proposers, strict=True)]
+        groups = [self._group_of(i, p.key, proposes=True) for i, p in zip(found, step.proposers, strict=True)]
         later = needed | {v.id for p in step.proposers for v in p.key if isinstance(v, Variable)} | {step.variable}
         old_time = self.registers[TIME]
         carried = self._next_level(later)

@@ -127,6 +127,8 @@ class Maintained:
         self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
     ) -> Iterable[tuple[int, int]]:
         """The first and last rounds of a commit's batches."""
+        if first == last:
+            return ((first, last),)
         return batches([u.rounds for u in given.values()], first, last, self._batch_rounds(flow))
 
     def _batch_rounds(self, flow: Dataflow) -> int:

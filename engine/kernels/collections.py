@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.indexes import build_index, index_insert, index_remove, warm_group, warm_slab
+from dlog.engine.kernels.indexes import (
+    build_index,
+    clear_index,
+    index_insert,
+    index_remove,
+    may_insert,
+    warm_group,
+    warm_slab,
+)
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
@@ -299,10 +307,31 @@ def enter_indexes(ctl, collection):
             if not fresh and number + 2 * AHEAD < last:
                 warm_group(index, load_i64(rows, number + 2 * AHEAD))
                 warm_slab(index, load_i64(rows, number + AHEAD))
-            if not index_insert(ctl, index, number if fresh else load_i64(rows, number)):
+            row = number if fresh else load_i64(rows, number)
+            if not may_insert(index, row) and not hold_rows(ctl, collection, index, number, last, fresh):
+                return False
+            if not index_insert(ctl, index, row):
                 return False
     store_i64(collection, CO_INDEXED, last)
     return True
+
+
+@kernel
+def hold_rows(ctl, collection, index, first, last, fresh):
+    """Makes an index of values one of row numbers. Rows [first, last) of those born, or, of a fresh collection, with these
+    numbers, are not in it yet. False with CTL_ERROR set."""
+    clear_index(ctl, index)
+    alive = load_i64(collection, CO_ALIVE)
+    rows = load_i64(load_i64(collection, CO_BORN), LIST_DATA)
+    for number in range(first, last):
+        clear_bit(alive, number if fresh else load_i64(rows, number))
+    done = True
+    for row in range(load_i64(collection, REL_ROWS)):
+        if get_bit(alive, row) != 0:
+            done = done and index_insert(ctl, index, row)
+    for number in range(first, last):
+        put_bit(alive, number if fresh else load_i64(rows, number))
+    return done
 
 
 @kernel

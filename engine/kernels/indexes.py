@@ -5,6 +5,9 @@ by hash, where the first row of a slab stands for its key. An index without key 
 
 The groups of a collection's base (base.py) by its own column are runs: rows with consecutive numbers, which take no place in
 the pool until one in the middle goes or another one comes.
+
+A dense index of a binary relation that only proposes values (proposals.py) may hold these, of 4 bytes each, in the place of
+row numbers (IX_VALUES): who wants a group's values then finds them side by side.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ from dlog.engine.kernels.layout import (
     IX_SLOT_COUNT,
     IX_SLOTS,
     IX_USED,
+    IX_VALUES,
+    IX_WANTED,
     IXS_CAPACITY,
     IXS_COUNT,
     IXS_SIZE,
@@ -51,6 +56,8 @@ BULK = 1024
 AHEAD = 16
 STRETCH = 64
 """Rows of a slab that are compared together."""
+FREE_SIZES = 40
+"""Lists of freed slabs, by the powers of two that they hold."""
 SPREAD = 4
 """A dense index has at most this many groups for each key in use, and 4,096 more."""
 
@@ -86,6 +93,16 @@ def slab_first(slab):
 def row_at(pool, at):
     """The row at a position of a slab."""
     return at - RUN if at >= RUN else load_i32(pool, at)
+
+
+@kernel
+def item_of_row(index, row):
+    """What the pool holds for a row: its number, or its value."""
+    column = load_i64(index, IX_VALUES)
+    if column == 0:
+        return row
+    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + (column - 1) * COL_SIZE * 8
+    return load_i32(load_i64(column, COL_DATA), row)
 
 
 @kernel
@@ -344,7 +361,10 @@ def extend_slab(ctl, index, slab):
             store_i64(index, IX_POOL_CAPACITY, wanted)
         store_i64(index, IX_POOL_SIZE, start + target)
     for i in range(count):
-        store_i32(pool, start + i, row_at(pool, first + i))
+        if capacity == 0:
+            store_i32(pool, start + i, item_of_row(index, first - RUN + i))
+        else:
+            store_i32(pool, start + i, load_i32(pool, first + i))
     free_slab(index, first, capacity)
     store_i32(slab, IXS_START, start)
     store_i32(slab, IXS_CAPACITY, target)
@@ -408,7 +428,7 @@ def index_insert(ctl, index, row):
     count = load_i32(slab, IXS_COUNT)
     if count >= load_i32(slab, IXS_CAPACITY) and not extend_slab(ctl, index, slab):
         return False
-    store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START) + count, row)
+    store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START) + count, item_of_row(index, row))
     store_i32(slab, IXS_COUNT, count + 1)
     if count == 0:
         store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
@@ -436,7 +456,7 @@ def index_remove(ctl, index, row):
             return False
     start = load_i32(slab, IXS_START)
     pool = load_i64(index, IX_POOL)
-    at = place_of(pool, start, last + 1, row) if last > 0 else start
+    at = place_of(pool, start, last + 1, item_of_row(index, row)) if last > 0 else start
     if last == 0:
         if not dense:
             remove_key(index, slot)
@@ -452,18 +472,18 @@ def index_remove(ctl, index, row):
 
 
 @kernel
-def place_of(pool, start, count, row):
-    """Where a row is among the `count` rows from `start` on, of which it is one. Many are asked together, without a branch."""
+def place_of(pool, start, count, item):
+    """Where an item is among `count` from `start` on, of which it is one. Many are asked together, without a branch."""
     at = start
     end = start + count
     while at + STRETCH <= end:
         hits = 0
         for i in range(STRETCH):
-            hits += 1 if load_i32(pool, at + i) == row else 0
+            hits += 1 if load_i32(pool, at + i) == item else 0
         if hits != 0:
             break
         at += STRETCH
-    while load_i32(pool, at) != row:
+    while load_i32(pool, at) != item:
         at += 1
     return at
 
@@ -536,12 +556,14 @@ def warm_slab(index, row):
 
 @kernel
 def warm_run(index, slab):
-    """Asks for the first values of a run, in the column that is not its key."""
+    """Asks for the first and the last values of a run, in the column that is not its key."""
     collection = load_i64(index, IX_COLLECTION)
     column = load_i64(collection, REL_COLUMNS)
     if load_i64(load_i64(index, IX_KEYS), 0) == 0 and load_i64(collection, REL_ARITY) > 1:
         column += COL_SIZE * 8
-    prefetch(load_i64(column, COL_DATA) + load_i32(slab, IXS_START) * load_i64(column, COL_WIDTH))
+    first = load_i64(column, COL_DATA) + load_i32(slab, IXS_START) * load_i64(column, COL_WIDTH)
+    prefetch(first)
+    prefetch(first + (load_i32(slab, IXS_COUNT) - 1) * load_i64(column, COL_WIDTH))
 
 
 @kernel
@@ -566,6 +588,7 @@ def find_index_groups(index, ctl, registers, n, buffer, groups):
                     slab = slab_at(index, load_i64(groups, i))
                     if load_i32(slab, IXS_CAPACITY) != 0:
                         prefetch(pool + load_i32(slab, IXS_START) * 4)
+                        prefetch(pool + (load_i32(slab, IXS_START) + load_i32(slab, IXS_COUNT) - 1) * 4)
                     else:
                         warm_run(index, slab)
         return
@@ -589,9 +612,12 @@ def build_index(ctl, index, rows):
     """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
     collection = load_i64(index, IX_COLLECTION)
     dense = load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1
+    if load_i64(index, IX_USED) == 0:
+        store_i64(index, IX_VALUES, 0)
     if dense and load_i64(index, IX_USED) == 0 and load_i64(collection, CO_BASE_ROWS) == rows:
         column = load_i64(load_i64(index, IX_KEYS), 0)
         if column == load_i64(collection, CO_BASE_KEY):
+            hold_values(index)
             return build_runs(ctl, index, collection)
     if load_i64(index, IX_USED) != 0 or rows < BULK:
         for row in range(rows):
@@ -601,6 +627,7 @@ def build_index(ctl, index, rows):
     if load_i64(index, IX_KEY_COUNT) > 0 and not choose_dense(ctl, index, rows):
         return False
     if load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1:
+        hold_values(index)
         return build_dense(ctl, index, rows)
     groups = zeroed(ctl, rows * 4)
     if groups == 0:
@@ -614,6 +641,47 @@ def build_index(ctl, index, rows):
     place_rows(index, groups, rows)
     release(ctl, groups, rows * 4)
     return True
+
+
+@kernel
+def hold_values(index):
+    """Lets an empty index hold the values of the column it is wanted for, if they take 4 bytes."""
+    if load_i64(index, IX_WANTED) != 0 and fits_values(index, load_i64(index, IX_WANTED)):
+        store_i64(index, IX_VALUES, load_i64(index, IX_WANTED))
+
+
+@kernel
+def fits_values(index, column):
+    """Whether the values of a column, plus one, take 4 bytes."""
+    place = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + (column - 1) * COL_SIZE * 8
+    return load_i64(place, COL_WIDTH) == 4
+
+
+@kernel
+def may_insert(index, row):
+    """Whether an index can take a row as it is: one of values takes none that needs 8 bytes or makes it one by hash."""
+    column = load_i64(index, IX_VALUES)
+    if column == 0:
+        return True
+    if not fits_values(index, column):
+        return False
+    value = key_of(index, 0, row)
+    return 0 <= value - load_i64(index, IX_LOW) < load_i64(index, IX_GROUPS) or fits_dense(index, value)
+
+
+@kernel
+def clear_index(ctl, index):
+    """Empties an index: one of row numbers, and dense."""
+    release(ctl, load_i64(index, IX_SLABS), load_i64(index, IX_GROUP_CAPACITY) * IXS_SIZE * 4)
+    release(ctl, load_i64(index, IX_SLOTS), load_i64(index, IX_SLOT_COUNT) * 4)
+    release(ctl, load_i64(index, IX_POOL), load_i64(index, IX_POOL_CAPACITY) * 4)
+    for field in (IX_LOW, IX_GROUPS, IX_GROUP_CAPACITY, IX_SLABS, IX_SLOTS, IX_SLOT_COUNT, IX_USED, IX_FREE_GROUP, IX_VALUES):
+        store_i64(index, field, 0)
+    for field in (IX_POOL, IX_POOL_SIZE, IX_POOL_CAPACITY):
+        store_i64(index, field, 0)
+    store_i64(index, IX_DENSE, 1)
+    for size in range(FREE_SIZES):
+        store_i64(load_i64(index, IX_FREE), size, 0)
 
 
 @kernel
@@ -689,7 +757,7 @@ def build_dense(ctl, index, rows):
             prefetch(pool + (load_i32(slab, IXS_START) + load_i32(slab, IXS_COUNT)) * 4)
         slab = slabs + load_cell(data, width, row) * (IXS_SIZE * 4)
         count = load_i32(slab, IXS_COUNT)
-        store_i32(pool, load_i32(slab, IXS_START) + count, row)
+        store_i32(pool, load_i32(slab, IXS_START) + count, item_of_row(index, row))
         store_i32(slab, IXS_COUNT, count + 1)
     return True
 

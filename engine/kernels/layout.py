@@ -387,10 +387,14 @@ ROUND = 2**32
     IX_POOL_SIZE,
     IX_POOL_CAPACITY,
     IX_FREE,
+    IX_WANTED,
+    IX_VALUES,
     IX_SIZE,
-) = range(17)
-# Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and nothing
-# in the pool: positions in it are row numbers plus RUN.
+) = range(19)
+# IX_VALUES: 0, or the column, plus one, whose values slabs in the pool hold in the place of row numbers; IX_WANTED: which
+# column that may be.
+# Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and
+# nothing in the pool: positions in it are row numbers plus RUN.
 IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
 RUN = 1 << 40
 

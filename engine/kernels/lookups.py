@@ -26,8 +26,6 @@ from dlog.engine.kernels.layout import (
     CO_GROUPED,
     CO_INNER,
     CO_OUTER,
-    COL_DATA,
-    COL_WIDTH,
     ENTRY_DIFF,
     ENTRY_NEXT,
     ENTRY_TIME,
@@ -51,7 +49,7 @@ from dlog.engine.kernels.layout import (
     ROUND,
 )
 from dlog.engine.kernels.lists import change_at
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import register
 
 _ITERATION = 0xFFFFFFFF
@@ -318,110 +316,6 @@ def entries_of(ctl, code, level):
     if n > 0:
         copy_carried(ctl, code + 88, load_i64(code, 10), source, n)
     return n
-
-
-# --------------------------------------------------------------------------------------------------------------- propose
-
-
-@kernel
-def smallest(ctl, code, row):
-    """The proposer with the fewest rows for a block row, or -1 where one of them has none."""
-    best = -1
-    fewest = 0
-    for p in range(load_i64(code, 5)):
-        proposer = code + (7 + p * 4) * 8
-        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
-        if group < 0:
-            return -1
-        count = load_i32(slab_at(load_i64(proposer, 0), group), IXS_COUNT)
-        if count <= 0:
-            return -1
-        if best < 0 or count < fewest:
-            best = p
-            fewest = count
-    return best
-
-
-@kernel
-def propose_values(ctl, code, level):
-    """Runs `propose_some` until something is left of what it proposes."""
-    while True:
-        n = propose_some(ctl, code, level)
-        if n > 0 or load_i64(level, LEVEL_ROW) >= load_i64(level, LEVEL_ROWS):
-            return n
-
-
-@kernel
-def propose_some(ctl, code, level):
-    """[op, length, dst, chosen dst, T, proposers, carried, (index, group, column, neu)*, (src, dst)*]: values of a new variable
-    from the proposer with the fewest rows, of which those that are not present at its view are left out; instructions that
-    follow ask the other proposers. `chosen` tells them which one it was. A proposer with neu -1 is of the own scope: nothing is
-    left out, and it is asked too."""
-    target = register(ctl, load_i64(code, 2))
-    choice = register(ctl, load_i64(code, 3))
-    source = scratch_block(ctl, 0)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
-    chosen = load_i64(level, LEVEL_EXTRA)
-    n = 0
-    while n < BLOCK:
-        if at >= end:
-            row += 1
-            if row >= rows:
-                break
-            chosen = smallest(ctl, code, row)
-            if chosen >= 0:
-                proposer = code + (7 + chosen * 4) * 8
-                slab = slab_at(load_i64(proposer, 0), load_i64(register(ctl, load_i64(proposer, 1)), row))
-                at = slab_first(slab)
-                end = at + load_i32(slab, IXS_COUNT)
-            continue
-        proposer = code + (7 + chosen * 4) * 8
-        index = load_i64(proposer, 0)
-        pool = load_i64(index, IX_POOL)
-        column = column_of(load_i64(index, IX_COLLECTION), load_i64(proposer, 2))
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
-        last = min(end, at + BLOCK - n)
-        while at < last:
-            number = row_at(pool, at)
-            prefetch(data + number * width)
-            store_i64(source, n, row)
-            store_i64(choice, n, chosen)
-            store_i64(target, n, number)
-            n += 1
-            at += 1
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
-    store_i64(level, LEVEL_EXTRA, chosen)
-    kept = values_at_view(ctl, code, target, choice, source, n)
-    copy_carried(ctl, code + (7 + load_i64(code, 5) * 4) * 8, load_i64(code, 6), source, kept)
-    return kept
-
-
-@kernel
-def values_at_view(ctl, code, target, choice, source, n):
-    """Turns row numbers of chosen proposers into their values, without those that are not present at the proposer's view;
-    returns how many are left."""
-    times = register(ctl, load_i64(code, 4))
-    kept = 0
-    for i in range(n):
-        chosen = load_i64(choice, i)
-        proposer = code + (7 + chosen * 4) * 8
-        collection = load_i64(load_i64(proposer, 0), IX_COLLECTION)
-        number = load_i64(target, i)
-        row = load_i64(source, i)
-        neu = load_i64(proposer, 3)
-        if neu >= 0 and presence(load_i64(collection, CO_OUTER), number, load_i64(times, row) + neu) <= 0:
-            continue
-        store_i64(target, kept, cell(collection, load_i64(proposer, 2), number))
-        store_i64(choice, kept, chosen)
-        store_i64(source, kept, row)
-        kept += 1
-    return kept
 
 
 # ----------------------------------------------------------------------------------------------------------------- steps

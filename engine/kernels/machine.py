@@ -105,9 +105,10 @@ from dlog.engine.kernels.layout import (
     REL_SHARES,
     YIELD,
 )
-from dlog.engine.kernels.lookups import entries_of, once, propose_values, rows_of, scan_changes, step_lookup
+from dlog.engine.kernels.lookups import entries_of, once, rows_of, scan_changes, step_lookup
 from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.merge import merge_block, next_changes
+from dlog.engine.kernels.proposals import propose_values
 from dlog.engine.kernels.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.storage import append_block, register
 from dlog.engine.kernels.texts import text_block

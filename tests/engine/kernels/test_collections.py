@@ -27,16 +27,18 @@ KEYS = {1: [(), (0,)], 2: [(), (0,), (1,), (0, 1)], 3: [(0,), (1,), (0, 2), (2, 
 
 
 class Store:
-    """An input of some arity with indexes, and the set of rows that it is to hold."""
+    """An input of some arity with indexes, which may hold values, and the set of rows that it is to hold."""
 
-    def __init__(self, arity: int) -> None:
+    def __init__(self, arity: int, *, valued: bool = False) -> None:
         self.memory = Memory(None)
         self.worker = Worker(self.memory)
         self.control = self.worker.control
         self.collection = Collection("c", (Kind.NUMBER,) * arity, Role.INPUT, self.memory)
         self.keys = KEYS[arity]
         for key in self.keys:
-            self.collection.index(key)
+            index = self.collection.index(key)
+            index.proposes = valued
+            index.want_values()
         self.rows: set[Row] = set()
         self.seen: set[Row] = set()
 
@@ -112,22 +114,36 @@ class Store:
             groups.setdefault(tuple(row[c] for c in key), set()).add(row)
         assert struct[L.IX_USED] == len(groups)
         for wanted in {tuple(row[c] for c in key) for row in self.seen}:
-            listed = self.values(self.group(key, wanted))
+            listed = self.rows_of(key, wanted)
             assert len(listed) == len(set(listed))
             assert set(listed) == groups.get(wanted, set())
 
+    def rows_of(self, key: tuple[int, ...], wanted: Row) -> list[Row]:
+        """The rows that an index has for a key."""
+        numbers, pooled = self.items(key, wanted)
+        if pooled and self.holds_values(key):
+            return [(*wanted, value) if key == (0,) else (value, *wanted) for value in numbers.tolist()]
+        return self.values(numbers)
+
+    def holds_values(self, key: tuple[int, ...]) -> bool:
+        return bool(self.collection.indexes[key].struct[L.IX_VALUES])
+
     def group(self, key: tuple[int, ...], wanted: Row) -> np.ndarray:
         """The row numbers of a key."""
+        return self.items(key, wanted)[0]
+
+    def items(self, key: tuple[int, ...], wanted: Row) -> tuple[np.ndarray, bool]:
+        """What the slab of a key has, and whether it is in the pool."""
         struct = self.collection.indexes[key].struct
         values = words(wanted)  # must outlive the call: the kernel gets its address
         group = int(indexes.find_group(struct.address, values.address))
         if group < 0:
-            return np.empty(0, np.int32)
+            return np.empty(0, np.int32), False
         slab = view(struct[L.IX_SLABS] + group * L.IXS_SIZE * 4, L.IXS_SIZE, np.int32)
         start, count = int(slab[L.IXS_START]), max(int(slab[L.IXS_COUNT]), 0)
         if slab[L.IXS_CAPACITY] == 0:
-            return np.arange(start, start + count, dtype=np.int32)
-        return view(struct[L.IX_POOL] + start * 4, count, np.int32)
+            return np.arange(start, start + count, dtype=np.int32), False
+        return view(struct[L.IX_POOL] + start * 4, count, np.int32), True
 
     def is_dense(self, key: tuple[int, ...]) -> bool:
         return bool(self.collection.indexes[key].struct[L.IX_DENSE])
@@ -312,6 +328,55 @@ def test_columns_are_loaded_as_rows_are(wide: int) -> None:
     store.check()
     store.batch(removed(rows[::3]))
     store.batch(inserted((x + 1, y) for x, y in rows[::5]))
+    store.check()
+    store.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------- values
+
+
+def valued_store(rows: Sequence[Row]) -> Store:
+    """A store whose indexes hold values: a base of these rows."""
+    store = Store(2, valued=True)
+    store.load(rows)
+    assert store.holds_values((0,)) and store.holds_values((1,)) and not store.holds_values((0, 1))
+    store.check()
+    return store
+
+
+SMALL = [(x, y) for x in range(40) for y in range(40) if (x + y) % 4]
+
+
+@settings(max_examples=EXAMPLES)
+@given(told=st.data())
+def test_indexes_of_values_follow_every_batch(told: st.DataObject) -> None:
+    store = valued_store(SMALL)
+    value = st.one_of(st.integers(-2, 40), st.integers(-2, 40), st.sampled_from([4000, 10**7, 2**31, MIN]))
+    row = st.one_of(st.sampled_from(SMALL), st.tuples(value, value))
+    change = st.tuples(row, st.sampled_from([1, -1]))
+    for rounds in told.draw(st.lists(st.lists(st.lists(change, max_size=30), min_size=1, max_size=3), max_size=4)):
+        store.batch(rounds)
+        store.check()
+    store.close()
+
+
+@pytest.mark.parametrize(("row", "holding"), [
+    ((31, 31), {(0,), (1,)}),
+    ((10**8, 3), {(1,)}),  # a key far away: an index by hash finds its groups by rows
+    ((3, 10**8), {(0,)}),
+    ((3, 2**40), set()),  # a value of 8 bytes, and far away as a key
+    ((2**40, 2**40), set()),
+])  # fmt: skip
+def test_an_index_of_values_becomes_one_of_rows_when_it_must(row: Row, holding: set[Row]) -> None:
+    store = valued_store(SMALL)
+    store.batch([*inserted([(1, 33), row, (2, 33)]), *removed(SMALL[::50])])
+    store.check()
+    assert {key for key in [(0,), (1,)] if store.holds_values(key)} == holding
+    store.batch([*removed([row]), *inserted(SMALL[::100])])
+    store.check()
+    store.batch(removed(store.rows))
+    store.check()
+    store.load(SMALL)
     store.check()
     store.close()
 
