@@ -13,11 +13,11 @@ import numpy as np
 
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import indexes, lists, reading, storage
+from dlog.engine.kernels import index_building, lists, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.histories import copy_present, copy_ranks
-from dlog.engine.kernels.indexes import FREE_SIZES
+from dlog.engine.kernels.index_building import FREE_SIZES
 from dlog.engine.kernels.streamed import TOUCHED_WORDS
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
@@ -166,7 +166,8 @@ class Collection:
         """The index by these columns, made (and filled) when it is first asked for."""
         if key not in self.indexes:
             made = Index(self, key)
-            indexes.fill_index(self.memory.control.address, made.address, self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS])
+            alive, rows = self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS]
+            index_building.fill_index(self.memory.control.address, made.address, alive, rows)
             self.memory.check()
             self.indexes[key] = made
             self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))

@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.indexes import (
-    build_index,
-    clear_index,
-    index_insert,
-    index_remove,
-    may_insert,
-    warm_group,
-    warm_slab,
-)
+from dlog.engine.kernels.index_building import build_index, clear_index, may_insert
+from dlog.engine.kernels.indexes import index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,

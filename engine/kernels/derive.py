@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.candidates import candidate_row, warm_next
-from dlog.engine.kernels.changes import add_support, support_at
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -28,6 +27,7 @@ from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.storage import load_cell, register
 from dlog.engine.kernels.streamed import stream_block
+from dlog.engine.kernels.supports import add_support, support_at
 
 
 @kernel

@@ -7,7 +7,6 @@ kernels and a processor. The digest is what a damaged file is known by: LLVM wou
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import struct
@@ -133,7 +132,10 @@ def library() -> Library | None:
 @cache
 def _loaded() -> Library | None:
     try:
-        return Library(_content())
+        content = _content()
+        if isinstance(content, Exception):
+            raise content
+        return Library(content)
     except (OSError, ValueError, RuntimeError) as problem:
         print(f"warning: the kernels could not be compiled ahead ({problem}): Numba compiles them one by one", file=sys.stderr)
         return None
@@ -141,13 +143,21 @@ def _loaded() -> Library | None:
 
 def prepare() -> None:
     """Makes the library if there is none, without loading it: this may be interrupted."""
-    with contextlib.suppress(OSError, ValueError, RuntimeError):
-        _content()
+    _content()
 
 
 @cache
-def _content() -> bytes:
-    """The library's file, which is made where there is none or a damaged one. Raises OSError, ValueError or RuntimeError."""
+def _content() -> bytes | Exception:
+    """The library's file, which is made where there is none or a damaged one; or why it cannot be made, which takes as long to
+    find out a second time."""
+    try:
+        return _made()
+    except (OSError, ValueError, RuntimeError) as problem:
+        return problem
+
+
+def _made() -> bytes:
+    """`_content`. Raises OSError, ValueError or RuntimeError."""
     try:
         path = library_path()
         content = path.read_bytes() if path.exists() else b""

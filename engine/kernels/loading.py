@@ -6,9 +6,9 @@ and without repetition. Others are found by slots.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.changes import apply_columns, apply_input
 from dlog.engine.kernels.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.histories import put_bit
+from dlog.engine.kernels.inputs import apply_columns, apply_input
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,

@@ -14,8 +14,9 @@ from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.grouped import fresh_groups
+from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, is_here, presence, settled_time
-from dlog.engine.kernels.indexes import find_index_groups, row_at, slab_at, slab_first
+from dlog.engine.kernels.indexes import find_index_groups
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,

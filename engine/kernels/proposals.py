@@ -12,8 +12,8 @@ from dlog.engine.kernels.arrange import column_of
 from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.finding import scratch_block
 from dlog.engine.kernels.generate import copy_carried
+from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import presence
-from dlog.engine.kernels.indexes import row_at, slab_at, slab_first
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,

@@ -1,48 +1,17 @@
-"""Reductions over rounds: aggregates, and lattice relations inside recursion.
+"""Reductions over rounds: aggregates, and what lattice relations inside recursion (lattices.py) share with them.
 
 A reduction has `groups` (a collection of keys) and a `result` (a collection of keys and value, one row per group at any time).
 Counts, sums and means keep three words per group: a sum, what it lost to rounding (floats), how many. Minima and maxima keep
 `candidates`: rows (group, value) with their derivations, in a list per group; while the best stays, nothing else is looked at.
-
-In the `total` model candidates have counts, changes come by round. In the `partial` model candidates keep derivations per
-iteration, and at iteration i the result changes by [best new(<=i)] - [best new(<i)] - [best old(<=i)] + [best old(<i)].
+Candidates of the `total` model have counts, and changes come by round.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.candidates import unlink
-from dlog.engine.kernels.changes import (
-    AHEAD,
-    absent_inner,
-    announce,
-    bucket_at,
-    gather_bucket,
-    log_fresh,
-    next_tick,
-    same_time,
-    schedule,
-    settle_inner,
-    support_at,
-)
-from dlog.engine.kernels.collections import (
-    add_values,
-    cell,
-    enter_indexes,
-    find_or_add,
-    remove_row,
-    trim_rows,
-)
-from dlog.engine.kernels.histories import (
-    add_entry,
-    drop_entries,
-    entry_at,
-    first_entry,
-    get_bit,
-    item_of,
-    open_item,
-    put_bit,
-    settle_entries,
-)
+from dlog.engine.kernels.changes import announce, log_fresh, next_tick, same_time
+from dlog.engine.kernels.collections import add_values, cell, enter_indexes, find_or_add, remove_row, trim_rows
+from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -51,7 +20,6 @@ from dlog.engine.kernels.layout import (
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_ALIVE,
-    CO_BUCKET_COUNT,
     CO_COUNTS,
     CO_CURRENT,
     CO_DOOMED,
@@ -59,25 +27,13 @@ from dlog.engine.kernels.layout import (
     CO_FRESH,
     CO_GROUPED,
     CO_HEADS,
-    CO_INNER,
-    CO_INNER_LOG,
     CO_NEXTS,
-    CO_OUTER,
-    CO_QUIET,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
-    CO_SUPPORT,
     CO_TOUCHED,
     CO_UNKEYED,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
     CTL_SCRATCH,
-    ENTRY_DIFF,
-    ENTRY_NEXT,
-    ENTRY_TIME,
-    HI_BITS,
     LIST_COUNT,
     LIST_DATA,
     RD_CANDIDATES,
@@ -88,23 +44,14 @@ from dlog.engine.kernels.layout import (
     RD_OP,
     RD_RESULT,
     RD_VALUE,
-    REL_COLUMNS,
-    SC_ROUND_TICK,
-    SC_TICK,
     SUM_COUNT,
-    SUPPORT_AT,
-    SUPPORT_NEW,
-    SUPPORT_OLD,
 )
-from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, pool_give, push_change, sort_changes
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, push_change, sort_changes
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.slots import hash_values
 from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
-
-STRETCH = 64
-"""Groups whose parts are asked for before they are looked at."""
 
 
 @kernel
@@ -220,8 +167,6 @@ def is_empty(groups, group):
     if heads != 0:
         return load_i32(heads, group) == 0
     return load_i64(sum_at(groups, group), SUM_COUNT) == 0
-
-
 # ------------------------------------------------------------------------------------------------------------------ sums
 
 
@@ -274,8 +219,6 @@ def update_sum(ctl, reduction, group, time):
         if not list_push(ctl, load_i64(groups, CO_DOOMED), group):
             return False
     return replace_result(ctl, reduction, group, row, time)
-
-
 # ------------------------------------------------------------------------------------------------------------ candidates
 
 
@@ -382,343 +325,3 @@ def drop_candidate(ctl, reduction, row):
     if get_bit(load_i64(candidates, CO_ALIVE), row) == 0 or load_i64(load_i64(candidates, CO_COUNTS), row) != 0:
         return True
     return unlink(ctl, reduction, cell(candidates, 0, row), row)
-
-
-# --------------------------------------------------------------------------------------------------------------- partial
-
-
-@kernel
-def process_lattice(ctl, scope, reduction, iteration, time):
-    """The candidates derived at an iteration become changes of the result; false with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    if iteration >= load_i64(candidates, CO_BUCKET_COUNT):
-        return True
-    rows = gather_bucket(ctl, scope, candidates, iteration)
-    if rows < 0:
-        return False
-    groups = load_i64(reduction, RD_GROUPS)
-    tick = load_i64(scope, SC_TICK)
-    data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
-    for i in range(rows):
-        if i % STRETCH == 0:
-            warm_groups(reduction, data + i * 8, min(STRETCH, rows - i))
-        group = cell(candidates, 0, load_i64(data, i))
-        stamps = load_i64(groups, CO_STAMPS)
-        if load_i32(stamps, group) != tick:
-            store_i32(stamps, group, tick)
-            if not evaluate_group(ctl, scope, reduction, group, iteration, time):
-                return False
-    list_empty(ctl, bucket_at(candidates, iteration))
-    return enter_indexes(ctl, load_i64(reduction, RD_RESULT))
-
-
-@kernel
-def warm_groups(reduction, data, rows):
-    """Asks for what evaluating the groups of these candidates will touch."""
-    if rows < 2:
-        return
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    column = load_i64(candidates, REL_COLUMNS)
-    stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-    for i in range(rows):
-        prefetch(load_i64(column, COL_DATA) + load_i64(data, i) * load_i64(column, COL_WIDTH))
-    for i in range(rows):
-        group = cell(candidates, 0, load_i64(data, i))
-        prefetch(heads + group * 4)
-        prefetch(stamps + group * 4)
-    for i in range(rows):
-        warm_candidate(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
-    for i in range(rows):
-        warm_support(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
-
-
-@kernel
-def warm_candidate(candidates, row):
-    """Asks for what is noted of a candidate (-1: none)."""
-    if row >= 0:
-        values = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
-        prefetch(load_i64(candidates, CO_SUPPORT) + row * 4)
-        prefetch(load_i64(candidates, CO_NEXTS) + row * 4)
-        prefetch(load_i64(values, COL_DATA) + row * load_i64(values, COL_WIDTH))
-
-
-@kernel
-def warm_support(candidates, row):
-    """Asks for the first derivations of a candidate (-1: none)."""
-    if row >= 0:
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
-        if number > 0:
-            prefetch(support_at(candidates, number))
-
-
-@kernel
-def warm_touched(reduction, data, count):
-    """Asks for what ending a round will touch of these groups."""
-    if count < 2:
-        return
-    groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(groups, CO_HEADS)
-    current = load_i64(groups, CO_CURRENT)
-    for i in range(count):
-        prefetch(heads + load_i64(data, i) * 4)
-        prefetch(current + load_i64(data, i) * 4)
-    for i in range(count):
-        warm_candidate(candidates, load_i32(heads, load_i64(data, i)) - 1)
-    for i in range(count):
-        warm_support(candidates, load_i32(heads, load_i64(data, i)) - 1)
-
-
-@kernel
-def evaluate_group(ctl, scope, reduction, group, iteration, time):
-    """The change of a group's best at an iteration: see the module's text. It is looked at again where its history goes on
-    differently."""
-    op = load_i64(reduction, RD_OP)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    nexts = load_i64(candidates, CO_NEXTS)
-    old_before = -1
-    new_before = -1
-    old_after = -1
-    new_after = -1
-    following = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
-    first = at - 1
-    while at != 0:
-        row = at - 1
-        value = cell(candidates, 1, row)
-        old = 0
-        new = 0
-        had_old = 0
-        had_new = 0
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
-        while number != 0:
-            entry = support_at(candidates, number)
-            word = load_i64(entry, SUPPORT_AT)
-            place = word & 0xFFFFFFFF
-            if place > iteration:
-                if following < 0 or place < following:
-                    following = place
-                break
-            old += load_i64(entry, SUPPORT_OLD)
-            new += load_i64(entry, SUPPORT_NEW)
-            if place < iteration:
-                had_old = old
-                had_new = new
-            number = word >> 32
-        if old > 0 and (old_after < 0 or is_better(op, value, cell(candidates, 1, old_after))):
-            old_after = row
-        if new > 0 and (new_after < 0 or is_better(op, value, cell(candidates, 1, new_after))):
-            new_after = row
-        if had_old > 0 and (old_before < 0 or is_better(op, value, cell(candidates, 1, old_before))):
-            old_before = row
-        if had_new > 0 and (new_before < 0 or is_better(op, value, cell(candidates, 1, new_before))):
-            new_before = row
-        at = load_i32(nexts, row)
-    if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, first):
-        return False
-    if new_after == old_after and new_before == old_before:
-        # Nothing changes here; a group that never had a result may be on its way out.
-        current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
-        return load_i32(current, group) != 0 or list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group)
-    if not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED), group):
-        return False
-    if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
-        return False
-    return load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0 or note_fresh(ctl, reduction, group, new_after)
-
-
-@kernel
-def note_fresh(ctl, reduction, group, candidate):
-    """Notes a group's result so far, in the first round; false with CTL_ERROR set."""
-    row = -1
-    if candidate >= 0:
-        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, candidate))
-        if row < 0:
-            return False
-    store_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group, row + 1)
-    return True
-
-
-@kernel
-def emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
-    """Changes the result by new_after - new_before - old_after + old_before (candidates, or -1), equal ones together."""
-    for corner in range(4):
-        row = new_after
-        if corner == 1:
-            row = new_before
-        elif corner == 2:
-            row = old_after
-        elif corner == 3:
-            row = old_before
-        seen = (corner > 0 and row == new_after) or (corner > 1 and row == new_before) or (corner > 2 and row == old_after)
-        if row < 0 or seen:
-            continue
-        diff = (1 if row == new_after else 0) - (1 if row == new_before else 0)
-        diff += (1 if row == old_before else 0) - (1 if row == old_after else 0)
-        if diff != 0 and not emit_value(ctl, scope, reduction, group, row, diff, time):
-            return False
-    return True
-
-
-@kernel
-def emit_value(ctl, scope, reduction, group, row, diff, time):
-    """Changes the result, at an iteration, by `diff` times a candidate's row; false with CTL_ERROR set."""
-    made = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, row))
-    if made < 0:
-        return False
-    result = load_i64(reduction, RD_RESULT)
-    stamps = load_i64(result, CO_STAMPS)
-    if load_i32(stamps, made) < load_i64(scope, SC_ROUND_TICK):
-        store_i32(stamps, made, load_i64(scope, SC_TICK))
-        if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
-            return False
-    if not add_entry(ctl, load_i64(result, CO_INNER), made, time, diff):
-        return False
-    return push_change(ctl, load_i64(result, CO_INNER_LOG), made, time, diff, 0)
-
-
-@kernel
-def end_lattice(ctl, reduction, time):
-    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    count = load_i64(touched, LIST_COUNT)
-    for i in range(count):
-        data = load_i64(touched, LIST_DATA)
-        if i % STRETCH == 0:
-            warm_touched(reduction, data + i * 8, min(STRETCH, count - i))
-        if not end_group(ctl, reduction, load_i64(data, i), time):
-            return False
-    list_empty(ctl, touched)
-    if not end_candidates(ctl, reduction):
-        return False
-    result = load_i64(reduction, RD_RESULT)
-    touched = load_i64(result, CO_TOUCHED)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        if not end_value(ctl, result, load_i64(load_i64(touched, LIST_DATA), i)):
-            return False
-    list_empty(ctl, touched)
-    log_fresh(result)
-    return remove_groups(ctl, groups) and trim_fresh(ctl, reduction)
-
-
-@kernel
-def end_group(ctl, reduction, group, time):
-    """The result of a group after a round; false with CTL_ERROR set."""
-    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0:
-        # It is known; its rows are announced together (`log_fresh`, `end_value`).
-        groups = load_i64(reduction, RD_GROUPS)
-        return load_i32(load_i64(groups, CO_CURRENT), group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
-    known = best_supported(reduction, group)
-    row = -1
-    if known >= 0:
-        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, known))
-        if row < 0:
-            return False
-    elif not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group):
-        return False
-    return replace_result(ctl, reduction, group, row, time)
-
-
-@kernel
-def end_candidates(ctl, reduction):
-    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(candidates, CO_SUPPORT)
-    touched = load_i64(candidates, CO_TOUCHED)
-    count = load_i64(touched, LIST_COUNT)
-    for i in range(count):
-        data = load_i64(touched, LIST_DATA)
-        if i + 2 * AHEAD < count:
-            prefetch(heads + load_i64(data, i + 2 * AHEAD) * 4)
-            warm_support(candidates, load_i64(data, i + AHEAD))
-        row = load_i64(data, i)
-        settle_support(candidates, row)
-        if load_i32(heads, row) == 0 and not unlink(ctl, reduction, cell(candidates, 0, row), row):
-            return False
-    list_empty(ctl, touched)
-    return True
-
-
-@kernel
-def best_supported(reduction, group):
-    """The best candidate of a group that is derived at any iteration after this round, or -1."""
-    op = load_i64(reduction, RD_OP)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    nexts = load_i64(candidates, CO_NEXTS)
-    best = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
-    while at != 0:
-        row = at - 1
-        total = 0
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
-        while number != 0:
-            entry = support_at(candidates, number)
-            total += load_i64(entry, SUPPORT_NEW)
-            number = load_i64(entry, SUPPORT_AT) >> 32
-        if total > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
-            best = row
-        at = load_i32(nexts, row)
-    return best
-
-
-@kernel
-def settle_support(candidates, row):
-    """Derivations after the round become those before the next; entries without any are freed."""
-    heads = load_i64(candidates, CO_SUPPORT)
-    pool = load_i64(candidates, CO_ENTRIES)
-    before = 0
-    at = load_i32(heads, row)
-    while at != 0:
-        entry = support_at(candidates, at)
-        word = load_i64(entry, SUPPORT_AT)
-        count = load_i64(entry, SUPPORT_NEW)
-        store_i64(entry, SUPPORT_OLD, count)
-        if count != 0:
-            before = at
-        else:
-            if before == 0:
-                store_i32(heads, row, word >> 32)
-            else:
-                previous = support_at(candidates, before)
-                store_i64(previous, SUPPORT_AT, (load_i64(previous, SUPPORT_AT) & 0xFFFFFFFF) | (word >> 32 << 32))
-            pool_give(pool, at - 1)
-        at = word >> 32
-
-
-@kernel
-def end_value(ctl, result, row):
-    """Settles the iterations at which a row of a lattice relation is present; false with CTL_ERROR set."""
-    inner = load_i64(result, CO_INNER)
-    outer = load_i64(result, CO_OUTER)
-    if get_bit(load_i64(inner, HI_BITS), row) == 0:
-        # Present from an iteration of this (first) round on; outside it was announced.
-        return True
-    kept = settle_entries(inner, item_of(inner, row))
-    if kept == 1:
-        entry = entry_at(inner, first_entry(inner, row))
-        iteration = load_i64(entry, ENTRY_TIME)
-        drop_entries(inner, item_of(inner, row))
-        return settle_inner(inner, row, iteration)
-    gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and sum_entries(inner, row) <= 0
-    # A fresh row counts as present outside until it says otherwise.
-    if gone and load_i64(result, CO_FRESH) != 0:
-        if load_i64(result, CO_QUIET) != 0:
-            put_bit(load_i64(outer, HI_BITS), row)
-        elif open_item(ctl, outer, row) == 0:
-            return False
-    if kept == 0:
-        return absent_inner(ctl, inner, row) and list_push(ctl, load_i64(result, CO_DOOMED), row)
-    return True
-
-
-@kernel
-def sum_entries(history, row):
-    """Sum of all diffs of a row whose bit is set."""
-    total = 0
-    at = first_entry(history, row)
-    while at != 0:
-        total += load_i64(entry_at(history, at), ENTRY_DIFF)
-        at = load_i64(entry_at(history, at), ENTRY_NEXT)
-    return total

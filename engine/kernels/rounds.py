@@ -8,9 +8,12 @@ anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.changes import begin, end_distinct, flush_distinct, next_tick, process_distinct, settle
+from dlog.engine.kernels.batches import begin, settle
+from dlog.engine.kernels.changes import flush_distinct, next_tick
 from dlog.engine.kernels.collections import enter_indexes
+from dlog.engine.kernels.distinct import end_distinct, process_distinct
 from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.layout import (
     CHANGE_TIME,
     CO_INNER_LOG,
@@ -79,7 +82,7 @@ from dlog.engine.kernels.lists import change_at, list_empty
 from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.memory import load_i64, store_i64
-from dlog.engine.kernels.reductions import end_lattice, flush_reduction, process_lattice
+from dlog.engine.kernels.reductions import flush_reduction
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904

@@ -15,9 +15,8 @@ from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
 from dlog.engine.embedded.native import Struct, view
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import changes as kernel
+from dlog.engine.kernels import batches, lists
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import lists
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.places import Place
@@ -58,7 +57,7 @@ class Outbox:
 
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address
-        kernel.settle(control, self.collection.address)
+        batches.settle(control, self.collection.address)
         lists.list_empty(control, derived.address)
 
     def free(self) -> None:

@@ -19,9 +19,8 @@ from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.lower_rounds import RoundLowering
 from dlog.engine.embedded.maintained import BATCH_ROUNDS, Maintained, batches
 from dlog.engine.embedded.native import Struct
-from dlog.engine.kernels import changes as kernel
+from dlog.engine.kernels import changes, rounds, supports
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import rounds
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
@@ -301,7 +300,7 @@ class Recursion:
         for log in self.imports if scope[L.SC_ROUND] != time else ():
             log[L.LIST_LO] = log[L.LIST_HI]
         scope[L.SC_ROUND], scope[L.SC_ITERATION], scope[L.SC_PATH] = time, 0, 0
-        scope[L.SC_ROUND_TICK] = scope[L.SC_TICK] = kernel.next_tick(work)
+        scope[L.SC_ROUND_TICK] = scope[L.SC_TICK] = changes.next_tick(work)
 
     def _run_paths(self, phase: int) -> None:
         scope = self.scope
@@ -322,11 +321,11 @@ class Recursion:
         found = int(rounds.next_iteration(self.scope.address))
         if found < 0:
             return NEVER
-        kernel.mark_iteration(self.engine.worker.control.address, self.scope.address, found)
+        supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)
         return found
 
     def _take(self, iteration: int) -> None:
         """What is to do at this iteration is being done."""
         found = int(rounds.next_iteration(self.scope.address))
         if found >= 0 and found != iteration:
-            kernel.mark_iteration(self.engine.worker.control.address, self.scope.address, found)
+            supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)

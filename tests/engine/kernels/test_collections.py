@@ -15,7 +15,8 @@ from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import base, changes, indexes, loading, slots
+from dlog.engine.kernels import base, indexes, inputs, loading, slots
+from dlog.engine.kernels import batches as batch
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
@@ -47,9 +48,9 @@ class Store:
         control, address = self.control.address, self.collection.address
         listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
         staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
-        changes.begin(control, address, len(rounds))
-        assert changes.apply_input(control, address, int(staged.ctypes.data), len(staged))
-        assert changes.settle(control, address)
+        batch.begin(control, address, len(rounds))
+        assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
+        assert batch.settle(control, address)
         assert self.logged(len(rounds)) == [self.followed(round) for round in rounds]
 
     def followed(self, round: Sequence[Change]) -> set[Change]:
@@ -101,9 +102,9 @@ class Store:
         control, address = self.control.address, self.collection.address
         columns = np.array(rows, np.int64).reshape(len(rows), self.collection.arity).T.copy()
         listed = words(int(column.ctypes.data) for column in columns)
-        changes.begin(control, address, 1)
+        batch.begin(control, address, 1)
         assert loading.bring_in(control, address, 0, listed.address, len(rows))
-        assert changes.settle(control, address)
+        assert batch.settle(control, address)
         self.rows |= set(rows)
         self.seen |= set(rows)
 

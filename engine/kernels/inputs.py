@@ -1,0 +1,81 @@
+"""Changes from outside: rows that come and go in the rounds of a batch."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.base import search_base
+from dlog.engine.kernels.changes import announce, log_fresh
+from dlog.engine.kernels.collections import add_values, enter_indexes
+from dlog.engine.kernels.histories import get_bit, is_here
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import BLOCK, CO_ALIVE, CO_BASE_ROWS, CTL_SCRATCH, REL_ARITY, ROUND
+from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.slots import find_slotted, has_values, search_ahead, warm_others
+from dlog.engine.kernels.storage import mix
+
+AHEAD = 32
+"""Rows whose slots are asked for before they are looked at."""
+
+
+@kernel
+def apply_input(ctl, collection, updates, count):
+    """Applies changes from outside: `count` times arity values, a diff and a round of the batch (from 0), as words, by round.
+    False with CTL_ERROR set."""
+    width = load_i64(collection, REL_ARITY) + 2
+    columns = load_i64(ctl, CTL_SCRATCH) + 5 * BLOCK * 8
+    for c in range(width):
+        store_i64(columns, c, updates + c * 8)
+    return apply_columns(ctl, collection, columns, width, 0, count)
+
+
+@kernel
+def apply_columns(ctl, collection, columns, step, start, count):
+    """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
+    `start`. Value c of row r is word r * step at the address that is word c of `columns`.
+
+    What is present is not inserted again, what is absent not removed. False with CTL_ERROR set."""
+    arity = load_i64(collection, REL_ARITY)
+    diffs = load_i64(columns, arity)
+    rounds = load_i64(columns, arity + 1)
+    values = load_i64(ctl, CTL_SCRATCH)
+    hashes = values + BLOCK * 8
+    places = hashes + BLOCK * 8
+    for first in range(0, count, AHEAD):
+        size = min(AHEAD, count - first)
+        based = load_i64(collection, CO_BASE_ROWS) != 0
+        search_rows(collection, columns, step, first, size, places, hashes, values)
+        for i in range(size):
+            diff = load_i64(diffs, (first + i) * step)
+            time = (load_i64(rounds, (first + i) * step) - start + 1) * ROUND
+            for c in range(arity):
+                store_i64(values, c, load_i64(load_i64(columns, c), (first + i) * step))
+            row = load_i64(places, i)
+            if row >= 0 and based:
+                row = row if get_bit(load_i64(collection, CO_ALIVE), row) != 0 else -1
+            elif row < 0 or not has_values(collection, row, values):
+                row = find_slotted(collection, values, load_i64(hashes, i))
+            there = row >= 0 and is_here(collection, row)
+            if there == (diff > 0):
+                continue
+            if row < 0:
+                row = add_values(ctl, collection, values, load_i64(hashes, i))
+            if row < 0 or not announce(ctl, collection, row, time, diff):
+                return False
+    log_fresh(collection)
+    return enter_indexes(ctl, collection)
+
+
+@kernel
+def search_rows(collection, columns, step, first, n, places, hashes, buffer):
+    """places[i] = the base row, dead or alive, with the values of row first + i of columns or, of a collection without a base,
+    what `search_ahead` tells; and the hashes of their values."""
+    if load_i64(collection, CO_BASE_ROWS) != 0:
+        search_base(collection, columns, step, first, n, places, buffer)
+        warm_others(collection, columns, step, first, n, places, hashes)
+        return
+    arity = load_i64(collection, REL_ARITY)
+    for i in range(n):
+        hashed = 0
+        for c in range(arity):
+            hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
+        store_i64(hashes, i, hashed)
+    search_ahead(collection, hashes, n, True, places)
