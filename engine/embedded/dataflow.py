@@ -257,6 +257,7 @@ class StratumBuilder:
         for field, addresses in parts:
             loop.point(field, words(addresses))
             loop[field + 1] = len(addresses)
+        loop[L.SC_STAGGERED] = int(any(p.path.staggered for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, list(logs.values()))
 
@@ -286,6 +287,9 @@ class StratumBuilder:
 
     def encode(self, constant: Constant) -> int:
         return self.flow.catalog.encode(constant)
+
+    def lattice_column(self, name: str) -> int:
+        return self.flow.program.lattices[name].column
 
 
 class Waiting:

@@ -31,6 +31,7 @@ class RoundStorage(Protocol):
     def records(self, arity: int) -> StoredRelation: ...
     def field_kinds(self, record_type: str) -> tuple[Kind, ...]: ...
     def encode(self, constant: Constant) -> int: ...
+    def lattice_column(self, name: str) -> int: ...
 
 
 class RoundLowering(PathLowering):
@@ -223,10 +224,16 @@ class RoundLowering(PathLowering):
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
+    def _stagger(self, lattice: str, values: Sequence[int]) -> None:
+        """Lets values enter a lattice of least ones in their order, where the plan says so."""
+        if self.path.staggered:
+            self._emit(L.OP_STAGGER, values[self.rounds.lattice_column(lattice)], self.registers[ITERATION])
+
     def _sink(self) -> None:
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms):
                 values = [self._term(t) for t in terms]
+                self._stagger(name, values)
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], self.path.advance)
                 reduction = self.rounds.reduction(name)
                 if reduction is None:

@@ -235,9 +235,10 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_PRESENT,
     OP_VALUE,
     OP_ANY,
+    OP_STAGGER,
     OP_DERIVE,
     OP_REDUCE,
-) = range(33)
+) = range(34)
 
 # OP_COMPARE's and OP_ARITHMETIC's second word.
 CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)
@@ -448,5 +449,8 @@ TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
     SC_LAST,
     SC_TICK,
     SC_ROUND_TICK,
+    SC_STAGGERED,
+    SC_DONE,
     SC_SIZE,
-) = range(20)
+) = range(22)
+# SC_STAGGERED: rows enter at late iterations, so that not those but the iterations that did something count (SC_DONE).

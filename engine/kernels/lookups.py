@@ -45,15 +45,18 @@ from dlog.engine.kernels.layout import (
     OP_INDEX,
     OP_PRESENT,
     OP_ROW,
+    OP_STAGGER,
     RD_GROUPS,
     RD_VALUE,
     ROUND,
 )
 from dlog.engine.kernels.lists import change_at
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i64
+from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import register
 
 _ITERATION = 0xFFFFFFFF
+SPACING = 256
+"""Iterations between values of different numbers of bits that enter a minimum."""
 
 
 @kernel
@@ -342,6 +345,13 @@ def step_lookup(ctl, pc, n):
         return step_row(ctl, pc, n)
     if op == OP_PRESENT:
         return step_present(ctl, pc, n)
+    if op == OP_STAGGER:
+        # [value register, I]
+        values = register(ctl, load_i64(pc, 2))
+        iterations = register(ctl, load_i64(pc, 3))
+        for i in range(n):
+            store_i64(iterations, i, entry_iteration(load_i64(values, i)))
+        return n
     if op == OP_ANY:
         # [index, group register, live count, live ...]
         index = load_i64(pc, 2)
@@ -354,6 +364,13 @@ def step_lookup(ctl, pc, n):
                 kept += 1
         return keep_rows(ctl, pc + 40, load_i64(pc, 4), kept, n)
     return step_value(ctl, pc, n)
+
+
+@kernel
+def entry_iteration(value):
+    """The iteration at which a value enters a minimum: values of as many bits enter together, those of fewer bits earlier, by
+    more iterations than most graphs are wide. Negative numbers, and unsigned ones with their bits, enter at once."""
+    return bit_length(value) * SPACING if value > 0 else 0
 
 
 @kernel

@@ -48,6 +48,7 @@ from dlog.engine.kernels.layout import (
     SC_BITS,
     SC_COLLECTION_COUNT,
     SC_COLLECTIONS,
+    SC_DONE,
     SC_ENTER,
     SC_ENTER_COUNT,
     SC_IMPORT_COUNT,
@@ -62,6 +63,7 @@ from dlog.engine.kernels.layout import (
     SC_PHASE,
     SC_ROUND,
     SC_ROUND_TICK,
+    SC_STAGGERED,
     SC_TICK,
     TASK_DISTINCT,
     TASK_PATH,
@@ -214,6 +216,14 @@ def next_iteration(scope):
     return word * 64 + bit
 
 
+@kernel
+def iterations_of(scope, iteration):
+    """How many iterations a round has had when it comes to one: its number where rows enter at the first."""
+    done = load_i64(scope, SC_DONE) + 1
+    store_i64(scope, SC_DONE, done)
+    return iteration if load_i64(scope, SC_STAGGERED) == 0 else done
+
+
 @entry()
 def process_iteration(ctl, scope, work, iteration):
     """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with CTL_ERROR set."""
@@ -267,6 +277,7 @@ def run_scope(scope, work, ctl):
             if not next_round(scope, work):
                 return DONE
             store_i64(scope, SC_ITERATION, 0)
+            store_i64(scope, SC_DONE, -1)
             store_i64(scope, SC_ROUND_TICK, next_tick(work))
             store_i64(scope, SC_TICK, load_i64(scope, SC_ROUND_TICK))
             store_i64(scope, SC_PHASE, _ENTER)
@@ -282,7 +293,7 @@ def run_scope(scope, work, ctl):
                     return FAILED
                 store_i64(scope, SC_PHASE, _NEXT)
                 continue
-            if iteration > load_i64(work, WORK_LIMIT):
+            if iterations_of(scope, iteration) > load_i64(work, WORK_LIMIT):
                 store_i64(ctl, CTL_ERROR, ERROR_ITERATIONS)
                 return FAILED
             store_i64(ctl, CTL_ITERATION, iteration)

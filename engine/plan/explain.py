@@ -159,7 +159,8 @@ class Drawer:
         yield self.seed(path.seed)
         for step in path.steps:
             yield self.step(step)
-        yield noted(self.sink(path.sink), "an iteration later" if path.advance else "")
+        when = "an iteration later" if path.advance else "small values first" if path.staggered else ""
+        yield noted(self.sink(path.sink), when)
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:

@@ -200,7 +200,8 @@ class Accumulate:
 @dataclass(frozen=True, slots=True)
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
-    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model."""
+    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `staggered`
+    path begins a lattice of least values: the greater the value, the later the iteration at which it enters."""
 
     rule: int
     seed: Scan | Unit
@@ -208,6 +209,7 @@ class Path:
     sink: Insert | Accumulate
     variables: int
     advance: int = 0
+    staggered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
@@ -268,11 +269,11 @@ class Recursion:
         scope, work = self.scope, self.flow.work.address
         self._begin(time)
         self._run_paths(L.SC_ENTER)
-        while True:
+        for done in count():
             iteration, following = self._trade(time)
             if iteration >= NEVER:
                 break
-            if iteration > self.flow.work[L.WORK_LIMIT]:
+            if (done if scope[L.SC_STAGGERED] else iteration) > self.flow.work[L.WORK_LIMIT]:
                 self.engine.fail_at(self.flow, L.ERROR_ITERATIONS)
             self._take(iteration)
             control = self.engine.worker.control
