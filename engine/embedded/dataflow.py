@@ -257,7 +257,7 @@ class StratumBuilder:
         for field, addresses in parts:
             loop.point(field, words(addresses))
             loop[field + 1] = len(addresses)
-        loop[L.SC_STAGGERED] = int(any(p.path.staggered for p in enter))
+        loop[L.SC_STAGGERED] = int(any(p.path.staggered != "no" for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, list(logs.values()))
 

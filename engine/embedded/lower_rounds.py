@@ -225,9 +225,10 @@ class RoundLowering(PathLowering):
     # ------------------------------------------------------------------------------------------------------------- sink
 
     def _stagger(self, lattice: str, values: Sequence[int]) -> None:
-        """Lets values enter a lattice of least ones in their order, where the plan says so."""
-        if self.path.staggered:
-            self._emit(L.OP_STAGGER, values[self.rounds.lattice_column(lattice)], self.registers[ITERATION])
+        """Lets small values enter a lattice of least ones first, where the plan says so."""
+        if self.path.staggered != "no":
+            value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.staggered == "ordered")
+            self._emit(L.OP_STAGGER, value, self.registers[ITERATION], ordered, self.path.advance)
 
     def _sink(self) -> None:
         match self.path.sink:

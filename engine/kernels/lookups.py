@@ -56,7 +56,7 @@ from dlog.engine.kernels.storage import register
 
 _ITERATION = 0xFFFFFFFF
 SPACING = 256
-"""Iterations between values of different numbers of bits that enter a minimum."""
+"""Iterations between values of different numbers of bits that enter a minimum, a power of two."""
 
 
 @kernel
@@ -346,11 +346,7 @@ def step_lookup(ctl, pc, n):
     if op == OP_PRESENT:
         return step_present(ctl, pc, n)
     if op == OP_STAGGER:
-        # [value register, I]
-        values = register(ctl, load_i64(pc, 2))
-        iterations = register(ctl, load_i64(pc, 3))
-        for i in range(n):
-            store_i64(iterations, i, entry_iteration(load_i64(values, i)))
+        stagger(register(ctl, load_i64(pc, 2)), register(ctl, load_i64(pc, 3)), load_i64(pc, 4), load_i64(pc, 5), n)
         return n
     if op == OP_ANY:
         # [index, group register, live count, live ...]
@@ -367,10 +363,31 @@ def step_lookup(ctl, pc, n):
 
 
 @kernel
-def entry_iteration(value):
-    """The iteration at which a value enters a minimum: values of as many bits enter together, those of fewer bits earlier, by
-    more iterations than most graphs are wide. Negative numbers, and unsigned ones with their bits, enter at once."""
+def stagger(values, iterations, ordered, advance, n):
+    """[OP_STAGGER, length, value register, I, ordered, advance]: values enter a minimum no earlier than is their turn; the sink
+    adds `advance`."""
+    for i in range(n):
+        value = load_i64(values, i)
+        if ordered != 0:
+            store_i64(iterations, i, max(load_i64(iterations, i), iteration_in_order(value) - advance))
+        else:
+            store_i64(iterations, i, iteration_apart(value))
+
+
+@kernel
+def iteration_apart(value):
+    """When a value enters: values of as many bits together, those of fewer bits earlier, by more iterations than most graphs
+    are wide. Negative numbers, and unsigned ones with their bits, enter at once."""
     return bit_length(value) * SPACING if value > 0 else 0
+
+
+@kernel
+def iteration_in_order(value):
+    """When a value enters: small values one after the other, greater ones with those that share their first nine bits."""
+    if value < 2 * SPACING:
+        return max(value, 0)
+    shift = bit_length(value) - bit_length(SPACING)
+    return shift * SPACING + (value >> shift)
 
 
 @kernel

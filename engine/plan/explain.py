@@ -159,8 +159,9 @@ class Drawer:
         yield self.seed(path.seed)
         for step in path.steps:
             yield self.step(step)
-        when = "an iteration later" if path.advance else "small values first" if path.staggered else ""
-        yield noted(self.sink(path.sink), when)
+        notes = ["an iteration later"] if path.advance else []
+        notes += ["small values first"] if path.staggered != "no" else []
+        yield noted(self.sink(path.sink), ", ".join(notes))
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:

@@ -201,7 +201,8 @@ class Accumulate:
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
     ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `staggered`
-    path begins a lattice of least values: the greater the value, the later the iteration at which it enters."""
+    path derives a lattice of least values: the greater the value, the later the iteration at which it enters. `apart` says that
+    values are kept away from each other, `ordered` that they come one after the other."""
 
     rule: int
     seed: Scan | Unit
@@ -209,7 +210,7 @@ class Path:
     sink: Insert | Accumulate
     variables: int
     advance: int = 0
-    staggered: bool = False
+    staggered: Literal["no", "apart", "ordered"] = "no"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -34,11 +36,19 @@ DISTANCES = """
 .output label
 label(x, l) :- start(x, _), l = min v : { start(x, v) ; label(y, w), edge(y, x), v = w + 3 }.
 """
-SAME = {"labels": (LABELS, True, 0), "distances": (DISTANCES, False, 3)}
+WEIGHTS = DISTANCES.replace("v = w + 3", "v = w + y * 100 % 7")
+FROM_ONE = WEIGHTS.replace("{ start(x, v)", "{ start(x, _), x < 2, v = 1")
+SAME: dict[str, tuple[str, bool, Callable[[int], int]]] = {
+    "labels": (LABELS, True, lambda x: 0),
+    "distances": (DISTANCES, False, lambda x: 3),
+    "weights": (WEIGHTS, False, lambda x: x * 100 % 7),
+    "from one": (FROM_ONE, False, lambda x: x * 100 % 7),
+}
 
 
-def expected(facts: Facts, both: bool, step: int) -> set[tuple[int, int]]:
+def expected(program: str, facts: Facts) -> set[tuple[int, int]]:
     """By Dijkstra's algorithm; only who has a start takes part."""
+    _, both, step = SAME[program]
     nodes = {x for x, _ in facts["start"]}
     after: dict[int, list[int]] = {}
     for x, y in facts["edge"]:
@@ -47,14 +57,17 @@ def expected(facts: Facts, both: bool, step: int) -> set[tuple[int, int]]:
             after.setdefault(y, []).append(x)
     queue: list[tuple[int, int]] = []
     for x, v in facts["start"]:
-        heappush(queue, (v, x))
+        if program != "from one":
+            heappush(queue, (v, x))
+        elif x < 2:
+            heappush(queue, (1, x))
     found: dict[int, int] = {}
     while queue:
         v, x = heappop(queue)
         if x in nodes and x not in found:
             found[x] = v
             for y in after.get(x, ()):
-                heappush(queue, (v + step, y))
+                heappush(queue, (v + step(x), y))
     return set(found.items())
 
 
@@ -69,9 +82,8 @@ CHANGES = st.one_of(
 @settings(max_examples=3 * EXAMPLES, deadline=None)
 @given(program=st.sampled_from(sorted(SAME)), rounds=st.lists(st.lists(CHANGES, max_size=8), max_size=8), data=st.data())
 def test_what_enters_late_is_there_in_the_end(program: str, rounds: list[list[Change]], data: st.DataObject) -> None:
-    text, both, step = SAME[program]
     facts: Facts = {"edge": set(), "start": set()}
-    with dlog.session(text) as session:
+    with dlog.session(SAME[program][0]) as session:
         known: set[tuple[int, ...]] = set()
         for round in rounds:
             for relation, row, diff in [*round, *removals(facts, data)]:
@@ -80,7 +92,7 @@ def test_what_enters_late_is_there_in_the_end(program: str, rounds: list[list[Ch
             for row, diff in session.commit().changes("label"):
                 assert (row in known) == (diff < 0)
                 (known.add if diff > 0 else known.discard)(row)
-            assert known == set(session["label"]) == expected(facts, both, step)
+            assert known == set(session["label"]) == expected(program, facts)
 
 
 def removals(facts: Facts, data: st.DataObject) -> list[Change]:
@@ -89,18 +101,35 @@ def removals(facts: Facts, data: st.DataObject) -> list[Change]:
     return data.draw(st.lists(st.sampled_from(listed), max_size=3)) if listed else []
 
 
-def test_the_smaller_a_value_the_earlier_it_enters() -> None:
-    values = [-(2**63), -1, 0, 1, 2, 3, 4, 127, 128, 2**40, 2**62, 2**63 - 1]
-    entries = [int(lookups.entry_iteration(value)) for value in values]
-    assert entries == sorted(entries)
-    assert entries[:4] == [0, 0, 0, lookups.SPACING]
+@settings(max_examples=3 * EXAMPLES)
+@given(values=st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-2, 3000)), min_size=2))
+def test_the_smaller_a_value_the_earlier_it_enters(values: list[int]) -> None:
+    for entry in (lookups.iteration_apart, lookups.iteration_in_order):
+        entries = [int(entry(value)) for value in sorted(values)]
+        assert entries == sorted(entries)
+        assert entries[0] >= 0 and entries[-1] <= 64 * lookups.SPACING
 
 
-def test_plans_show_what_enters_in_order() -> None:
-    with dlog.session(LABELS) as session:
-        assert "small values first" in session.explain()
-    with dlog.session(LABELS.replace("min v", "max v")) as session:
-        assert "small values first" not in session.explain()
+def test_values_in_order_are_apart_as_long_as_they_are_small() -> None:
+    entries = [int(lookups.iteration_in_order(value)) for value in range(5000)]
+    assert entries[: 2 * lookups.SPACING] == list(range(2 * lookups.SPACING))
+    assert max(b - a for a, b in pairwise(entries)) == 1
+    assert [int(lookups.iteration_apart(value)) for value in (0, 1, 2, 3, 4)] == [0, 256, 512, 512, 768]
+
+
+CONSTANT = DISTANCES.replace("{ start(x, v)", "{ start(x, _), x < 2, v = 1")
+
+
+@pytest.mark.parametrize(("program", "places"), [
+    (LABELS, 2),  # the changes of `start`, whichever atom reads them
+    (LABELS.replace("min v", "max v"), 0),
+    (DISTANCES, 5),
+    (CONSTANT, 0),  # by one step from one value: iterations are in order already
+    (FROM_ONE, 4),
+])  # fmt: skip
+def test_plans_show_what_enters_in_order(program: str, places: int) -> None:
+    with dlog.session(program) as session:
+        assert session.explain().count("small values first") == places
 
 
 def test_labels_leave_little_behind() -> None:
