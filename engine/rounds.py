@@ -7,16 +7,56 @@ program's text are inputs too: they arrive with the first round that is committe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.program.rules import Program
+from dlog.engine.program.rules import Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+
+Frames = Mapping[str, Sequence[tuple[Any, int]]]
+"""By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Everything that an engine keeps as of a round: a description that can be written as JSON, and arrays of bytes (uint8)."""
+
+    round: int
+    head: Mapping[str, Any]
+    arrays: Sequence[np.ndarray]
+
+    @property
+    def bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def copied(self) -> Image:
+        """The same, whatever becomes of the engine."""
+        memory, at, arrays = np.empty(self.bytes, np.uint8), 0, []
+        for array in self.arrays:
+            arrays.append(memory[at : at + array.nbytes])
+            arrays[-1][:] = array
+            at += array.nbytes
+        return Image(self.round, self.head, arrays)
+
+
+class Unfit(Exception):
+    """An engine cannot go on from an image; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a new engine takes over where there is no engine before it: it is at this round, and its ids go on from these
+    tables."""
+
+    symbols: SymbolTable
+    records: RecordTables
+    round: int
 
 
 class RoundsEngine(Protocol):
@@ -41,8 +81,9 @@ class RoundsEngine(Protocol):
     def round(self) -> int:
         """The last committed round; 0 before the first commit."""
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
-        """Applies one or several rounds and returns the last one, which is `round` from then on.
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        """Applies one or several rounds and returns the last one, which is `round` from then on. `frames` are further rows, all
+        of the last round.
 
         The rounds of the updates are absolute, ascending within each relation, and larger than `round`; all rounds up to the
         largest are committed, without any just the next one. External rows are a set: inserting one that is there or removing
@@ -73,6 +114,14 @@ class RoundsEngine(Protocol):
     def elsewhere(self) -> bool:
         """Whether other processes keep the rows: each read fetches them, and nobody reads on where another engine took over."""
 
+    def fitting(self, relation: Relation, rows: Any) -> Any | None:
+        """Rows that are not in this process, as `commit` takes them in `frames`; None where they have to come here first.
+        Raises DlogError where they do not fit the relation."""
+
+    def image(self) -> Image | None:
+        """All that the engine keeps, to be gone on from later; None where it is not in this process, or not much. The arrays
+        may be views, which hold until the next commit."""
+
     def explain(self) -> str:
         """How the program is maintained, for people."""
 
@@ -80,12 +129,37 @@ class RoundsEngine(Protocol):
         """Gives back memory and threads; nothing else is called afterwards."""
 
 
+class PlainRounds:
+    """What nearly all engines have in common: they take rows from this process, and keep no image."""
+
+    @property
+    def pending(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return False
+
+    def fitting(self, relation: Relation, rows: Any) -> None:
+        return None
+
+    def image(self) -> Image | None:
+        return None
+
+
 class EngineMaker(Protocol):
     """Makes the engines of one session, one after the other."""
 
-    def __call__(self, program: Program, *, old: Any, memory: int | None, max_iterations: int | None) -> RoundsEngine:
+    def __call__(
+        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
         """An engine for a program. `old` is what it goes on from: it starts empty but at the round of `old`, and shares its
         symbols and records, so that ids keep their meaning."""
+
+    def resumed(
+        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
+        """An engine at the round of `old` that has everything an image has. Raises Unfit where it cannot be had from that."""
 
     def close(self) -> None:
         """Gives back what the engines share."""

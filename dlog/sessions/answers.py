@@ -24,7 +24,6 @@ from dlog.engine.program.rules import Kind
 from dlog.engine.values.differences import row_groups, words
 from dlog.engine.values.table import Table
 from dlog.pipeline import stage
-from dlog.sessions.durable import fed
 from dlog.sessions.query import NAME, Question
 from dlog.values import Codec
 
@@ -69,7 +68,7 @@ def evaluation(question: Question, tables: Tables, external: Tables, codec: Code
         return Evaluation(question.program, read, "over relations that are maintained")
     there = question.program.relations.keys() - question.own - {NAME}
     read = {name: (external if name in question.computed else tables)(name) for name in sorted(there)}
-    whole = fed(question.program, [name for name in question.computed if read[name].rows])
+    whole = rules.with_inputs(question.program, [name for name in question.computed if read[name].rows])
     program, reason = _asking(whole, read)
     program = optimize(program, frozenset({NAME}))
     mentioned = {d.on for stratum in program.strata for rule in stratum.rules for d in dependencies(rule)}

@@ -29,7 +29,7 @@ from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.sessions import text as program_text
 from dlog.sessions.changes import Changes
 from dlog.sessions.desk import Desk
-from dlog.sessions.durable import Beginning, Durable
+from dlog.sessions.durable import Durable
 from dlog.sessions.followers import Committed, Followers, check_history
 from dlog.sessions.mistakes import busy, closed_session, mistake, unknown_relation
 from dlog.sessions.options import Given, Program, check_facts, options, read
@@ -47,7 +47,6 @@ from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     from dlog.engine.spark.rounds import SparkRounds
-
 
 
 class Session:
@@ -94,13 +93,13 @@ class Session:
         self._followers = Followers(chosen.history)
         self._options = chosen
         given = None if program is None else read(program, chosen.preprocessing)
-        self._make = chosen.maker()
+        self._engines = chosen.engines()
         if chosen.state is not None:
             self._reopen(State(chosen.state, chosen.sync, chosen.memory), given, facts)
             return
         self._text = given or read("\n", ((), ()))
         compiled = self._text.compiled()
-        self._use(self._made(compiled, None), compiled)
+        self._use(self._engines.made(compiled), compiled)
         try:
             self._open(facts)
         except BaseException:
@@ -110,7 +109,7 @@ class Session:
     def _reopen(self, state: State, given: program_text.Text | None, facts: Given) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
         try:
-            self._text, engine = reopen(state, given, self._made)
+            self._text, engine = reopen(state, given, self._engines)
             self._use(engine, engine.program)
             self._followers.noted = engine.round
             self._restored = engine.round > 0
@@ -119,10 +118,6 @@ class Session:
         except BaseException:
             state.close()
             raise
-
-    def _made(self, program: rules.Program, old: RoundsEngine | Beginning | None) -> RoundsEngine:
-        limits = {"memory": self._options.memory, "max_iterations": self._options.max_iterations}
-        return self._make(program, old=cast("RoundsEngine | None", old), **limits)
 
     def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
         """Everything that goes with an engine. Its own program may take rows for more relations than this one."""
@@ -485,7 +480,7 @@ class Session:
             try:
                 try:
                     frames = self._desk.frames() if staged else None
-                    last = engine.commit(inputs, frames) if frames else engine.commit(inputs)  # type: ignore[call-arg]
+                    last = engine.commit(inputs, frames)
                 except BaseException as error:
                     if engine.round == before:
                         self._changes = _gone
@@ -547,7 +542,7 @@ class Session:
             raise busy()
         old, staged = self._engine, self._desk.staged
         program = replace(text.compiled(), facts=dict(facts))
-        next_one = succeed(old, self._program, program, self._made)
+        next_one = succeed(old, self._program, program, self._engines)
         with Delayed():
             new = next_one.engine
             if isinstance(old, Durable):
@@ -571,7 +566,7 @@ class Session:
                 self._desk.restore({})
                 self._read = {}
                 self._engine.close()
-                self._make.close()
+                self._engines.close()
 
     def __enter__(self) -> Session:
         return self

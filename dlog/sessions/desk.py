@@ -11,7 +11,7 @@ import numpy as np
 
 from dlog.arguments import text
 from dlog.engine.program.rules import Io, Program
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds import Frames, RoundsEngine
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -72,13 +72,13 @@ class Desk:
     def _stays_elsewhere(self, intake: Intake, rows: Any, diff: Diff) -> bool:
         """Stages a DataFrame as it is where the workers of the engine can have its rows without this process."""
         name = intake.relation.name
-        fitting = getattr(self._engine, "fitting", None)
-        if fitting is None or not (hasattr(rows, "sparkSession") and hasattr(rows, "mapInArrow")) or not intake.arity:
+        frame = self._engine.fitting(intake.relation, rows)
+        if frame is None:
             return False
         staged = self.staged.setdefault(name, Staged(intake.arity))
         if not staged.takes_frame(diff):
             return False
-        staged.frames.append((fitting(intake.relation, rows), diff))
+        staged.frames.append((frame, diff))
         self._indexes.pop(name, None)
         return True
 
@@ -206,7 +206,7 @@ class Desk:
         """All that is staged here as the changes of one round."""
         return {name: staged.updates(round) for name, staged in self.staged.items()}
 
-    def frames(self) -> dict[str, list[tuple[Any, int]]]:
+    def frames(self) -> Frames:
         """What is staged and is elsewhere."""
         return {name: staged.frames for name, staged in self.staged.items() if staged.frames}
 

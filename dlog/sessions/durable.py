@@ -10,8 +10,8 @@ see it a moment early. If it cannot be logged, the engine is let go, and made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from threading import RLock
 
@@ -21,41 +21,36 @@ from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.program.dependencies import dependencies
-from dlog.engine.program.rules import Constant, Io, Program, Record
-from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.differences import words
+from dlog.engine.program.rules import Constant, Program, Record, with_inputs
+from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
 from dlog.sessions.changes import from_table, none
+from dlog.sessions.engines import Engines
 from dlog.sessions.externals import empty
 from dlog.sessions.interned import Interned
-from dlog.sessions.mistakes import mistake
+from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.past import joined
 from dlog.sessions.state import State, fingerprint
 from dlog.sessions.streams import netted
 from dlog.sessions.text import Text
 
 Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
-Make = Callable[[Program, "Beginning"], RoundsEngine]
+FEW = 8
+"""An image is gone on from when the external rows are at least so many times those that have changed since."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a new engine takes over: it starts empty at this round, and its ids go on from these tables."""
+class Durable(PlainRounds):
+    """See `dlog.engine.rounds.RoundsEngine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
 
-    symbols: SymbolTable
-    records: RecordTables
-    round: int
-
-
-class Durable:
-    """See `dlog.engine.rounds.RoundsEngine`. `make` makes the engine proper; `inner` is one that is at the state's round."""
-
-    def __init__(self, state: State, text: Text, program: Program, make: Make, inner: RoundsEngine | None = None) -> None:
+    def __init__(
+        self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None
+    ) -> None:
         self.program = program
-        self._state, self._text, self._make, self._inner = state, str(text), make, inner
+        self._state, self._text, self._engines, self._inner = state, str(text), engines, inner
         self._fingerprint = fingerprint(text.formatted)
         self._lock = RLock()
         self._told = inner is not None
@@ -103,7 +98,7 @@ class Durable:
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
@@ -119,7 +114,7 @@ class Durable:
             raise
         finally:
             self.mark = None
-        self._state.checkpoint_if_due(self._fingerprint)
+        self._state.checkpoint_if_due(self._fingerprint, inner)
         return last
 
     def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
@@ -142,13 +137,48 @@ class Durable:
 
     def _made(self) -> RoundsEngine:
         round = self._state.round
+        resumed = self._resumed()
+        if resumed is not None:
+            return resumed
         tables = {name: self.external(name) for name in self._state.externals() if name in self.program.relations}
         rows = {name: all_of(table, round) for name, table in tables.items() if table.rows}
-        program = fed(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
-        made = self._make(program, Beginning(self.symbols, self.records, max(round - 1, 0)))
+        program = with_inputs(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
+        made = self._engines.made(program, Beginning(self.symbols, self.records, max(round - 1, 0)))
         if round:
             made.commit(rows)
         return made
+
+    def _resumed(self) -> RoundsEngine | None:
+        """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
+        round = self._state.round
+        try:
+            image = self._state.image(self._fingerprint)
+            if image is None:
+                return None
+            old = Beginning(self.symbols, self.records, round - 1)
+            made = self._engines.resumed(replace(self.program, facts={}), image, old)
+        except Unfit as why:
+            remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
+            return None
+        changed = self._changed_since(image.round, made)
+        tables = (made.external(name) for name in self.program.relations)
+        if FEW * sum(updates.rows for updates in changed.values()) > sum(table.rows for table in tables):
+            made.close()
+            return None
+        made.commit(changed)
+        return made
+
+    def _changed_since(self, image: int, engine: RoundsEngine) -> dict[str, Updates]:
+        """What became of the external rows since the round of an image, which the engine has them of."""
+        found = {}
+        for name in (name for name in self._state.externals() if name in self.program.relations):
+            kinds = self.program.relations[name].kinds
+            changes = self._state.since(image, name, kinds)
+            if changes is None:
+                changes = between(engine.external(name), self._state.external(name, kinds), self._state.round)
+            if changes.rows:
+                found[name] = changes
+        return found
 
     def _let_go(self) -> None:
         """Back to the state. A reader may still be at the engine, so it is not closed."""
@@ -175,14 +205,14 @@ class Durable:
         round = self._state.round + 1
         gone = [name for name in self.program.relations if name not in program.relations]
         given = {name: negated(all_of(self.external(name), round)) for name in gone}
-        new = Durable(self._state, text, program, self._make, inner)
+        new = Durable(self._state, text, program, self._engines, inner)
         try:
             given |= fact_updates(program, program.facts, self._state.interned, 1, round)
             self._state.append(round, given, str(text))
         finally:
             if self._state.round != round:
                 self._state.relations = self.program.relations
-        self._state.checkpoint_if_due(new._fingerprint)
+        self._state.checkpoint_if_due(new._fingerprint, inner)
         return new
 
     # ------------------------------------------------------------------------------------------------------------- reading
@@ -239,8 +269,12 @@ class Durable:
         """Writes what the next session can begin with, if the engine has it, and lets go of the state."""
         inner = self._inner
         try:
-            if inner is not None and self._state.round and (self._stale or not self._state.settled):
-                self._state.settle(self._fingerprint, {name: partial(inner.table, name) for name in sorted(self._ruled)})
+            if inner is not None and self._state.round:
+                image = inner.image()
+                unimaged = image is not None and not self._state.imaged(self._fingerprint)
+                if self._stale or unimaged or not self._state.settled:
+                    derived = {name: partial(inner.table, name) for name in sorted(self._ruled)}
+                    self._state.settle(self._fingerprint, derived, image)
         finally:
             self._state.close()
             if inner is not None:
@@ -262,14 +296,16 @@ def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, 
     return found
 
 
-def fed(program: Program, names: Iterable[str]) -> Program:
-    """The program for an engine that is to take rows from outside for all these relations, whether they have rules or not."""
-    return replace(program, io=(*program.io, *(Io("input", name) for name in names)))
-
-
 def all_of(table: Table, round: int) -> Updates:
     """All rows of a table as insertions."""
     return from_table(tuple(words(column) for column in table.columns), table.rows, round)
+
+
+def between(old: Table, new: Table, round: int) -> Updates:
+    """The changes from one table to another."""
+    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
+    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
+    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
 
 
 def negated(updates: Updates) -> Updates:

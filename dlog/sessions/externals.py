@@ -11,7 +11,7 @@ import numpy as np
 
 from dlog.engine.program.rules import Kind
 from dlog.engine.trace.durable.layers import Stored
-from dlog.engine.values.differences import Columns, apply_changes, words
+from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.changes import none, typed
@@ -76,6 +76,16 @@ def applied(stored: Stored | None, chunks: Sequence[Chunk], kinds: tuple[Kind, .
     columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))
     marks = np.ones(rows, np.int64)
     return typed(kinds, Updates(columns, marks, marks))
+
+
+def last_changes(chunks: Sequence[Chunk], arity: int, round: int) -> Updates:
+    """What became of each changed row in the end, as changes of one round."""
+    if not chunks:
+        return none(arity)
+    columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
+    diffs = np.concatenate([diffs for _, diffs in chunks])
+    places = last_of_each(columns, len(diffs))
+    return Updates(tuple(column[places] for column in columns), diffs[places], np.full(len(places), round, np.int64))
 
 
 def empty(kinds: tuple[Kind, ...]) -> Table:

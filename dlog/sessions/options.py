@@ -13,6 +13,7 @@ from dlog.engine.embedded.engines import EmbeddedMaker
 from dlog.engine.rounds import EngineMaker
 from dlog.engine.trace.store import Sync
 from dlog.pipeline import available_cores
+from dlog.sessions.engines import Engines
 from dlog.sessions.followers import check_history
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.text import Text, read_text
@@ -38,8 +39,11 @@ class Options:
     spark: Any
     workers: int | None
 
-    def maker(self) -> EngineMaker:
+    def engines(self) -> Engines:
         """What makes the engines of a session."""
+        return Engines(self._maker(), self.memory, self.max_iterations)
+
+    def _maker(self) -> EngineMaker:
         if self.engine == "spark":
             from dlog.engine.spark.rounds import SparkMaker
 

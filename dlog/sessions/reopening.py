@@ -15,7 +15,8 @@ from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
-from dlog.sessions.durable import Durable, Facts, Make, all_of, fact_updates, negated
+from dlog.sessions.durable import Durable, Facts, all_of, fact_updates, negated
+from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.state import State
 from dlog.sessions.text import Text, read_text
@@ -24,16 +25,16 @@ _SHOWN = 10
 """So many clauses are named."""
 
 
-def reopen(state: State, given: Text | None, make: Make) -> tuple[Text, Durable]:
+def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Durable]:
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
     left = None if state.text is None else read_text(f"{state.text}\n", (), ())
     text = given or left or read_text("\n", (), ())
     program = text.compiled()
     if left is None or Counter(left.formatted) == Counter(text.formatted):
-        return text, Durable(state, text, program, make)
+        return text, Durable(state, text, program, engines)
     before = left.compiled()
     gone = _rows_gone(state, before, program)
-    durable = Durable(state, text, program, make)
+    durable = Durable(state, text, program, engines)
     round = state.round
     durable.change_program(_more(program, before), gone)
     remark(_told(left, text, round))

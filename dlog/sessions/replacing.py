@@ -3,18 +3,15 @@ changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
-from dlog.engine.values.differences import difference, words
-from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.durable import Durable, all_of, fed
+from dlog.sessions.durable import Durable, all_of, between
+from dlog.sessions.engines import Engines
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +30,15 @@ class Successor:
         return all_of(self.engine.table(relation), self.round) if found is None else found
 
 
-Make = Callable[[rules.Program, RoundsEngine], RoundsEngine]
-
-
-def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, make: Make) -> Successor:
+def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
     """Goes on with another program: the inputs keep their rows, everything else is derived anew."""
     kept = tuple(name for name in program.relations if name in before.relations)
     round = old.round + 1
     rows = {name: all_of(old.external(name), round) for name in kept}
-    new = make(fed(program, [name for name in kept if rows[name].rows]), old)
+    new = engines.made(rules.with_inputs(program, [name for name in kept if rows[name].rows]), old)
     with stage("evaluation"):
         new.commit(rows)
-    return Successor(new, round, kept, {name: _between(old.table(name), new.table(name), round) for name in kept})
+    return Successor(new, round, kept, {name: between(old.table(name), new.table(name), round) for name in kept})
 
 
 def let_go(old: RoundsEngine) -> None:
@@ -52,10 +46,3 @@ def let_go(old: RoundsEngine) -> None:
     spent = old.inner if isinstance(old, Durable) else old
     if spent is not None and spent.elsewhere:
         spent.close()
-
-
-def _between(old: Table, new: Table, round: int) -> Updates:
-    """The changes from one table to another."""
-    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
-    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
-    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))

@@ -3,7 +3,9 @@
 What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
 that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
 when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while
-it runs would be out of date a round later, and leaves them out. It runs beside the commits, in a thread of its own, and
+it runs would be out of date a round later, and leaves them out. An *image* is what the engine keeps to go on without deriving
+anything. It is large, so that only some checkpoints have one; what became of the external rows since then is a round for the
+engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and
 works on what has been logged, not on the engine's relations.
 """
 
@@ -21,6 +23,7 @@ import numpy as np
 from dlog import __version__
 from dlog.engine.embedded.interruption import Delayed
 from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.rounds import Image, RoundsEngine, Unfit
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.trace.durable.layers import Stored
@@ -28,7 +31,8 @@ from dlog.engine.trace.store import Store, Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.externals import Chunk, ExternalRows, applied
+from dlog.sessions.changes import none
+from dlog.sessions.externals import Chunk, ExternalRows, applied, last_changes
 from dlog.sessions.interned import Interned
 from dlog.sessions.mistakes import mistake
 
@@ -36,6 +40,10 @@ LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
 _PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
+IMAGE_LEAST = 1 << 24
+"""Bytes of the log below which no image of the engine is written while the session runs."""
+IMAGE_SHARE = 4
+"""An image is due when so many times what has been logged since the last one is as much as that."""
 _DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
 _MARK = "/mark"
@@ -65,6 +73,8 @@ class State:
             self._writing: Thread | None = None
             self._restore()
             self._due = self._next_due()
+            self._unimaged = 0
+            """Bytes logged between the last image and the last checkpoint."""
         except BaseException:
             self._store.close()
             raise
@@ -117,6 +127,33 @@ class State:
             return None
         return self._store.relations.get(relation + _DERIVED)
 
+    def image(self, fingerprint: str) -> Image | None:
+        """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged."""
+        file = self._store.image
+        if file is None or file.fingerprint != fingerprint:
+            return None
+        content = self._store.map_image()
+        if content is None:
+            raise Unfit(f"{self.path / file.name} is damaged")
+        return Image(file.round, *content)
+
+    def imaged(self, fingerprint: str) -> bool:
+        """Whether there is an image of the last round, for this program."""
+        file = self._store.image
+        return file is not None and (file.round, file.fingerprint) == (self.round, fingerprint)
+
+    def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
+        """What became of the external rows of a relation after a round, as changes of the last one; None where that is not
+        known any more."""
+        with self._lock:
+            rows = self._rows.get(relation)
+            if rows is None:
+                return none(len(kinds))
+            if round != self._store.checkpoint_round or (rows.stored is not None and rows.stored.kinds != kinds):
+                return None
+            chunks = rows.logged()
+        return last_changes(chunks, len(kinds), self.round)
+
     # ------------------------------------------------------------------------------------------------------------- logging
 
     def append(
@@ -146,22 +183,29 @@ class State:
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
-    def checkpoint_if_due(self, fingerprint: str) -> None:
-        """Begins a checkpoint of the external rows if much has been logged since the last one. It runs on by itself."""
+    def checkpoint_if_due(self, fingerprint: str, engine: RoundsEngine) -> None:
+        """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
+        engine keeps, which is copied first. It runs on by itself."""
         if self._store.log_bytes < self._due or (self._writing is not None and self._writing.is_alive()):
             return
+        image = engine.image() if self._image_due(fingerprint) else None
         try:
-            steps = self._begin(fingerprint, {})
+            steps = self._begin(fingerprint, {}, None if image is None else image.copied())
         except DlogError:
             self._due = 2 * self._store.log_bytes  # the log has it all; closing will say what is wrong
             return
         self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
         self._writing.start()
 
-    def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]]) -> None:
-        """Writes everything: the external rows and, of relations with rules, all rows."""
+    def _image_due(self, fingerprint: str) -> bool:
+        file = self._store.image
+        last = file.size if file is not None and file.fingerprint == fingerprint else 0
+        return self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, last // IMAGE_SHARE)
+
+    def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None) -> None:
+        """Writes everything: the external rows and, of relations with rules, all rows, and what the engine keeps."""
         self._wait()
-        for _ in self._begin(fingerprint, {name + _DERIVED: read for name, read in derived.items()}):
+        for _ in self._begin(fingerprint, {name + _DERIVED: read for name, read in derived.items()}, image):
             pass
 
     @property
@@ -169,7 +213,9 @@ class State:
         """Whether nothing has been logged since the last checkpoint."""
         return self.round == self._store.checkpoint_round
 
-    def _begin(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]]) -> Iterator[None]:
+    def _begin(
+        self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None
+    ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
             frozen = {name: (rows, rows.stored, rows.logged()) for name, rows in self._rows.items()}
@@ -180,7 +226,9 @@ class State:
                 readers[name] = _reader(stored, chunks, kinds[name])
         self._store.fingerprint = fingerprint
         tables = self.interned.every() | {_PROGRAM: Entries.of(self._texts)}
-        return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables), frozen)
+        self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
+        content = None if image is None else (image.head, image.arrays)
+        return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
 
     def _steps(self, steps: Iterator[None], frozen: Mapping[str, _Frozen]) -> Iterator[None]:
         """A checkpoint's steps; after the last one the external rows are those it has written."""

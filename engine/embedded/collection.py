@@ -6,11 +6,12 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 import numpy as np
 
+from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, reduction_arrays
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels import index_building, lists, reading, storage
@@ -39,16 +40,6 @@ class Role(Enum):
     PARTIAL_CANDIDATES = "values of a lattice"
 
 
-_BYTES = {
-    L.CO_SUPPORT: 4,
-    L.CO_STAMPS: 4,
-    L.CO_HEADS: 4,
-    L.CO_NEXTS: 4,
-    L.CO_PREVIOUS: 4,
-    L.CO_CURRENT: 4,
-    L.CO_COUNTS: 8,
-}
-"""Bytes per row of the arrays beside the columns."""
 _PARTS = {
     Role.INPUT: (),
     Role.TOTAL: (L.CO_COUNTS, L.CO_STAMPS),
@@ -67,6 +58,13 @@ def new_list(words_each: int) -> Struct:
     made = Struct(L.POOL_SIZE)
     made[L.LIST_WORDS] = words_each
     return made
+
+
+def give_back(control: int, arrays: Iterable[Array]) -> None:
+    """Frees arrays; whoever points there points nowhere."""
+    for struct, field, _, size in arrays:
+        storage.release(control, struct[field], size)
+        struct[field] = 0
 
 
 class Collection:
@@ -96,7 +94,7 @@ class Collection:
         self.struct[L.REL_CAPACITY] = ROWS
         self.struct[L.CO_ALIVE] = self._zeroed(ROWS // 8)
         for part in _PARTS[role]:
-            self.struct[part] = self._zeroed(ROWS * _BYTES[part])
+            self.struct[part] = self._zeroed(ROWS * PER_ROW[part])
         self._make_lists(scope)
 
     def _zeroed(self, size: int) -> int:
@@ -144,6 +142,11 @@ class Collection:
     @property
     def address(self) -> int:
         return self.struct.address
+
+    @property
+    def widths(self) -> tuple[Struct, tuple[int, ...]]:
+        """Where the columns' widths are."""
+        return self._columns, tuple(c * L.COL_SIZE + L.COL_WIDTH for c in range(self.arity))
 
     @property
     def arity(self) -> int:
@@ -203,6 +206,26 @@ class Collection:
         self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
         self.struct[L.CO_UNKEYED] = int(not self.found)
 
+    @property
+    def ways(self) -> list[int]:
+        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows of its own where groups
+        are the rows, and contributions before they are all there. 1 or 0 each."""
+        streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
+        return [self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], int(self.grouped is not None), int(streamed)]
+
+    def take_ways(self, ways: Sequence[int]) -> bool:
+        """Leaves out what `ways` (of a collection with rows) does; false where that is more than paths here allow. Before there
+        are rows."""
+        if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
+            return False
+        self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED] = ways[:2]
+        if self.grouped is not None:
+            self.grouped.struct[L.RD_STREAMED] = ways[3]
+            if not ways[2]:
+                self.grouped = None
+                self.struct[L.CO_GROUPED] = 0
+        return True
+
     def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
         """The columns (int32 or int64) of the rows that are present or, while a batch runs, were so before it; how many."""
         if self.grouped is not None:
@@ -260,23 +283,9 @@ class Collection:
 
     def free(self) -> None:
         """Gives all memory back; the collection is unusable afterwards."""
-        control, struct = self.memory.control.address, self.struct
-        capacity = struct[L.REL_CAPACITY]
-        for c in range(self.arity):
-            at = c * L.COL_SIZE
-            storage.release(control, self._columns[at + L.COL_DATA], capacity * self._columns[at + L.COL_WIDTH])
-        for part, size in _BYTES.items():
-            storage.release(control, struct[part], capacity * size)
-        storage.release(control, struct[L.CO_SUMS], capacity * struct[L.CO_SUM_WORDS] * 8)
-        storage.release(control, struct[L.CO_ALIVE], capacity // 8)
-        storage.release(control, struct[L.CO_FREE], struct[L.CO_FREE_CAPACITY] * 4)
-        storage.release(control, struct[L.CO_SLOTS], struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES)
-        storage.release(control, struct[L.CO_DIRECT], struct[L.CO_DIRECT_COUNT] * 4)
-        storage.release(control, struct[L.CO_BASE_OFFSETS], (struct[L.CO_BASE_KEYS] + 1) * 4)
-        for history in self.histories:
-            storage.release(control, history[L.HI_BITS], capacity // 8)
-            storage.release(control, history[L.HI_ITERS], capacity * 4)
-            storage.release(control, history[L.HI_TABLE], history[L.HI_TABLE_COUNT] * 4)
+        control = self.memory.control.address
+        pools = {made.address for made in self.lists}
+        give_back(control, (a for a in collection_arrays(self) if a.struct.address not in pools))
         for made in self.lists:
             lists.list_free(control, made.address)
         self._free_buckets(control)
@@ -316,10 +325,7 @@ class Index:
             self.struct[L.IX_WANTED] = 2 - self.key[0]
 
     def free(self) -> None:
-        control, struct = self.collection.memory.control.address, self.struct
-        storage.release(control, struct[L.IX_SLABS], struct[L.IX_GROUP_CAPACITY] * L.IXS_SIZE * 4)
-        storage.release(control, struct[L.IX_SLOTS], struct[L.IX_SLOT_COUNT] * 4)
-        storage.release(control, struct[L.IX_POOL], struct[L.IX_POOL_CAPACITY] * 4)
+        give_back(self.collection.memory.control.address, index_arrays(self))
 
 
 _OPS = {
@@ -437,7 +443,7 @@ class Reduction:
         control = self.result.memory.control.address
         lists.list_free(control, self.derived.address)
         lists.list_free(control, self.missing.address)
-        storage.release(control, self.struct[L.RD_TABLE], self.struct[L.RD_TABLE_COUNT] * 4)
+        give_back(control, reduction_arrays(self))
         self.groups.free()
         if self.candidates is not None:
             self.candidates.free()

@@ -24,8 +24,11 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists, storage
 from dlog.engine.plan import nodes
 from dlog.engine.plan.rounds import build_rounds_scope
-from dlog.engine.plan.statistics import Statistics
+from dlog.engine.plan.statistics import Skew, Statistics
 from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
+
+Figured = tuple[str, str, Sequence[int], float | None]
+"""What the planner asked for, of which relation and columns, and what it was told."""
 
 GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
@@ -34,11 +37,16 @@ GIVEN = " given"
 class Dataflow:
     """Everything a batch runs over."""
 
-    def __init__(self, program: Program, catalog: Catalog, memory: Memory, statistics: Statistics) -> None:
+    def __init__(
+        self, program: Program, catalog: Catalog, memory: Memory, statistics: Callable[[int], Statistics]
+    ) -> None:
+        """`statistics` is what is known when a stratum (its number) is planned."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
         self.statistics = statistics
+        self.figures: dict[int, Recorded] = {}
+        """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
         self.scopes: list[nodes.Scope] = []
@@ -67,7 +75,8 @@ class Dataflow:
     # ------------------------------------------------------------------------------------------------------------- parts
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
-        return StratumBuilder(self, stratum, number, build_rounds_scope(stratum, self.program, self.statistics))
+        figures = self.figures[number] = Recorded(self.statistics(number))
+        return StratumBuilder(self, stratum, number, build_rounds_scope(stratum, self.program, figures))
 
     def _inputs(self) -> None:
         derived = {name for s in self.program.strata if s.rules for name in s.relations}
@@ -290,6 +299,34 @@ class StratumBuilder:
 
     def lattice_column(self, name: str) -> int:
         return self.flow.program.lattices[name].column
+
+
+class Recorded:
+    """Figures that are written down as they are told, so that the same plan can be made again."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+        self._skewed = statistics if isinstance(statistics, Skew) else None
+        self._told: dict[tuple[str, str, tuple[int, ...]], float | None] = {}
+
+    def told(self) -> list[Figured]:
+        """All that was told."""
+        return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
+
+    def rows(self, relation: str) -> int | None:
+        found = self._statistics.rows(relation)
+        self._told["rows", relation, ()] = found
+        return found
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found = self._statistics.distinct(relation, columns)
+        self._told["distinct", relation, columns] = found
+        return found
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found = None if self._skewed is None else self._skewed.second_moment(relation, columns)
+        self._told["pairs", relation, columns] = found
+        return found
 
 
 class Waiting:

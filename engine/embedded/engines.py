@@ -6,8 +6,8 @@ from dlog.engine.embedded.dataflow import Figures
 from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.embedded.recompute import Recompute
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
-from dlog.engine.program.rules import Program
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.program.rules import Program, with_inputs
+from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
 
 
 def make_engine(
@@ -16,7 +16,7 @@ def make_engine(
     threads: int = 1,
     memory: int | None = None,
     max_iterations: int | None = None,
-    old: RoundsEngine | None = None,
+    old: RoundsEngine | Beginning | None = None,
 ) -> RoundsEngine:
     """The engine for a program: it is maintained where every stratum can be, else computed anew in each round.
 
@@ -33,9 +33,19 @@ class EmbeddedMaker:
         self._threads = threads
 
     def __call__(
-        self, program: Program, *, old: RoundsEngine | None, memory: int | None, max_iterations: int | None
+        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
         return make_engine(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+
+    def resumed(
+        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
+        if not is_incremental(program):
+            raise Unfit("the program cannot be maintained")
+        whole = with_inputs(program, image.head["given"])
+        made = Maintained(whole, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+        made.resume(image)
+        return made
 
     def close(self) -> None:
         """Nothing is shared."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dlog.engine.embedded import image
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.dataflow import Dataflow, Figures, Waiting
@@ -31,7 +32,7 @@ from dlog.engine.kernels import loading, rounds
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds import Beginning, Frames, Image, PlainRounds, RoundsEngine, Unfit
 from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -54,7 +55,7 @@ BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
 
 
-class Maintained:
+class Maintained(PlainRounds):
     """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`)."""
 
     def __init__(
@@ -64,7 +65,7 @@ class Maintained:
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | None = None,
+        old: RoundsEngine | Beginning | None = None,
     ) -> None:
         preload()
         self.program = program
@@ -93,7 +94,7 @@ class Maintained:
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if self._flow is None:
@@ -193,13 +194,16 @@ class Maintained:
         except NotIncremental:
             # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
             flow = self._dataflow(Figures({}, known))
+        return self._prepared(flow)
+
+    def _prepared(self, flow: Dataflow) -> Dataflow:
         if self.max_iterations is not None:
             flow.work[L.WORK_LIMIT] = self.max_iterations
         self.worker.prepare(flow.tables)
         return flow
 
     def _dataflow(self, figures: Figures) -> Dataflow:
-        return Dataflow(self.program, self.catalog, self.memory, figures)
+        return Dataflow(self.program, self.catalog, self.memory, lambda _: figures)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
@@ -261,6 +265,27 @@ class Maintained:
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
+
+    # ------------------------------------------------------------------------------------------------------------- images
+
+    def image(self) -> Image | None:
+        flow = self._flow
+        return None if flow is None or not flow.started else image.take(flow, self.round)
+
+    def resume(self, found: Image) -> None:
+        """Takes over everything that an image has, before the first commit. Raises Unfit where that is not what the program's
+        engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
+        image.check_version(found)
+        try:
+            flow = Dataflow(self.program, self.catalog, self.memory, lambda number: image.figures_of(found, number))
+        except NotIncremental:
+            raise Unfit("the program cannot be maintained") from None
+        try:
+            image.put(flow, found)
+        except BaseException:
+            flow.free()
+            raise
+        self._flow = self._prepared(flow)
 
     # ------------------------------------------------------------------------------------------------------------ failure
 
@@ -360,14 +385,6 @@ class Maintained:
             if flow is None:
                 return np.empty(0, np.int32)
             return flow.collections[relation].ranks(before=flow.running)
-
-    @property
-    def pending(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def elsewhere(self) -> bool:
-        return False
 
     @contextmanager
     def _turn(self) -> Iterator[Dataflow | None]:

@@ -15,7 +15,7 @@ from dlog.engine.embedded.executor import Executor, Progress
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.program.rules import Program
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -34,7 +34,7 @@ class _State:
     executor: Executor | None
 
 
-class Recompute:
+class Recompute(PlainRounds):
     """See `dlog.engine.rounds.RoundsEngine`."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Recompute:
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | None = None,
+        old: RoundsEngine | Beginning | None = None,
     ) -> None:
         self.program = program
         self.threads = threads
@@ -67,7 +67,7 @@ class Recompute:
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         before, state = self._before, self._state
         earlier: dict[str, list[Updates]] = {}
         changed = sorted({round for u in inputs.values() for round in np.unique(u.rounds).tolist()})
@@ -145,14 +145,6 @@ class Recompute:
 
     def ranks(self, relation: str) -> None:
         return None
-
-    @property
-    def pending(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def elsewhere(self) -> bool:
-        return False
 
     def explain(self) -> str:
         executor = self._state.executor or self._executor()

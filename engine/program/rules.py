@@ -17,7 +17,8 @@ tables. Subtypes and unions share the representation of their base.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import copysign
 from typing import Literal as OneOf
@@ -245,3 +246,8 @@ class Program:
     strata: tuple[Stratum, ...]
     io: tuple[Io, ...]
     lattices: dict[str, Lattice]
+
+
+def with_inputs(program: Program, relations: Iterable[str]) -> Program:
+    """The program that takes rows from outside for all these relations, whether they have rules or not."""
+    return replace(program, io=(*program.io, *(Io("input", name) for name in relations)))

@@ -46,7 +46,7 @@ class SharedDataflow(Dataflow):
         self.planned = scopes
         self.script: list[Step] = []
         self.channels: dict[str, Channel] = {}
-        super().__init__(engine.program, engine.catalog, engine.memory, figures)
+        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: figures)
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         return SharedStratum(self, stratum, number, self.planned[number])

@@ -24,6 +24,7 @@ from dlog.engine.plan.local_first import Feed, LocalFirst, Part, exchanged, loca
 from dlog.engine.plan.places import EVERYWHERE, ROOT
 from dlog.engine.plan.together import Together, together
 from dlog.engine.program.rules import Kind, Program
+from dlog.engine.rounds import Frames, PlainRounds
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.keeper import ECHO, Parcel, told, types_of
 from dlog.engine.values.differences import words
@@ -33,8 +34,6 @@ from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import DlogError, InternalError
 
 _numbers = count(1)
-Frames = Mapping[str, Sequence[tuple[Any, int]]]
-"""By relation, rows that are elsewhere, and whether they come (+1) or go (-1)."""
 
 
 class Crew(Protocol):
@@ -48,7 +47,7 @@ class Crew(Protocol):
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]: ...
 
 
-class ShardedRounds:
+class ShardedRounds(PlainRounds):
     """See `RoundsEngine`. Reading waits while a commit runs."""
 
     def __init__(self, program: Program, crew: Crew, old: Any = None) -> None:
@@ -251,14 +250,6 @@ class ShardedRounds:
 
     def ranks(self, relation: str) -> None:
         return None
-
-    @property
-    def pending(self) -> frozenset[str]:
-        return frozenset()
-
-    @property
-    def elsewhere(self) -> bool:
-        return False
 
     def explain(self) -> str:
         texts = self._everyone("explain", lambda rank: (self.number,))[0]

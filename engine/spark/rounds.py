@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.program.rules import Program, Relation
+from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine, Unfit
 from dlog.engine.shards.keeper import Block
-from dlog.engine.shards.rounds import Frames, ShardedRounds
+from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.spark import application
 from dlog.engine.spark.crew import SparkCrew
 from dlog.engine.spark.inputs import as_declared
@@ -28,8 +29,10 @@ class SparkRounds(ShardedRounds):
 
     crew: SparkCrew
 
-    def fitting(self, relation: Relation, rows: DataFrame) -> DataFrame:
-        """The rows in the relation's columns and types, as `commit` takes them. Raises DlogError where they cannot be."""
+    def fitting(self, relation: Relation, rows: Any) -> DataFrame | None:
+        """A DataFrame in the relation's columns and types."""
+        if not (hasattr(rows, "sparkSession") and hasattr(rows, "mapInArrow")) or not relation.arity:
+            return None
         return as_declared(relation, rows)
 
     def _received(self, frames: Frames) -> bool:
@@ -89,12 +92,16 @@ class SparkMaker:
         self._workers = workers
         self._crew: SparkCrew | None = None
 
-    def __call__(self, program: Program, *, old: Any = None, **limits: Any) -> SparkRounds:
+    def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
         if self._crew is None or self._crew.gone:
             self._crew = SparkCrew(self._spark or application.start(), self._workers, **limits)
         return SparkRounds(program, self._crew, old)
+
+    def resumed(self, program: Program, image: Image, *, old: Beginning, **limits: Any) -> SparkRounds:
+        """Workers keep no images."""
+        raise Unfit("it is of an engine in one process")
 
     def close(self) -> None:
         if self._crew is not None:

@@ -15,6 +15,7 @@ list of byte strings: the texts of symbols, the fields of records. The folder is
 
     manifest.json   which files count           00000001.log    rounds, one segment between two checkpoints
     lock            who has it open             00000007.layer  one layer of a batch
+                                                00000008.image  what an engine keeps
                                                 symbols.bytes, symbols.ends   a table
 """
 
@@ -32,6 +33,7 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.durable import checkpoint, files, log, manifest
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries, read_table
+from dlog.engine.trace.durable.images import Content, ImageFile, map_image
 from dlog.engine.trace.durable.layers import LayerFile, Stored, map_layer
 from dlog.engine.trace.durable.lock import Lock
 from dlog.engine.trace.durable.log import LoggedRound, Segment
@@ -46,7 +48,7 @@ Sync = Literal["always", "often", "never"]
 system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
 OFTEN = 0.1
 
-_OWN = re.compile(r"(\d+\.(log|layer)|[\w.@-]+\.(bytes|ends)|manifest\.json(\.new)?|lock)\Z")
+_OWN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.json(\.new)?|lock)\Z")
 
 
 class Store:
@@ -114,6 +116,15 @@ class Store:
         """What the layers of the last checkpoint have together."""
         return sum(f.size for r in self._manifest.relations.values() for batch in r.batches for f in batch.layers)
 
+    @property
+    def image(self) -> ImageFile | None:
+        """The last image that was written, if it is of the program that the last checkpoint was for."""
+        return self._manifest.image
+
+    def map_image(self) -> Content | None:
+        """What is in the image; None where there is none, or what is there is damaged."""
+        return None if self._manifest.image is None else map_image(self.path, self._manifest.image)
+
     def stored(self, relation: str) -> Stored | None:
         """A relation as the last checkpoint wrote it, also one since the state was opened."""
         return self._map(relation, verify=False) if relation in self._manifest.relations else None
@@ -159,18 +170,26 @@ class Store:
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
     def checkpoint(
-        self, round: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries] | None = None
+        self,
+        round: int,
+        relations: Mapping[str, Table | History],
+        tables: Mapping[str, Entries] | None = None,
+        image: Content | None = None,
     ) -> None:
         """Writes what `relations` and `tables` are after `round`, the last one appended, and starts the log anew."""
-        for _ in self.checkpoint_steps(round, relations, tables):
+        for _ in self.checkpoint_steps(round, relations, tables, image):
             pass
 
     def checkpoint_steps(
-        self, round: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries] | None = None
+        self,
+        round: int,
+        relations: Mapping[str, Table | History],
+        tables: Mapping[str, Entries] | None = None,
+        image: Content | None = None,
     ) -> Iterator[None]:
         """The same in steps, each a file written: rounds may be appended in between. A relation is a table, or its kinds and
         the batches of its history; a table has all entries, not only new ones. Their arrays must not change until the last
-        step. A later call gives up an earlier one that is not at its end."""
+        step. A later call gives up an earlier one that is not at its end. Without an image the one before is kept."""
         if round != self.round:
             raise InternalError("store", f"a checkpoint of round {round} after round {self.round} has been appended")
         for name in tables or {}:
@@ -178,14 +197,19 @@ class Store:
                 raise InternalError("store", f"a table cannot be called {name!r}")
         self._start_segment()
         self._steps.close()
-        self._steps = self._write_checkpoint(round, self._number, relations, tables or {})
+        self._steps = self._write_checkpoint(round, self._number, relations, tables or {}, image)
         return self._steps
 
     def _write_checkpoint(
-        self, round: int, number: int, relations: Mapping[str, Table | History], tables: Mapping[str, Entries]
+        self,
+        round: int,
+        number: int,
+        relations: Mapping[str, Table | History],
+        tables: Mapping[str, Entries],
+        image: Content | None,
     ) -> Generator[None]:
         steps = checkpoint.write_checkpoint(
-            self.path, self._manifest, self._file_of, self.fingerprint, round, number, relations, tables
+            self.path, self._manifest, self._file_of, self.fingerprint, round, number, relations, tables, image
         )
         for done in steps:
             if done is not None:
@@ -226,12 +250,12 @@ class Store:
 
     def _remove_leftovers(self) -> None:
         """Removes files that the manifest does not name: of an earlier one, or of a checkpoint that did not come to its end."""
-        named = self._manifest.layer_files()
+        named = self._manifest.named_files()
         for path in self.path.iterdir():
             if path.suffix == ".log":
                 spent = log.number_of(path) < self._manifest.log
             else:
-                spent = path.suffix == ".new" or (path.suffix == ".layer" and path.name not in named)
+                spent = path.suffix == ".new" or (path.suffix in (".layer", ".image") and path.name not in named)
             if spent:
                 with files.refusals(path, "remove"):
                     files.remove(path)

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import dlog
-from dlog.sessions import externals, state
+from dlog.sessions import durable, externals, state
 from tests.dlog.state_model import PROGRAM, check, commit
 
 _ROUND = struct.Struct("<q")
@@ -71,6 +71,8 @@ def kill_one(folder: Path, seed: int, rng: random.Random) -> tuple[int, int]:
 def main(folder: Path, kills: int, seed: int) -> int:
     rng = random.Random(seed)
     state.LEAST = 400  # so that there is a checkpoint under way most of the time
+    state.IMAGE_LEAST = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
+    durable.FEW = 0  # which is gone on from whatever has changed since
     externals.RECENT = 2  # and changes pile up meanwhile
     warm = folder / "warm"
     with dlog.session(PROGRAM, state=warm, threads=1) as session:  # the children inherit the kernels

@@ -13,6 +13,7 @@ from pathlib import Path
 from dlog.engine.program.rules import Kind
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.durable.entries import Entries, TableSize, extend_table
+from dlog.engine.trace.durable.images import Content, write_image
 from dlog.engine.trace.durable.layers import LayerFile, settled_batch, write_layer
 from dlog.engine.trace.durable.manifest import BatchFiles, Manifest, RelationFiles, write_manifest
 from dlog.engine.trace.layer import Layer
@@ -31,8 +32,10 @@ def write_checkpoint(
     log: int,
     relations: Mapping[str, Table | History],
     tables: Mapping[str, Entries],
+    image: Content | None,
 ) -> Iterator[tuple[Manifest, dict[Layer, LayerFile]] | None]:
-    """Yields None after each file, at the end the manifest that now holds and the files of its layers."""
+    """Yields None after each file, at the end the manifest that now holds and the files of its layers. Without an `image` that
+    of before stays, if it is of this program."""
     number, file_of = old.next, {}
     described = {}
     for name, relation in relations.items():
@@ -53,6 +56,11 @@ def write_checkpoint(
     for name, entries in tables.items():
         sizes[name] = extend_table(folder, name, sizes.get(name, TableSize()), entries)
         yield None
-    manifest = Manifest(fingerprint, round, log, number, described, sizes)
+    kept = old.image if old.image is not None and old.image.fingerprint == fingerprint else None
+    if image is not None:
+        kept = write_image(folder, f"{number:08d}.image", round, fingerprint, image)
+        number += 1
+        yield None
+    manifest = Manifest(fingerprint, round, log, number, described, sizes, kept)
     write_manifest(folder, manifest)
     yield manifest, file_of

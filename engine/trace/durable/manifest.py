@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.durable import files
 from dlog.engine.trace.durable.entries import TableSize
+from dlog.engine.trace.durable.images import ImageFile
 from dlog.engine.trace.durable.layers import LayerFile
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -43,7 +44,8 @@ class RelationFiles:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`round` is the last one that the layers cover; the log goes on in segment `log`; `next` numbers new files."""
+    """`round` is the last one that the layers cover; the log goes on in segment `log`; `next` numbers new files. The image may
+    be of an earlier round than the layers."""
 
     fingerprint: str
     round: int = 0
@@ -51,9 +53,12 @@ class Manifest:
     next: int = 1
     relations: dict[str, RelationFiles] = field(default_factory=dict)
     tables: dict[str, TableSize] = field(default_factory=dict)
+    image: ImageFile | None = None
 
-    def layer_files(self) -> set[str]:
-        return {layer.name for r in self.relations.values() for batch in r.batches for layer in batch.layers}
+    def named_files(self) -> set[str]:
+        """Layers and the image."""
+        layers = {layer.name for r in self.relations.values() for batch in r.batches for layer in batch.layers}
+        return layers if self.image is None else {*layers, self.image.name}
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -95,7 +100,7 @@ def _told(manifest: Manifest) -> dict[str, Any]:
         layers = [{"file": f.name, "size": f.size, "checksum": f.checksum, "words": list(f.words)} for f in b.layers]
         return {**frontiers, "layers": layers}
 
-    return {
+    told: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "fingerprint": manifest.fingerprint,
@@ -108,6 +113,9 @@ def _told(manifest: Manifest) -> dict[str, Any]:
         },
         "tables": {name: [size.entries, size.bytes] for name, size in manifest.tables.items()},
     }
+    if manifest.image is not None:
+        told["image"] = asdict(manifest.image)
+    return told
 
 
 def _understood(told: dict[str, Any]) -> Manifest:
@@ -124,4 +132,5 @@ def _understood(told: dict[str, Any]) -> Manifest:
         for name, r in told["relations"].items()
     }
     tables = {name: TableSize(*size) for name, size in told["tables"].items()}
-    return Manifest(told["fingerprint"], told["round"], told["log"], told["next"], relations, tables)
+    image = ImageFile(**told["image"]) if "image" in told else None
+    return Manifest(told["fingerprint"], told["round"], told["log"], told["next"], relations, tables, image)

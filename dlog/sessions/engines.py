@@ -1,0 +1,25 @@
+"""What makes the engines of a session, one after the other, within the session's limits."""
+
+from __future__ import annotations
+
+from dlog.engine.program.rules import Program
+from dlog.engine.rounds import Beginning, EngineMaker, Image, RoundsEngine
+
+
+class Engines:
+    """See `dlog.engine.rounds.EngineMaker`."""
+
+    def __init__(self, maker: EngineMaker, memory: int | None, max_iterations: int | None) -> None:
+        self._maker, self._memory, self._iterations = maker, memory, max_iterations
+
+    def made(self, program: Program, old: RoundsEngine | Beginning | None = None) -> RoundsEngine:
+        """An engine without rows that goes on from `old`."""
+        return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)
+
+    def resumed(self, program: Program, image: Image, old: Beginning) -> RoundsEngine:
+        """An engine that has everything an image has. Raises Unfit where that is of no use."""
+        return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
+
+    def close(self) -> None:
+        """Gives back what the engines share."""
+        self._maker.close()

@@ -1,0 +1,186 @@
+"""An image of a dataflow: everything that it keeps between two commits, as arrays, so that another process goes on from there
+without evaluating anything.
+
+An image is put into a dataflow that has just been built and has no rows. That has to be the same one: planned from the same
+figures, which the image has with it, for the same program by the same version of dlog. Where anything differs the image is of
+no use (`Unfit`), and the program is evaluated. Addresses are never part of an image; what is not listed in `held` begins anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.embedded import held
+from dlog.engine.embedded.collection import Collection, Index, Reduction, give_back
+from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Figured
+from dlog.engine.embedded.native import view
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import storage
+from dlog.engine.kernels.jit import kernel_files
+from dlog.engine.plan.explain import explain
+from dlog.engine.plan.statistics import Statistics
+from dlog.engine.rounds import Image, Unfit
+
+FORMAT = 1
+"""Of images: what `head` has, and in which order arrays come."""
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Something with arrays, under a name that is its own in a dataflow."""
+
+    name: str
+    cells: tuple[held.Cells, ...]
+    owner: Collection | Index | Reduction
+
+    def arrays(self) -> Iterator[held.Array]:
+        match self.owner:
+            case Collection():
+                return held.collection_arrays(self.owner)
+            case Index():
+                return held.index_arrays(self.owner)
+        return held.reduction_arrays(self.owner)
+
+
+def take(flow: Dataflow, round: int) -> Image:
+    """The image of a dataflow between two commits, `round` being the last one. Its arrays are views of the kernels' memory:
+    they hold until something is committed."""
+    told: dict[str, Any] = {}
+    arrays: list[np.ndarray] = []
+    for holder in _holders(flow):
+        sizes = []
+        for array in holder.arrays():
+            address = array.struct[array.field]
+            sizes.append(array.used if address else -1)
+            if address and array.used:
+                arrays.append(view(address, array.used, np.uint8))
+        told[holder.name] = [[struct[field] for struct, fields in holder.cells for field in fields], sizes]
+    head = {
+        "version": version(),
+        "plan": _plan(flow),
+        "figures": {str(number): figures.told() for number, figures in flow.figures.items()},
+        "given": [name.removesuffix(GIVEN) for name in flow.collections if name.endswith(GIVEN)],
+        "ways": {collection.name: collection.ways for collection in flow.stamped()},
+        "holders": told,
+    }
+    return Image(round, head, arrays)
+
+
+def figures_of(image: Image, number: int) -> Statistics:
+    """What was known when a stratum was planned. Raises Unfit where the planner asks for more."""
+    try:
+        return _Retold(image.head["figures"][str(number)])
+    except KeyError:
+        raise Unfit("the program has another stratum") from None
+
+
+def put(flow: Dataflow, image: Image) -> None:
+    """Gives a dataflow without rows everything that an image has. Raises Unfit, or DlogError where memory does not suffice; the
+    dataflow is of no use then, but to be freed."""
+    check_version(image)
+    if image.head["plan"] != _plan(flow):
+        raise Unfit("the program is planned in another way")
+    for collection in flow.stamped():
+        if not collection.take_ways(image.head["ways"][collection.name]):
+            raise Unfit(f"{collection.name} is not kept in this way")
+    told = image.head["holders"]
+    arrays = iter(image.arrays)
+    wanted = {holder.name: holder for holder in _holders(flow)}
+    for name, (words, sizes) in told.items():
+        holder = wanted.pop(name, None)
+        if holder is None or len(words) != sum(len(fields) for _, fields in holder.cells):
+            raise Unfit(f"{name} is not kept in this way")
+        _fill(flow, holder, words, sizes, arrays)
+    if wanted:
+        raise Unfit(f"{next(iter(wanted))} is not in it")
+    flow.work[L.WORK_FIRST] = 0
+    flow.started = True
+
+
+def check_version(image: Image) -> None:
+    """Raises Unfit where the image is of another dlog."""
+    if image.head["version"] != version():
+        raise Unfit("it is of another version of dlog")
+
+
+def _fill(flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[np.ndarray]) -> None:
+    control = flow.memory.control.address
+    give_back(control, holder.arrays())
+    values = iter(words)
+    for struct, fields in holder.cells:
+        for field in fields:
+            struct[field] = next(values)
+    for array, size in zip(list(holder.arrays()), sizes, strict=True):
+        if size < 0:
+            continue
+        if size != array.used:
+            raise Unfit(f"{holder.name} has an array of another size")
+        address = int(storage.zeroed(control, array.size))
+        flow.memory.check()
+        array.struct[array.field] = address
+        if size:
+            ctypes.memmove(address, next(arrays).ctypes.data, size)
+
+
+def _holders(flow: Dataflow) -> Iterator[_Holder]:
+    """Everything with arrays, in the order of an image."""
+    for collection in flow.stamped():
+        yield _Holder(collection.name, tuple(held.collection_cells(collection)), collection)
+        for key in sorted(collection.indexes):
+            index = collection.indexes[key]
+            yield _Holder(f"{collection.name} by {key}", tuple(held.index_cells(index)), index)
+    for name, reduction in flow.reductions.items():
+        yield _Holder(f"{name} reduced", tuple(held.reduction_cells(reduction)), reduction)
+
+
+def _plan(flow: Dataflow) -> str:
+    """Stands for what is kept, and why."""
+    sha = hashlib.sha256()
+    for scope in flow.scopes:
+        sha.update(explain(scope, flow.program).encode("utf-8", "surrogateescape"))
+    for collection in flow.stamped():
+        kept = collection.name, [k.value for k in collection.kinds], collection.role.value, sorted(collection.indexes)
+        sha.update(repr(kept).encode("utf-8", "surrogateescape"))
+    return sha.hexdigest()
+
+
+@cache
+def version() -> str:
+    """Stands for the form of images and the kernels that keep what is in them."""
+    sha = hashlib.sha256(f"{FORMAT} {sys.byteorder}".encode())
+    for path in kernel_files():
+        sha.update(path.read_bytes())
+    return sha.hexdigest()
+
+
+class _Retold:
+    """Figures as they were told before."""
+
+    def __init__(self, told: Sequence[Figured]) -> None:
+        self._told = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
+
+    def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> Any:
+        try:
+            return self._told[what, relation, columns]
+        except KeyError:
+            raise Unfit("the program is planned in another way") from None
+
+    def rows(self, relation: str) -> int | None:
+        found: int | None = self._figure("rows", relation, ())
+        return found
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found: float | None = self._figure("distinct", relation, columns)
+        return found
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found: float | None = self._figure("pairs", relation, columns)
+        return found

@@ -1,0 +1,182 @@
+"""Engines that go on from what others kept, at any moment, as if nothing had been between."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.engine.embedded import image
+from dlog.engine.embedded.engines import EmbeddedMaker, make_engine
+from dlog.engine.embedded.recompute import Recompute
+from dlog.engine.program.rules import Program
+from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
+from dlog.engine.trace.durable.images import map_image, write_image
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.pipeline import compile_program
+from tests.rounds import Driver, Story, check, stories
+from tests.strategies import graph_programs, random_programs
+
+CLOSURE = """.decl e(x: number, y: number)
+.decl p(x: number, y: number)
+p(x, y) :- e(x, y).
+p(x, z) :- p(x, y), e(y, z).
+"""
+MANY = f"""{CLOSURE}.decl n(x: number, c: number)
+.decl far(x: number, y: symbol)
+.decl d(x: number, b: number)
+.decl low(x: number, y: number)
+n(x, c) :- p(x, _), c = count : {{ p(x, _) }}.
+far(x, cat("to ", to_string(y))) :- p(x, y), !e(x, y).
+d(x, b) :- e(x, _), b = min c : {{ e(x, c) ; d(y, v), e(x, y), c = v + 1 }}.
+low(x, y) :- e(x, _), y = min z : {{ p(x, z) }}.
+"""
+
+
+def through_a_file(taken: Image) -> Image:
+    with tempfile.TemporaryDirectory() as folder:
+        written = write_image(Path(folder), "1.image", taken.round, "", (taken.head, taken.arrays))
+        found = map_image(Path(folder), written)
+    assert found is not None
+    return Image(taken.round, *found)
+
+
+def resumed(engine: RoundsEngine, taken: Image, round: int, **options: Any) -> RoundsEngine:
+    old = Beginning(engine.symbols, engine.records, round)
+    limits = {"memory": None, "max_iterations": None, **options}
+    return EmbeddedMaker(1).resumed(engine.program, taken, old=old, **limits)
+
+
+class Resuming:
+    """An engine in whose place another one comes before some commits, with nothing but an image."""
+
+    def __init__(self, program: Program, every: int = 1, **options: Any) -> None:
+        self.engine = make_engine(program, **options)
+        self.every, self.commits = every, 0
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        taken = self.engine.image() if self.commits % self.every == 0 else None
+        self.commits += 1
+        if taken is not None:
+            old, self.engine = self.engine, resumed(self.engine, through_a_file(taken), self.engine.round)
+            old.close()
+        return self.engine.commit(inputs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+
+@settings(max_examples=60)
+@given(story=stories(random_programs()), every=st.sampled_from([1, 1, 2, 3]))
+def test_random_programs_go_on_from_images(story: Story, every: int) -> None:
+    check(Resuming, story, every=every)
+
+
+@settings(max_examples=60)
+@given(story=stories(graph_programs(), most=10), every=st.sampled_from([1, 2]))
+def test_programs_on_graphs_go_on_from_images(story: Story, every: int) -> None:
+    check(Resuming, story, every=every)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500)
+@given(story=stories(most=12), every=st.sampled_from([1, 1, 2, 3]))
+def test_thousands_of_programs_go_on_from_images(story: Story, every: int) -> None:
+    check(Resuming, story, every=every)
+
+
+def graph(seed: int, edges: int, nodes: int) -> list[tuple[str, tuple[int, int], int]]:
+    rng = np.random.default_rng(seed)
+    return [("e", (int(x), int(y)), 1) for x, y in rng.integers(0, nodes, (edges, 2))]
+
+
+@pytest.mark.parametrize("nodes", [60, 10**9])
+def test_large_relations_go_on_with_their_indexes_and_removed_rows(nodes: int) -> None:
+    first = graph(1, 9000 if nodes > 60 else 150, nodes)
+    driver, other = Driver(make_engine, MANY), Driver(make_engine, MANY)
+    for both in (driver, other):
+        both.commit([first])
+        both.commit([[("e", row, -1) for _, row, _ in first[::3]]])
+    driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 2)  # type: ignore[arg-type]
+    for round in ([("e", row, 1) for _, row, _ in first[::6]], graph(2, 30, nodes), [("e", row, -1) for _, row, _ in first]):
+        driver.commit([round])
+        other.commit([round])
+        for name in driver.program.relations:
+            assert driver.rows(name) == other.rows(name), name
+            assert driver.changes(name) == other.changes(name), name
+
+
+def test_an_image_has_little_more_than_the_engine_keeps() -> None:
+    driver = Driver(make_engine, CLOSURE)
+    driver.commit([graph(3, 300, 150)])
+    taken = driver.engine.image()
+    assert taken is not None and 0 < taken.bytes <= driver.engine.memory.used  # type: ignore[attr-defined]
+    assert driver.engine.rows("p") > 10_000
+
+
+def test_there_is_no_image_of_nothing_and_of_what_is_computed_anew() -> None:
+    assert make_engine(compile_program(CLOSURE)).image() is None
+    driver = Driver(Recompute, CLOSURE)
+    driver.commit([graph(4, 20, 10)])
+    assert driver.engine.image() is None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        CLOSURE.replace("p(x, y), e(y, z)", "e(x, y), p(y, z)"),
+        CLOSURE.replace("number", "symbol"),
+        CLOSURE + ".decl q(x: number)\nq(x) :- p(x, x).\n",
+        CLOSURE.replace("p(x, z) :- p(x, y), e(y, z).\n", ""),
+    ],
+)
+def test_an_image_of_another_program_is_refused(program: str) -> None:
+    driver = Driver(make_engine, CLOSURE)
+    driver.commit([graph(4, 20, 10)])
+    taken = driver.engine.image()
+    assert taken is not None
+    old = Beginning(driver.engine.symbols, driver.engine.records, 1)
+    with pytest.raises(Unfit):
+        EmbeddedMaker(1).resumed(compile_program(program), taken, old=old, memory=None, max_iterations=None)
+
+
+def test_an_image_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(make_engine, CLOSURE)
+    driver.commit([graph(4, 20, 10)])
+    taken = driver.engine.image()
+    assert taken is not None
+    monkeypatch.setattr(image, "version", lambda: "another")
+    with pytest.raises(Unfit, match="version"):
+        resumed(driver.engine, taken, 1)
+
+
+def test_an_image_that_is_larger_than_the_memory_is_a_mistake_of_the_users() -> None:
+    driver = Driver(make_engine, CLOSURE)
+    driver.commit([graph(5, 300, 150)])
+    taken = driver.engine.image()
+    assert taken is not None
+    with pytest.raises(DlogError) as raised:
+        resumed(driver.engine, taken, 1, memory=taken.bytes // 2)
+    assert raised.value.diagnostics[0].code == "out-of-memory"
+
+
+@pytest.mark.parametrize("place", [3, 20, 200, -1])
+def test_a_damaged_image_is_of_no_use(tmp_path: Path, place: int) -> None:
+    written = write_image(tmp_path, "1.image", 1, "", ({"some": "text" * 50}, [np.arange(100, dtype=np.uint8)]))
+    assert map_image(tmp_path, written) is not None
+    path = tmp_path / "1.image"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    assert map_image(tmp_path, written) is None
+    path.write_bytes(content[:-8])
+    assert map_image(tmp_path, written) is None
+    path.unlink()
+    assert map_image(tmp_path, written) is None
