@@ -107,6 +107,20 @@ class RoundsEngine(Protocol):
         order), 0 without recursion; None where the engine does not know."""
 
     @property
+    def inherited(self) -> frozenset[str]:
+        """Before the first commit: the relations whose external rows come, with that commit, from the engine that this one goes
+        on from. The first commit is of one round then."""
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
+        and what it changed in them is in `changes`. All others began without rows."""
+
+    def take_back(self, heir: RoundsEngine) -> None:
+        """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
+        fails; nobody uses the other one any more."""
+
+    @property
     def pending(self) -> frozenset[str]:
         """The relations with rules whose rows are not there yet: to read one is to evaluate what it is derived from."""
 
@@ -130,7 +144,18 @@ class RoundsEngine(Protocol):
 
 
 class PlainRounds:
-    """What nearly all engines have in common: they take rows from this process, and keep no image."""
+    """What nearly all engines have in common: they take rows from this process, take over nothing, and keep no image."""
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return frozenset()
+
+    def take_back(self, heir: RoundsEngine) -> None:
+        return None
 
     @property
     def pending(self) -> frozenset[str]:
@@ -153,8 +178,8 @@ class EngineMaker(Protocol):
     def __call__(
         self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
-        """An engine for a program. `old` is what it goes on from: it starts empty but at the round of `old`, and shares its
-        symbols and records, so that ids keep their meaning."""
+        """An engine for a program. `old` is what it goes on from: it is at the round of `old`, and shares its symbols and
+        records, so that ids keep their meaning. It starts empty, but for what is `inherited`."""
 
     def resumed(
         self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None

@@ -542,11 +542,15 @@ class Session:
             raise busy()
         old, staged = self._engine, self._desk.staged
         program = replace(text.compiled(), facts=dict(facts))
-        next_one = succeed(old, self._program, program, self._engines)
         with Delayed():
+            next_one = succeed(old, self._program, program, self._engines)
             new = next_one.engine
-            if isinstance(old, Durable):
-                new = old.succeeded_by(new, text, program)
+            try:
+                if isinstance(old, Durable):
+                    new = old.succeeded_by(new, text, program)
+            except BaseException:
+                next_one.undo()
+                raise
             self._text = text
             self._use(new, program)
             self._changes = next_one.changes

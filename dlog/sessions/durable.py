@@ -78,6 +78,11 @@ class Durable(PlainRounds):
         """The engine proper, if it is there already."""
         return self._inner
 
+    def proper(self) -> RoundsEngine:
+        """The engine proper, if it is there or can be had without deriving everything; else this one."""
+        there = self._inner is not None or self._state.imaged_before(self._fingerprint)
+        return self._awake() if there else self
+
     @property
     def symbols(self) -> SymbolTable:
         return self._state.interned.symbols

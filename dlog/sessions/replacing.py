@@ -1,5 +1,5 @@
-"""Another program in a live session: an engine for it takes over the rows that came from outside, and a round tells what that
-changed."""
+"""Another program in a live session: an engine for it takes over the rows that came from outside and, where it can, relations
+that follow from the same rules as before. A round tells what that changed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from dlog.sessions.engines import Engines
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """An engine for another program, at its first `round`; `kept` are the relations that the program before had too, and
-    `changed` what became of their rows."""
+    """An engine for another program, at its first `round`; `before` is the engine proper that it followed. `kept` are the
+    relations that the program before had too, and `changed` what became of their rows."""
 
     engine: RoundsEngine
+    before: RoundsEngine
     round: int
     kept: tuple[str, ...]
     changed: Mapping[str, Updates]
@@ -29,16 +30,37 @@ class Successor:
         found = self.changed.get(relation)
         return all_of(self.engine.table(relation), self.round) if found is None else found
 
+    def undo(self) -> None:
+        """The engine before goes on."""
+        self.before.take_back(self.engine)
+
 
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
-    """Goes on with another program: the inputs keep their rows, everything else is derived anew."""
+    """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived."""
     kept = tuple(name for name in program.relations if name in before.relations)
-    round = old.round + 1
-    rows = {name: all_of(old.external(name), round) for name in kept}
-    new = engines.made(rules.with_inputs(program, [name for name in kept if rows[name].rows]), old)
+    round, source = old.round + 1, old.proper() if isinstance(old, Durable) else old
+    ruled, were = derived(program), derived(before)
+    fed = [name for name in kept if name in ruled and old.external(name).rows]
+    inputs = {name: old.table(name) for name in kept if name in ruled and name not in were}
+    new = engines.made(rules.with_inputs(program, fed), source)
     with stage("evaluation"):
-        new.commit(rows)
-    return Successor(new, round, kept, {name: between(old.table(name), new.table(name), round) for name in kept})
+        new.commit({name: all_of(old.external(name), round) for name in kept if name not in new.inherited})
+    try:
+        changed = {}
+        for name in kept:
+            if name in new.taken:
+                changed[name] = new.changes(name)
+            else:
+                changed[name] = between(inputs[name] if name in inputs else old.table(name), new.table(name), round)
+    except BaseException:
+        source.take_back(new)
+        raise
+    return Successor(new, source, round, kept, changed)
+
+
+def derived(program: rules.Program) -> set[str]:
+    """The relations with rules."""
+    return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
 
 
 def let_go(old: RoundsEngine) -> None:

@@ -142,6 +142,11 @@ class State:
         file = self._store.image
         return file is not None and (file.round, file.fingerprint) == (self.round, fingerprint)
 
+    def imaged_before(self, fingerprint: str) -> bool:
+        """Whether there is an image of any round, for this program."""
+        file = self._store.image
+        return file is not None and file.fingerprint == fingerprint
+
     def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
         """What became of the external rows of a relation after a round, as changes of the last one; None where that is not
         known any more."""
@@ -199,7 +204,7 @@ class State:
 
     def _image_due(self, fingerprint: str) -> bool:
         file = self._store.image
-        last = file.size if file is not None and file.fingerprint == fingerprint else 0
+        last = file.size if file is not None and self.imaged_before(fingerprint) else 0
         return self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, last // IMAGE_SHARE)
 
     def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None) -> None:

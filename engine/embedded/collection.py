@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Collection as Collected
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -67,16 +68,30 @@ def give_back(control: int, arrays: Iterable[Array]) -> None:
         struct[field] = 0
 
 
+class Life:
+    """Of a dataflow, as its collections know it."""
+
+    def __init__(self) -> None:
+        self.running = False
+        """Whether a batch runs, of which readers are to see nothing."""
+        self.over = False
+        """Whether the memory has been given back."""
+
+
 class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
+        self.life: Life | None = None
+        """Of the dataflow that it belongs to."""
         self.name = name
         self.kinds = tuple(kinds)
         self.role = role
         self.memory = memory
         self.struct = Struct(L.CO_SIZE)
         self.indexes: dict[tuple[int, ...], Index] = {}
+        self.wanted: set[tuple[int, ...]] = set()
+        """The keys of the indexes that paths ask for."""
         self.lists: list[Struct] = []
         self.histories: list[Struct] = []
         self.asked = False
@@ -167,15 +182,27 @@ class Collection:
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
+        self.wanted.add(key)
         if key not in self.indexes:
             made = Index(self, key)
             alive, rows = self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS]
             index_building.fill_index(self.memory.control.address, made.address, alive, rows)
             self.memory.check()
             self.indexes[key] = made
-            self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))
-            self.struct[L.CO_INDEX_COUNT] = len(self.indexes)
+            self._list_indexes()
         return self.indexes[key]
+
+    def keep_indexes(self, keys: Collected[tuple[int, ...]]) -> None:
+        """Gives back all other indexes."""
+        spent = [key for key in self.indexes if key not in keys]
+        for key in spent:
+            self.indexes.pop(key).free()
+        if spent:
+            self._list_indexes()
+
+    def _list_indexes(self) -> None:
+        self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))
+        self.struct[L.CO_INDEX_COUNT] = len(self.indexes)
 
     # ---------------------------------------------------------------------------------------------------------- reading
 

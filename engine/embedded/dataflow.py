@@ -6,14 +6,14 @@ are a scope's; here they get the number of their stratum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
-from dlog.engine.embedded.collection import Collection, Reduction, Role, new_list
+from dlog.engine.embedded.collection import Collection, Life, Reduction, Role, new_list
 from dlog.engine.embedded.lower import LoweredPath, Tables
 from dlog.engine.embedded.lower_rounds import RoundLowering
 from dlog.engine.embedded.native import Struct, words
@@ -34,13 +34,37 @@ GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
 
 
+class Unable(Exception):
+    """A stratum (its first relation) cannot be taken over: it has left out what is asked for now."""
+
+    def __init__(self, stratum: str) -> None:
+        super().__init__(stratum)
+        self.stratum = stratum
+
+
+class Heirs(Protocol):
+    """What is taken over from another dataflow (see heritage)."""
+
+    def gives(self, relation: str) -> bool: ...
+    def scope(self, number: int) -> tuple[nodes.Scope, Recorded] | None: ...
+    def collection(self, name: str, scope: Struct | None) -> Collection | None: ...
+    def reduction(self, name: str, result: Collection, scope: Struct | None) -> Reduction | None: ...
+    def settle(self) -> None: ...
+
+
 class Dataflow:
     """Everything a batch runs over."""
 
     def __init__(
-        self, program: Program, catalog: Catalog, memory: Memory, statistics: Callable[[int], Statistics]
+        self,
+        program: Program,
+        catalog: Catalog,
+        memory: Memory,
+        statistics: Callable[[int], Statistics],
+        heritage: Heirs | None = None,
     ) -> None:
-        """`statistics` is what is known when a stratum (its number) is planned."""
+        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the heritage
+        cannot be taken over."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
@@ -49,32 +73,60 @@ class Dataflow:
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
-        self.scopes: list[nodes.Scope] = []
+        self.scopes: dict[int, nodes.Scope] = {}
+        """By stratum, its plan."""
         self.tables = Tables()
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
-        self.running = False
+        self.life = Life()
+        self.heritage = heritage
+        self.taken: set[str] = set()
+        """The collections that were taken over."""
         self._loops: list[Struct] = []
         self.spare = new_list(L.CHANGE_SIZE)
         self._tasks: list[tuple[int, int]] = []
+        self._taken_tasks: set[int] = set()
         self._inputs()
         for number, stratum in enumerate(program.strata):
             if stratum.rules:
+                first = len(self._tasks)
                 self._builder(stratum, number).build()
-        for collection in self.collections.values():
-            collection.quieten()
-            for index in collection.indexes.values():
-                index.want_values()
-        for reduction in self.reductions.values():
-            reduction.quieten()
+                if heritage is not None and heritage.scope(number) is not None:
+                    self._taken_tasks.update(range(first, len(self._tasks)))
+        self._leave_out()
         self.work = self._work()
         for reduction in self.reductions.values():
             reduction.struct.point(L.RD_WORK, self.work)
 
     # ------------------------------------------------------------------------------------------------------------- parts
 
+    @property
+    def running(self) -> bool:
+        return self.life.running
+
+    @running.setter
+    def running(self, running: bool) -> None:
+        self.life.running = running
+
+    def _leave_out(self) -> None:
+        """Nothing is kept that nobody asks for."""
+        for name, collection in self.collections.items():
+            if name not in self.taken:
+                collection.quieten()
+                for index in collection.indexes.values():
+                    index.want_values()
+        for name, reduction in self.reductions.items():
+            if name not in self.taken:
+                reduction.quieten()
+        if self.heritage is not None:
+            self.heritage.settle()
+
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
+        inherited = None if self.heritage is None else self.heritage.scope(number)
+        if inherited is not None:
+            scope, self.figures[number] = inherited
+            return StratumBuilder(self, stratum, number, scope)
         figures = self.figures[number] = Recorded(self.statistics(number))
         return StratumBuilder(self, stratum, number, build_rounds_scope(stratum, self.program, figures))
 
@@ -85,13 +137,26 @@ class Dataflow:
         for name, relation in self.program.relations.items():
             if name not in derived:
                 self.add(name, relation.kinds, Role.INPUT)
-            elif name in loaded:
+            elif name in loaded or (self.heritage is not None and self.heritage.gives(name)):
                 self.add(name + GIVEN, relation.kinds, Role.INPUT)
 
     def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection:
-        made = Collection(name, kinds, role, self.memory, scope)
-        self.collections[name] = made
-        return made
+        found = None if self.heritage is None else self.heritage.collection(name, scope)
+        if found is not None:
+            self.taken.add(name)
+        else:
+            found = Collection(name, kinds, role, self.memory, scope)
+            found.life = self.life
+        self.collections[name] = found
+        return found
+
+    def reduce(
+        self, name: str, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None
+    ) -> Reduction:
+        """The reduction with a result."""
+        found = self.heritage.reduction(name, result, scope) if self.heritage is not None and name in self.taken else None
+        self.reductions[name] = found = found or Reduction(result, op, kind, column, scope)
+        return found
 
     def input(self, relation: str) -> Collection | None:
         """The collection with a relation's external rows."""
@@ -129,15 +194,38 @@ class Dataflow:
             # There is always a task, so that a batch that has begun is not taken for one that is over.
             self._loops.append(Struct(L.SC_SIZE))
             self.task(L.TASK_LOOP, self._loops[-1].address)
-        work.point(L.WORK_TASKS, words(w for task in self._tasks for w in task))
-        work[L.WORK_COUNT] = len(self._tasks)
-        work.point(L.WORK_COLLECTIONS, words(c.address for c in self.collections.values()))
-        work[L.WORK_COLLECTION_COUNT] = len(self.collections)
+        self._plan_work(work, self._tasks, self.collections.values())
         work.point(L.WORK_SPARE, self.spare)
         work.point(L.WORK_COUNTS, Struct(256))
         work[L.WORK_FIRST] = 1
         work[L.WORK_LIMIT] = 2**31 - 2
         return work
+
+    def _plan_work(
+        self, work: Struct, tasks: Sequence[tuple[int, int]], collections: Iterable[Collection]
+    ) -> None:
+        """What a batch does, and what it changes."""
+        listed = [c.address for c in collections]
+        work.point(L.WORK_TASKS, words(w for task in tasks for w in task))
+        work[L.WORK_COUNT] = len(tasks)
+        work.point(L.WORK_COLLECTIONS, words(listed))
+        work[L.WORK_COLLECTION_COUNT] = len(listed)
+
+    def do_new(self) -> bool:
+        """Lets a batch derive what was not taken over; false where that is nothing."""
+        tasks = [task for number, task in enumerate(self._tasks) if number not in self._taken_tasks]
+        self._plan_work(self.work, tasks, [c for name, c in self.collections.items() if name not in self.taken])
+        return bool(tasks)
+
+    def do_all(self) -> None:
+        """Lets batches do everything again."""
+        self._plan_work(self.work, self._tasks, self.collections.values())
+
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The addresses of the logs that paths of strata read which were not taken over."""
+        strata = {id(s) for n, s in enumerate(self.program.strata) if self.heritage is None or self.heritage.scope(n) is None}
+        return frozenset(path.struct[L.PATH_LIST] for path, stratum in self.owners if id(stratum) in strata)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:
         """The stratum and the rule whose path has an address."""
@@ -151,12 +239,15 @@ class Dataflow:
             self.free()
 
     def free(self) -> None:
-        """Gives all memory back; a second time there is none."""
+        """Gives all memory back, but for what belongs to another dataflow; a second time there is none."""
         control = self.memory.control.address
+        self.life.over = True
         for reduction in self.reductions.values():
-            reduction.free()
+            if reduction.result.life is self.life:
+                reduction.free()
         for collection in self.collections.values():
-            collection.free()
+            if collection.life is self.life:
+                collection.free()
         for loop in self._loops:
             storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
         lists.list_free(control, self.spare.address)
@@ -173,7 +264,7 @@ class StratumBuilder:
         self.stratum = stratum
         self.number = number
         self.scope = scope
-        flow.scopes.append(self.scope)
+        flow.scopes[number] = self.scope
         own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
         self.own = own.difference(self.scope.relations)
         self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
@@ -207,15 +298,14 @@ class StratumBuilder:
             keys = len(reduction.keys)
             result = flow.add(name, reduction_kinds(reduction)[: keys + 1], Role.RESULT)
             kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
-            flow.reductions[name] = Reduction(result, reduction.op, kind, keys)
+            flow.reduce(name, result, reduction.op, kind, keys)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
         for name in scope.relations:
             kinds = flow.program.relations[name].kinds
             if name in lattices:
                 lattice = lattices[name]
                 result = flow.add(name, kinds, Role.LATTICE)
-                made = Reduction(result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
-                flow.reductions[name] = made
+                flow.reduce(name, result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
             elif name not in flow.reductions:
                 flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
 

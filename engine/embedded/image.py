@@ -12,7 +12,7 @@ import ctypes
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -142,10 +142,11 @@ def _holders(flow: Dataflow) -> Iterator[_Holder]:
 
 
 def _plan(flow: Dataflow) -> str:
-    """Stands for what is kept, and why."""
+    """Stands for what is kept, and why; not for the layout of rules."""
     sha = hashlib.sha256()
-    for scope in flow.scopes:
-        sha.update(explain(scope, flow.program).encode("utf-8", "surrogateescape"))
+    for scope in flow.scopes.values():
+        numbered = replace(scope, rules=tuple(map(str, range(len(scope.rules)))))
+        sha.update(explain(numbered, flow.program).encode("utf-8", "surrogateescape"))
     for collection in flow.stamped():
         kept = collection.name, [k.value for k in collection.kinds], collection.role.value, sorted(collection.indexes)
         sha.update(repr(kept).encode("utf-8", "surrogateescape"))
@@ -171,7 +172,7 @@ class _Retold:
         try:
             return self._told[what, relation, columns]
         except KeyError:
-            raise Unfit("the program is planned in another way") from None
+            raise Unfit(f"the planner wants to know more: {what} of {relation}") from None
 
     def rows(self, relation: str) -> int | None:
         found: int | None = self._figure("rows", relation, ())

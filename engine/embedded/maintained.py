@@ -18,11 +18,12 @@ import numpy as np
 from dlog.engine.embedded import image
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.dataflow import Dataflow, Figures, Waiting
+from dlog.engine.embedded.dataflow import Dataflow, Figures, Unable, Waiting
 from dlog.engine.embedded.external import evaluate
+from dlog.engine.embedded.heritage import Heritage
 from dlog.engine.embedded.interruption import Delayed, check
 from dlog.engine.embedded.lower import ExternalCall
-from dlog.engine.embedded.native import words
+from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
@@ -55,8 +56,19 @@ BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
 
 
+class Turns:
+    """Who is at the collections: native code with the lock, or readers, who wait for a turn."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.waiting = 0
+
+
 class Maintained(PlainRounds):
-    """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`)."""
+    """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`).
+
+    One that follows another of this class takes over what comes about as before (heritage); they take turns then, since the
+    other may still be read."""
 
     def __init__(
         self,
@@ -69,7 +81,8 @@ class Maintained(PlainRounds):
     ) -> None:
         preload()
         self.program = program
-        self.memory = Memory(memory, threads)
+        self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
+        self.memory = Memory(memory, threads) if self._elder is None else self._elder.memory
         self.max_iterations = max_iterations
         self.catalog = Catalog(program, self.memory)
         if old is not None:
@@ -80,8 +93,12 @@ class Maintained(PlainRounds):
         self._flow: Dataflow | None = None
         self._first = self.round + 1
         self._batches: list[dict[str, Updates]] = []
-        self._lock = threading.Lock()
-        self._waiting = 0
+        self._turns = Turns() if self._elder is None else self._elder._turns
+        self._news: frozenset[str] | None = None
+        """After the commit that took over from another engine: the relations that were not taken over."""
+        self._forgotten = False
+        """Whether the engine is at its last round without knowing what that changed."""
+        self._taken: tuple[str, ...] = ()
         self.worker.control[L.CTL_BUDGET] = BUDGET
 
     @property
@@ -95,13 +112,16 @@ class Maintained(PlainRounds):
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        elder, self._elder = self._elder, None
+        if elder is not None:
+            return self._follow(elder, inputs)
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if self._flow is None:
             given = self._with_facts(given, first)
             self._flow = self._build(given)
-        with Delayed(), self._lock:
-            self._batches = []
+        with Delayed(), self._turns.lock:
+            self._batches, self._news, self._forgotten = [], None, False
             flow = self._flow
             self._keep_ticks(flow)
             flow.running = True
@@ -241,13 +261,13 @@ class Maintained(PlainRounds):
                 raise self._mistake(flow)
             if status == L.EXTERNAL:
                 self._call(flow)
-            if self._waiting and not self._batches:
+            if self._turns.waiting and not self._batches:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
-                self._lock.release()
+                self._turns.lock.release()
                 try:
                     time.sleep(0)
                 finally:
-                    self._lock.acquire()
+                    self._turns.lock.acquire()
             check()
             status = rounds.run_batch(flow.work.address, self.worker.control.address)
 
@@ -265,6 +285,120 @@ class Maintained(PlainRounds):
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
+
+    # --------------------------------------------------------------------------------------------------------- succession
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is something to take over."""
+        return self._flow is not None and self._flow.started and not self._flow.life.over
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        elder = None if self._elder is None else self._elder._flow
+        return frozenset() if elder is None else frozenset(Heritage(elder, self.program).inputs())
+
+    @property
+    def taken(self) -> frozenset[str]:
+        return frozenset(self._taken)
+
+    def _follow(self, elder: Maintained, inputs: Mapping[str, Updates]) -> int:
+        """The first commit, after what another engine has: that is taken over, what is new derived, and then the inputs
+        change. Whatever is raised, the other engine is as it was."""
+        given = self._with_facts({name: u for name, u in inputs.items() if u.rows}, self.round + 1)
+        if any(u.rounds[-1] > self.round + 1 for u in given.values()):
+            raise InternalError("rounds", "an engine takes over in one round")
+        controls = self.memory.control, self.worker.control
+        with Delayed():
+            try:
+                with self._turns.lock:
+                    self._take_over(elder, given, controls)
+                try:
+                    last = self.commit(given)
+                except BaseException:
+                    elder.take_back(self)
+                    raise
+            finally:
+                for control in controls:
+                    control[L.CTL_LIMIT] = self.memory.limit
+        self._news = frozenset(self.program.relations.keys() - self.taken)
+        return last
+
+    def _take_over(self, elder: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
+        """Has in this engine what the other has, and derives what is new."""
+        flow, heritage = self._followed(elder, given)
+        try:
+            # What is not taken over goes with the other engine: for now there is room besides that.
+            room = self.memory.limit + self.memory.used - heritage.bytes
+            for control in controls:
+                control[L.CTL_LIMIT] = room if self.memory.limited else self.memory.limit
+            flow.running = True
+            if flow.do_new():
+                heritage.show(flow.seeds)
+                control, work = self.worker.control, flow.work.address
+                control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+                rounds.begin_batch(work, control.address, 1)
+                self._finish(flow, rounds.run_batch(work, control.address))
+                heritage.hide()
+        except BaseException:
+            heritage.give_back()
+            flow.free()
+            raise
+        flow.do_all()
+        flow.work[L.WORK_FIRST] = flow.work[L.WORK_ROUNDS] = 0
+        heritage.hand_over(flow)
+        flow.heritage, flow.running, flow.started = None, False, True
+        self._taken = tuple(n for n in self.program.relations if flow.collections[n] is heritage.old.collections.get(n))
+        self._flow = flow
+
+    def _followed(self, elder: Maintained, given: Mapping[str, Updates]) -> tuple[Dataflow, Heritage]:
+        """A dataflow with what another has as far as it can be taken over; nothing has run yet."""
+        old, avoid, sizes = elder._flow, frozenset[str](), True
+        assert old is not None
+        while True:
+            heritage = Heritage(old, self.program, avoid)
+            derived = {name for s in self.program.strata if s.rules for name in s.relations}
+            known = {n: given[n].rows if n in given else 0 for n in self.program.relations if n not in derived}
+            figures = heritage.figures(known) if sizes else Figures({}, frozenset())
+            try:
+                flow = Dataflow(self.program, self.catalog, self.memory, lambda _, told=figures: told, heritage)
+            except Unable as without:
+                heritage.give_back()
+                avoid |= {without.stratum}
+            except NotIncremental:
+                heritage.give_back()
+                if not sizes:
+                    raise
+                sizes = False
+            except BaseException:
+                heritage.give_back()
+                raise
+            else:
+                flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+                return self._prepared(flow), heritage
+
+    def take_back(self, heir: RoundsEngine) -> None:
+        flow = self._flow
+        if not isinstance(heir, Maintained) or flow is None or not heir.taken:
+            return
+        with self._turns.lock:
+            if heir.round > self.round and heir._flow is not None:
+                heir._restore(heir._flow)
+            followed = heir._flow
+            assert followed is not None
+            inputs = [name for name in self.program.relations if flow.input(name) is not None]
+            before = {}
+            for name in inputs:
+                found = self._input(flow, name)
+                if found.life is not flow.life:
+                    found = heir._input(followed, name)
+                rows = found.present()
+                before[name] = _insertions(found.raw_columns(rows), len(rows), 1)
+            heir._flow = None
+            followed.free()
+            flow.free()
+            self._rebuild(before)
+            self._forgotten = True
 
     # ------------------------------------------------------------------------------------------------------------- images
 
@@ -326,16 +460,20 @@ class Maintained(PlainRounds):
         self._flow = None
         self._batches = []
         if began:
-            given = {name: updates for name, updates in before.items() if updates.rows}
-            control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
-            control[L.CTL_LIMIT] = 2**62
-            flow = self._build(given)
-            self._run(flow, given, 1, 1)
-            control[L.CTL_LIMIT] = limit
-            for collection in flow.collections.values():
-                collection.log[L.LIST_COUNT] = 0
-            flow.started = True
-            self._flow = flow
+            self._rebuild(before)
+
+    def _rebuild(self, before: Mapping[str, Updates]) -> None:
+        """Derives everything from these rows of the inputs, which have been there before."""
+        given = {name: updates for name, updates in before.items() if updates.rows}
+        control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
+        control[L.CTL_LIMIT] = 2**62
+        flow = self._build(given)
+        self._run(flow, given, 1, 1)
+        control[L.CTL_LIMIT] = limit
+        for collection in flow.collections.values():
+            collection.log[L.LIST_COUNT] = 0
+        flow.started = True
+        self._flow = flow
 
     def _old_rows(self, flow: Dataflow, name: str) -> Updates:
         """The external rows as they were before the commit, to be inserted: those before its last batch, less what earlier
@@ -356,7 +494,11 @@ class Maintained(PlainRounds):
         with self._turn() as flow:
             if flow is None:
                 return _no_updates(self.program.relations[relation].arity)
-            if flow.running:
+            if self._news is not None and relation in self._news:
+                found = flow.collections[relation]
+                columns, rows = found.read()
+                return _insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
+            if flow.running or self._forgotten or flow.collections[relation].life is not flow.life:
                 message = f"the changes of round {self.round} are no longer kept: the next commit is running"
                 raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
             earlier = [batch[relation] for batch in self._batches if relation in batch]
@@ -371,43 +513,55 @@ class Maintained(PlainRounds):
     def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
         with self._turn() as flow:
             found = None if flow is None else find(flow)
-            if flow is not None and found is not None:
-                return _table(found, *found.read(before=flow.running))
+            if found is not None and not _is_over(found):
+                return _table(found, *found.read(before=_is_changing(found)))
         kinds = self.program.relations[relation].kinds
         return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
 
     def rows(self, relation: str) -> int:
         with self._turn() as flow:
-            return 0 if flow is None else flow.collections[relation].rows(before=flow.running)
+            found = None if flow is None else flow.collections[relation]
+            return 0 if found is None or _is_over(found) else found.rows(before=_is_changing(found))
 
     def ranks(self, relation: str) -> np.ndarray:
         with self._turn() as flow:
-            if flow is None:
-                return np.empty(0, np.int32)
-            return flow.collections[relation].ranks(before=flow.running)
+            found = None if flow is None else flow.collections[relation]
+            return np.empty(0, np.int32) if found is None or _is_over(found) else found.ranks(before=_is_changing(found))
 
     @contextmanager
     def _turn(self) -> Iterator[Dataflow | None]:
         """A moment at which no native work is under way."""
-        self._waiting += 1
+        self._turns.waiting += 1
         try:
-            with self._lock:
+            with self._turns.lock:
                 yield self._flow
         finally:
-            self._waiting -= 1
+            self._turns.waiting -= 1
 
     def explain(self) -> str:
         flow = self._flow or self._build({})
-        text = "\n".join(explain(scope, self.program) for scope in flow.scopes)
+        text = "\n".join(explain(scope, self.program) for scope in flow.scopes.values())
         if self._flow is None:
             flow.free()
+        if self._taken:
+            text = f"taken over when the rules changed: {', '.join(self._taken)}\n\n{text}"
         return text
 
     def close(self) -> None:
-        with self._lock:
+        with self._turns.lock:
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()
+
+
+def _is_changing(collection: Collection) -> bool:
+    """Whether a batch runs that is not to be seen yet."""
+    return collection.life is not None and collection.life.running
+
+
+def _is_over(collection: Collection) -> bool:
+    """Whether the rows have gone with the engine that had them in the end."""
+    return collection.life is not None and collection.life.over
 
 
 def _staged(updates: Updates, first: int) -> np.ndarray:

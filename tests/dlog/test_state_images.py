@@ -225,7 +225,8 @@ def tell(story: Story, seed: int) -> None:
                 for name, row, diff in round:
                     (session.insert if diff > 0 else session.remove)(name, row)
                 session.commit()
-                assert {name: {repr(row) for row in session[name]} for name in session} == {n: set(s) for n, s in expected.items()}
+                rows = {name: {repr(row) for row in session[name]} for name in session}
+                assert rows == {name: set(held) for name, held in expected.items()}
         finally:
             crash(session)
 

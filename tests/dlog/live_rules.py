@@ -1,0 +1,110 @@
+"""Programs that change while their inputs do: stories whose steps are rounds, or rules that come and go, told to a session and
+compared with the naive evaluator after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import reject
+from hypothesis import strategies as st
+
+import dlog
+from dlog.grammar.parser import parse
+from dlog.grammar.source import Source
+from tests.naive import TooBig, evaluate
+from tests.rounds import BUDGET, Round, Row, State, Story, stories
+from tests.strategies import Case, Relation, Rule
+
+Step = Round | Rule | int
+"""A round; a rule that comes if it is not there, else goes; or a reader (see `reader`), likewise."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """A program (its rules at first) and what happens to it."""
+
+    case: Case
+    steps: list[Step]
+
+    def __repr__(self) -> str:
+        told = "\n".join(f"  {step.text if isinstance(step, Rule) else step}" for step in self.steps)
+        return f"Life of\n{self.case.text}with\n{told}"
+
+
+@st.composite
+def lives(draw: Any, cases: st.SearchStrategy[Case], most: int = 6) -> Life:
+    story: Story = draw(stories(cases, most))
+    case = story.case
+    rules = [rule for rule in case.rules if rule.body]
+    first = [rule for rule in case.rules if not rule.body or draw(st.integers(0, 3))]
+    steps: list[Step] = []
+    for round in story.rounds:
+        for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
+            new = st.integers(0, 2 * len(case.relations) - 1)
+            steps.append(draw(st.one_of(st.sampled_from(rules), new) if rules else new))
+        steps.append(round)
+    return Life(replace(case, rules=tuple(first)), steps)
+
+
+def reader(case: Case, number: int) -> tuple[Relation, Rule]:
+    """A relation that no other rule reads, and its rule: of all rows of some relation, or of pairs of them that agree."""
+    read = case.relations[number // 2]
+    names = [f"a{i}" for i in range(len(read.types))]
+    body = [f"{read.name}({', '.join(names)})"]
+    if number % 2 and names:
+        body.append(f"{read.name}({', '.join(['_'] * (len(names) - 1) + names[:1])})" if read.types[0] == read.types[-1] else body[0])
+    made = Relation(f"z{number}", read.types, 9)
+    return made, Rule((f"{made.name}({', '.join(names)})",), tuple(body))
+
+
+def live(session: dlog.Session, life: Life, between: Callable[[dlog.Session], dlog.Session] = lambda s: s) -> dlog.Session:
+    """Tells a life to a session of its first program; `between` steps it may be another one. Raises AssertionError where the
+    session and the naive evaluator disagree."""
+    case, held = life.case, {r.name: dict[str, Row]() for r in life.case.relations}
+    before = _truth(case, held)
+    for step in life.steps:
+        session = between(session)
+        if isinstance(step, list):
+            for name, row, diff in step:
+                (session.insert if diff > 0 else session.remove)(name, row)
+                held[name].pop(repr(row), None)
+                if diff > 0:
+                    held[name][repr(row)] = row
+            done = session.commit()
+        else:
+            case, done = _changed(session, case, step, held)
+        now = _truth(case, held)
+        for name in session:
+            assert {repr(row) for row in session[name]} == now[name].keys(), f"{name} after {step}"
+            old = before.get(name, {})
+            expected = {row: 1 for row in now[name].keys() - old.keys()} | {row: -1 for row in old.keys() - now[name].keys()}
+            changes = [(repr(row), diff) for row, diff in done.changes(name)]
+            assert len(changes) == len(dict(changes)) and dict(changes) == expected, f"changes of {name} by {step}"
+        assert list(session) == [r.name for r in case.relations]
+        before = now
+    return session
+
+
+def _changed(session: dlog.Session, case: Case, step: Rule | int, held: dict[str, dict[str, Row]]) -> tuple[Case, dlog.Round]:
+    """The program after a step that is no round."""
+    if isinstance(step, Rule):
+        if step in case.rules:
+            return replace(case, rules=tuple(r for r in case.rules if r != step)), session.drop_rules(step.text)
+        return replace(case, rules=(*case.rules, step)), session.add_rules(step.text)
+    relation, rule = reader(replace(case, relations=tuple(r for r in case.relations if r.stratum < 9)), step)
+    if relation in case.relations:
+        held.pop(relation.name)
+        left = tuple(r for r in case.relations if r != relation)
+        return Case(left, tuple(r for r in case.rules if r != rule), {}), session.drop_relation(relation.name)
+    held[relation.name] = {}
+    return Case((*case.relations, relation), (*case.rules, rule), {}), session.add_rules(f"{relation.declaration}\n{rule.text}")
+
+
+def _truth(case: Case, held: dict[str, dict[str, Row]]) -> State:
+    try:
+        found = evaluate(parse(Source(case.text)), {name: list(rows.values()) for name, rows in held.items()}, BUDGET)
+    except TooBig:
+        reject()
+    return {name: {repr(row): row for row in rows} for name, rows in found.items()}
