@@ -53,8 +53,8 @@ def reader(case: Case, number: int) -> tuple[Relation, Rule]:
     read = case.relations[number // 2]
     names = [f"a{i}" for i in range(len(read.types))]
     body = [f"{read.name}({', '.join(names)})"]
-    if number % 2 and names:
-        body.append(f"{read.name}({', '.join(['_'] * (len(names) - 1) + names[:1])})" if read.types[0] == read.types[-1] else body[0])
+    if number % 2 and names and read.types[0] == read.types[-1]:
+        body.append(f"{read.name}({', '.join(['_'] * (len(names) - 1) + names[:1])})")
     made = Relation(f"z{number}", read.types, 9)
     return made, Rule((f"{made.name}({', '.join(names)})",), tuple(body))
 
@@ -79,7 +79,7 @@ def live(session: dlog.Session, life: Life, between: Callable[[dlog.Session], dl
         for name in session:
             assert {repr(row) for row in session[name]} == now[name].keys(), f"{name} after {step}"
             old = before.get(name, {})
-            expected = {row: 1 for row in now[name].keys() - old.keys()} | {row: -1 for row in old.keys() - now[name].keys()}
+            expected = dict.fromkeys(now[name].keys() - old.keys(), 1) | dict.fromkeys(old.keys() - now[name].keys(), -1)
             changes = [(repr(row), diff) for row, diff in done.changes(name)]
             assert len(changes) == len(dict(changes)) and dict(changes) == expected, f"changes of {name} by {step}"
         assert list(session) == [r.name for r in case.relations]
