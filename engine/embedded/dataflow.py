@@ -6,29 +6,25 @@ are a scope's; here they get the number of their stratum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Literal, Protocol
 
-import numpy as np
-
 from dlog.engine.embedded.catalog import Catalog
-from dlog.engine.embedded.collection import Collection, Life, Reduction, Role, new_list
+from dlog.engine.embedded.collection import Collection, Life, Role, new_list
+from dlog.engine.embedded.figures import Recorded
 from dlog.engine.embedded.lower import LoweredPath, Tables
 from dlog.engine.embedded.lower_rounds import RoundLowering
 from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.embedded.scope import reduction_kinds
-from dlog.engine.embedded.statistics import distinct_values, second_moment
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists, storage
 from dlog.engine.plan import nodes
 from dlog.engine.plan.rounds import build_rounds_scope
-from dlog.engine.plan.statistics import Skew, Statistics
+from dlog.engine.plan.statistics import Statistics
 from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
-
-Figured = tuple[str, str, Sequence[int], float | None]
-"""What the planner asked for, of which relation and columns, and what it was told."""
 
 GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
@@ -389,71 +385,3 @@ class StratumBuilder:
 
     def lattice_column(self, name: str) -> int:
         return self.flow.program.lattices[name].column
-
-
-class Recorded:
-    """Figures that are written down as they are told, so that the same plan can be made again."""
-
-    def __init__(self, statistics: Statistics) -> None:
-        self._statistics = statistics
-        self._skewed = statistics if isinstance(statistics, Skew) else None
-        self._told: dict[tuple[str, str, tuple[int, ...]], float | None] = {}
-
-    def told(self) -> list[Figured]:
-        """All that was told."""
-        return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
-
-    def rows(self, relation: str) -> int | None:
-        found = self._statistics.rows(relation)
-        self._told["rows", relation, ()] = found
-        return found
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._statistics.distinct(relation, columns)
-        self._told["distinct", relation, columns] = found
-        return found
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = None if self._skewed is None else self._skewed.second_moment(relation, columns)
-        self._told["pairs", relation, columns] = found
-        return found
-
-
-class Waiting:
-    """Rows that wait to come in, as `statistics` looks at relations."""
-
-    def __init__(self, columns: Sequence[np.ndarray], rows: int) -> None:
-        self.columns = columns
-        self.rows = rows
-
-    def column(self, number: int) -> np.ndarray:
-        return self.columns[number]
-
-    def code_space(self, columns: Sequence[int]) -> float | None:
-        return None
-
-
-class Figures:
-    """What the planner may know before the first round: the inputs' rows that wait to come in."""
-
-    def __init__(self, waiting: Mapping[str, Waiting], known: frozenset[str]) -> None:
-        self.waiting = waiting
-        self.known = known
-
-    def rows(self, relation: str) -> int | None:
-        if relation not in self.known:
-            return None
-        found = self.waiting.get(relation)
-        return 0 if found is None else found.rows
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return self._figure(relation, columns, distinct_values)
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return self._figure(relation, columns, second_moment)
-
-    def _figure(self, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
-        if relation not in self.known:
-            return None
-        found = self.waiting.get(relation)
-        return 0.0 if found is None else figure(found, tuple(sorted(set(columns))))

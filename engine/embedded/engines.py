@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.embedded.dataflow import Figures
+from dlog.engine.embedded.figures import Figures
 from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.embedded.recompute import Recompute
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope

@@ -13,7 +13,8 @@ from dlog.engine.embedded.native import Struct
 from dlog.engine.kernels import layout as L
 
 if TYPE_CHECKING:
-    from dlog.engine.embedded.collection import Collection, Index, Reduction
+    from dlog.engine.embedded.collection import Collection, Index
+    from dlog.engine.embedded.reduction import Reduction
 
 PER_ROW = {
     L.CO_SUPPORT: 4,

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dlog.engine.embedded.collection import Collection, Index, Reduction, Role
-from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Recorded, Unable
+from dlog.engine.embedded.collection import Collection, Index, Role
+from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Unable
+from dlog.engine.embedded.figures import OfCollections, Recorded
 from dlog.engine.embedded.held import Array, collection_arrays, index_arrays
 from dlog.engine.embedded.native import Struct, view
-from dlog.engine.embedded.statistics import distinct_values, second_moment
+from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.dependencies import dependencies
@@ -237,54 +238,15 @@ class Heritage:
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
-    def figures(self, known: Mapping[str, int]) -> Figures:
+    def figures(self, known: Mapping[str, int]) -> OfCollections:
         """What the planner may know: of what is taken over everything, of others how many rows they have, if that is known."""
-        return Figures({name: c for name, c in self._names.items() if name in self.program.relations}, known)
-
-
-class Figures:
-    """What is known of collections with rows."""
-
-    def __init__(self, collections: Mapping[str, Collection], known: Mapping[str, int]) -> None:
-        self._collections, self._known = collections, known
-
-    def rows(self, relation: str) -> int | None:
-        found = self._collections.get(relation)
-        return self._known.get(relation) if found is None else _rows(found)
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._collections.get(relation)
-        return None if found is None or found.grouped is not None else distinct_values(_Rows(found), _key(columns))
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._collections.get(relation)
-        return None if found is None or found.grouped is not None else second_moment(_Rows(found), _key(columns))
-
-
-class _Rows:
-    """A collection, as `statistics` looks at relations: with rows that are gone, which are few."""
-
-    def __init__(self, collection: Collection) -> None:
-        self.column = collection.column
-        self.rows = collection.struct[L.REL_ROWS]
-
-    def code_space(self, columns: tuple[int, ...]) -> float | None:
-        return None
+        return OfCollections({name: c for name, c in self._names.items() if name in self.program.relations}, known)
 
 
 def _arrays(collection: Collection) -> Iterator[Array]:
     yield from collection_arrays(collection)
     for index in collection.indexes.values():
         yield from index_arrays(index)
-
-
-def _key(columns: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(set(columns)))
-
-
-def _rows(collection: Collection) -> int:
-    holder = collection if collection.grouped is None else collection.grouped.groups
-    return holder.struct[L.CO_LIVE]
 
 
 def own_relations(scope: nodes.Scope) -> list[str]:

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.embedded import held
-from dlog.engine.embedded.collection import Collection, Index, Reduction, give_back
-from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Figured
+from dlog.engine.embedded.collection import Collection, Index, give_back
+from dlog.engine.embedded.dataflow import GIVEN, Dataflow
+from dlog.engine.embedded.figures import Retold
 from dlog.engine.embedded.native import view
+from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import storage
 from dlog.engine.kernels.jit import kernel_files
@@ -77,7 +79,7 @@ def take(flow: Dataflow, round: int) -> Image:
 def figures_of(image: Image, number: int) -> Statistics:
     """What was known when a stratum was planned. Raises Unfit where the planner asks for more."""
     try:
-        return _Retold(image.head["figures"][str(number)])
+        return Retold(image.head["figures"][str(number)])
     except KeyError:
         raise Unfit("the program has another stratum") from None
 
@@ -160,28 +162,3 @@ def version() -> str:
     for path in kernel_files():
         sha.update(path.read_bytes())
     return sha.hexdigest()
-
-
-class _Retold:
-    """Figures as they were told before."""
-
-    def __init__(self, told: Sequence[Figured]) -> None:
-        self._told = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
-
-    def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> Any:
-        try:
-            return self._told[what, relation, columns]
-        except KeyError:
-            raise Unfit(f"the planner wants to know more: {what} of {relation}") from None
-
-    def rows(self, relation: str) -> int | None:
-        found: int | None = self._figure("rows", relation, ())
-        return found
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found: float | None = self._figure("distinct", relation, columns)
-        return found
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found: float | None = self._figure("pairs", relation, columns)
-        return found

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dlog.engine.embedded.collection import Collection, Index, Reduction
+from dlog.engine.embedded.collection import Collection, Index
 from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables, _needed_after
 from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes

@@ -16,10 +16,12 @@ from dataclasses import replace
 import numpy as np
 
 from dlog.engine.embedded import image
+from dlog.engine.embedded.batches import batches, insertions, net, no_updates, of_rounds, staged
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.dataflow import Dataflow, Figures, Unable, Waiting
+from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.external import evaluate
+from dlog.engine.embedded.figures import Figures, Waiting
 from dlog.engine.embedded.heritage import Heritage
 from dlog.engine.embedded.interruption import Delayed, check
 from dlog.engine.embedded.lower import ExternalCall
@@ -27,6 +29,7 @@ from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.succession import derive_new, followed
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import loading, rounds
@@ -98,6 +101,8 @@ class Maintained(PlainRounds):
         """After the commit that took over from another engine: the relations that were not taken over."""
         self._forgotten = False
         """Whether the engine is at its last round without knowing what that changed."""
+        self._lending = False
+        """Whether another engine takes over at this moment."""
         self._taken: tuple[str, ...] = ()
         self.worker.control[L.CTL_BUDGET] = BUDGET
 
@@ -132,7 +137,7 @@ class Maintained(PlainRounds):
                     flow.work[L.WORK_ROUNDS] = 0
                     self._first = start
                     check()
-                    batch = given if end - start == last - first else _between(given, start, end)
+                    batch = given if end - start == last - first else of_rounds(given, start, end)
                     self._run(flow, batch, start, end - start + 1)
             except BaseException:
                 # Whatever a signal's handler raises may come when the native part is over.
@@ -201,7 +206,7 @@ class Maintained(PlainRounds):
         for name, facts in self.program.facts.items():
             if facts:
                 columns = tuple(self.catalog.fact_columns(name))
-                own = _insertions(columns, len(facts), first)
+                own = insertions(columns, len(facts), first)
                 result[name] = joined([own, result[name]]) if name in result else own
         return result
 
@@ -232,7 +237,7 @@ class Maintained(PlainRounds):
         if len(given) == 1:
             ((name, updates),) = given.items()
             if updates.rows < BULK_ROWS:
-                rows = _staged(updates, first)
+                rows = staged(updates, first)
                 target = self._input(flow, name).address
                 status = rounds.commit_one(work, control.address, target, rows.ctypes.data, len(rows), count)
                 return self._finish(flow, status)
@@ -326,56 +331,27 @@ class Maintained(PlainRounds):
 
     def _take_over(self, elder: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
         """Has in this engine what the other has, and derives what is new."""
-        flow, heritage = self._followed(elder, given)
+        old = elder._flow
+        assert old is not None
+        elder._lending = True
         try:
+            flow, heritage = followed(self.program, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
             room = self.memory.limit + self.memory.used - heritage.bytes
             for control in controls:
                 control[L.CTL_LIMIT] = room if self.memory.limited else self.memory.limit
-            flow.running = True
-            if flow.do_new():
-                heritage.show(flow.seeds)
-                control, work = self.worker.control, flow.work.address
-                control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
-                rounds.begin_batch(work, control.address, 1)
-                self._finish(flow, rounds.run_batch(work, control.address))
-                heritage.hide()
-        except BaseException:
-            heritage.give_back()
-            flow.free()
-            raise
-        flow.do_all()
-        flow.work[L.WORK_FIRST] = flow.work[L.WORK_ROUNDS] = 0
-        heritage.hand_over(flow)
-        flow.heritage, flow.running, flow.started = None, False, True
-        self._taken = tuple(n for n in self.program.relations if flow.collections[n] is heritage.old.collections.get(n))
+            self._prepared(flow)
+            derive_new(flow, heritage, lambda: self._run_new(flow))
+        finally:
+            elder._lending = False
+        self._taken = tuple(n for n in self.program.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
 
-    def _followed(self, elder: Maintained, given: Mapping[str, Updates]) -> tuple[Dataflow, Heritage]:
-        """A dataflow with what another has as far as it can be taken over; nothing has run yet."""
-        old, avoid, sizes = elder._flow, frozenset[str](), True
-        assert old is not None
-        while True:
-            heritage = Heritage(old, self.program, avoid)
-            derived = {name for s in self.program.strata if s.rules for name in s.relations}
-            known = {n: given[n].rows if n in given else 0 for n in self.program.relations if n not in derived}
-            figures = heritage.figures(known) if sizes else Figures({}, frozenset())
-            try:
-                flow = Dataflow(self.program, self.catalog, self.memory, lambda _, told=figures: told, heritage)
-            except Unable as without:
-                heritage.give_back()
-                avoid |= {without.stratum}
-            except NotIncremental:
-                heritage.give_back()
-                if not sizes:
-                    raise
-                sizes = False
-            except BaseException:
-                heritage.give_back()
-                raise
-            else:
-                flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
-                return self._prepared(flow), heritage
+    def _run_new(self, flow: Dataflow) -> None:
+        control, work = self.worker.control, flow.work.address
+        control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+        rounds.begin_batch(work, control.address, 1)
+        self._finish(flow, rounds.run_batch(work, control.address))
 
     def take_back(self, heir: RoundsEngine) -> None:
         flow = self._flow
@@ -393,7 +369,7 @@ class Maintained(PlainRounds):
                 if found.life is not flow.life:
                     found = heir._input(followed, name)
                 rows = found.present()
-                before[name] = _insertions(found.raw_columns(rows), len(rows), 1)
+                before[name] = insertions(found.raw_columns(rows), len(rows), 1)
             heir._flow = None
             followed.free()
             flow.free()
@@ -486,19 +462,20 @@ class Maintained(PlainRounds):
                 undone = batch[given.name]
                 backwards = tuple(column[::-1] for column in undone.columns)
                 columns, count = apply_changes(columns, count, backwards, -undone.diffs[::-1])
-        return _insertions(columns, count, 1)
+        return insertions(columns, count, 1)
 
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def changes(self, relation: str) -> Updates:
         with self._turn() as flow:
             if flow is None:
-                return _no_updates(self.program.relations[relation].arity)
+                return no_updates(self.program.relations[relation].arity)
             if self._news is not None and relation in self._news:
                 found = flow.collections[relation]
                 columns, rows = found.read()
-                return _insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
-            if flow.running or self._forgotten or flow.collections[relation].life is not flow.life:
+                return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
+            handed = self._lending or flow.collections[relation].life is not flow.life
+            if flow.running or self._forgotten or handed:
                 message = f"the changes of round {self.round} are no longer kept: the next commit is running"
                 raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
             earlier = [batch[relation] for batch in self._batches if relation in batch]
@@ -564,26 +541,6 @@ def _is_over(collection: Collection) -> bool:
     return collection.life is not None and collection.life.over
 
 
-def _staged(updates: Updates, first: int) -> np.ndarray:
-    """Changes as the kernels take them: rows of values, diff and round of the batch, as words."""
-    rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
-    for c, column in enumerate(updates.columns):
-        rows[:, c] = column
-    rows[:, -2] = updates.diffs
-    rows[:, -1] = updates.rounds
-    rows[:, -1] -= first
-    return rows
-
-
-def _insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:
-    return Updates(columns, np.ones(rows, np.int64), np.full(rows, round, np.int64))
-
-
-def _no_updates(arity: int) -> Updates:
-    nothing = np.empty(0, np.int64)
-    return Updates((nothing,) * arity, nothing, nothing)
-
-
 def _table(collection: Collection, read: Sequence[np.ndarray], rows: int) -> Table:
     columns = tuple(_typed(values, kind.value) for values, kind in zip(read, collection.kinds, strict=True))
     return Table(collection.kinds, columns, rows)
@@ -595,42 +552,3 @@ def _typed(values: np.ndarray, kind: str) -> np.ndarray:
     if kind == "unsigned":
         return values.astype(np.int64).view(np.uint64)
     return values
-
-
-def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of changes, and their diffs, of which those of one row in one round are added up."""
-    code = (rounds << 32) + rows
-    ordered = np.sort(code)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return np.arange(len(rows)), diffs
-    _, firsts, groups = np.unique(code, return_index=True, return_inverse=True)
-    totals = np.zeros(len(rows), np.int64)
-    np.add.at(totals, firsts[groups], diffs)
-    places = np.flatnonzero(totals)
-    return places, totals[places]
-
-
-def batches(given: Sequence[np.ndarray], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-    """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
-    one by one."""
-    if last - first < most:
-        yield first, last
-        return
-    present = np.sort(np.concatenate([np.array([first]), *given]))
-    present = present[np.append(True, present[1:] != present[:-1])]
-    at = 0
-    while at < len(present):
-        start = int(present[at])
-        at = int(np.searchsorted(present, start + most))
-        yield start, int(present[at - 1])
-
-
-def _between(given: Mapping[str, Updates], first: int, last: int) -> dict[str, Updates]:
-    """The changes of rounds first to last."""
-    result = {}
-    for name, updates in given.items():
-        low, high = np.searchsorted(updates.rounds, (first, last + 1))
-        if low < high:
-            columns = tuple(column[low:high] for column in updates.columns)
-            result[name] = Updates(columns, updates.diffs[low:high], updates.rounds[low:high])
-    return result

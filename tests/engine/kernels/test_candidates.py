@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Reduction, Role
+from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import view, words
+from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import candidates, slots

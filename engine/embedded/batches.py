@@ -1,0 +1,69 @@
+"""The changes of a commit, cut to the batches that go through the dataflow together and in the form that kernels take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from dlog.engine.values.updates import Updates
+
+
+def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of changes, and their diffs, of which those of one row in one round are added up."""
+    code = (rounds << 32) + rows
+    ordered = np.sort(code)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.arange(len(rows)), diffs
+    _, firsts, groups = np.unique(code, return_index=True, return_inverse=True)
+    totals = np.zeros(len(rows), np.int64)
+    np.add.at(totals, firsts[groups], diffs)
+    places = np.flatnonzero(totals)
+    return places, totals[places]
+
+
+def batches(given: Sequence[np.ndarray], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """The first and last rounds of the batches of a commit, of at most so many rounds; rounds far apart are not gone through
+    one by one."""
+    if last - first < most:
+        yield first, last
+        return
+    present = np.sort(np.concatenate([np.array([first]), *given]))
+    present = present[np.append(True, present[1:] != present[:-1])]
+    at = 0
+    while at < len(present):
+        start = int(present[at])
+        at = int(np.searchsorted(present, start + most))
+        yield start, int(present[at - 1])
+
+
+def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, Updates]:
+    """The changes of rounds first to last."""
+    result = {}
+    for name, updates in given.items():
+        low, high = np.searchsorted(updates.rounds, (first, last + 1))
+        if low < high:
+            columns = tuple(column[low:high] for column in updates.columns)
+            result[name] = Updates(columns, updates.diffs[low:high], updates.rounds[low:high])
+    return result
+
+
+def staged(updates: Updates, first: int) -> np.ndarray:
+    """Changes as the kernels take them: rows of values, diff and round of the batch, as words."""
+    rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
+    for c, column in enumerate(updates.columns):
+        rows[:, c] = column
+    rows[:, -2] = updates.diffs
+    rows[:, -1] = updates.rounds
+    rows[:, -1] -= first
+    return rows
+
+
+def insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:
+    """Rows that come in one round."""
+    return Updates(columns, np.ones(rows, np.int64), np.full(rows, round, np.int64))
+
+
+def no_updates(arity: int) -> Updates:
+    nothing = np.empty(0, np.int64)
+    return Updates((nothing,) * arity, nothing, nothing)
