@@ -25,24 +25,26 @@ Frames = Mapping[str, Sequence[tuple[Any, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Everything that an engine keeps as of a round: a description that can be written as JSON, and arrays of bytes (uint8)."""
+    """Everything that an engine keeps as of a round: a description that can be written as JSON, and arrays: the columns of
+    each, int32 or uint8, perhaps narrower, and a single value where all are the same."""
 
     round: int
     head: Mapping[str, Any]
-    arrays: Sequence[np.ndarray]
+    arrays: Sequence[Sequence[np.ndarray]]
 
     @property
     def bytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
+        return sum(column.nbytes for array in self.arrays for column in array)
 
     def copied(self) -> Image:
-        """The same, whatever becomes of the engine."""
-        memory, at, arrays = np.empty(self.bytes, np.uint8), 0, []
-        for array in self.arrays:
-            arrays.append(memory[at : at + array.nbytes])
-            arrays[-1][:] = array
-            at += array.nbytes
-        return Image(self.round, self.head, arrays)
+        """The same, whatever becomes of the engine; of one that an engine has made."""
+        rows = [np.asarray(array).T for array in self.arrays]
+        memory, at, copies = np.empty(sum(r.nbytes + -r.nbytes % 4 for r in rows), np.uint8), 0, []
+        for table in rows:
+            copies.append(memory[at : at + table.nbytes].view(table.dtype).reshape(table.shape))
+            copies[-1][:] = table
+            at += table.nbytes + -table.nbytes % 4
+        return Image(self.round, self.head, [table.T for table in copies])
 
 
 class Unfit(Exception):

@@ -65,9 +65,9 @@ def new_list(words_each: int) -> Struct:
 
 def give_back(control: int, arrays: Iterable[Array]) -> None:
     """Frees arrays; whoever points there points nowhere."""
-    for struct, field, _, size in arrays:
-        storage.release(control, struct[field], size)
-        struct[field] = 0
+    for array in arrays:
+        storage.release(control, array.struct[array.field], array.size)
+        array.struct[array.field] = 0
 
 
 class Life:

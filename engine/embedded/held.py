@@ -61,12 +61,14 @@ REDUCTION = (L.RD_TABLE_COUNT, L.RD_TABLE_USED)
 
 
 class Array(NamedTuple):
-    """`struct[field]` is the address, 0 where there is none; the first `used` of `size` bytes say something."""
+    """`struct[field]` is the address, 0 where there is none; the first `used` of `size` bytes say something. It is a table of
+    so many columns of 4 bytes, row after row; without columns it is bytes."""
 
     struct: Struct
     field: int
     used: int
     size: int
+    columns: int = 1
 
 
 Cells = tuple[Struct, tuple[int, ...]]
@@ -99,14 +101,15 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
     marked = (rows + 63) // 64 * 8
     columns, widths = collection.widths
     for at in widths:
-        yield Array(columns, at - L.COL_WIDTH + L.COL_DATA, rows * columns[at], capacity * columns[at])
+        yield Array(columns, at - L.COL_WIDTH + L.COL_DATA, rows * columns[at], capacity * columns[at], columns[at] // 4)
     for field, size in PER_ROW.items():
         # Ticks begin anew where stamps do.
-        yield Array(struct, field, 0 if field == L.CO_STAMPS else rows * size, capacity * size)
-    yield Array(struct, L.CO_SUMS, rows * struct[L.CO_SUM_WORDS] * 8, capacity * struct[L.CO_SUM_WORDS] * 8)
+        yield Array(struct, field, 0 if field == L.CO_STAMPS else rows * size, capacity * size, size // 4)
+    words = struct[L.CO_SUM_WORDS]
+    yield Array(struct, L.CO_SUMS, rows * words * 8, capacity * words * 8, words * 2)
     yield Array(struct, L.CO_ALIVE, marked, capacity // 8)
     yield Array(struct, L.CO_FREE, struct[L.CO_FREE_COUNT] * 4, struct[L.CO_FREE_CAPACITY] * 4)
-    yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES)
+    yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES, 0)
     yield _whole(struct, L.CO_DIRECT, struct[L.CO_DIRECT_COUNT] * 4)
     yield _whole(struct, L.CO_BASE_OFFSETS, (struct[L.CO_BASE_KEYS] + 1) * 4)
     for history in collection.histories:
@@ -114,8 +117,8 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
         yield Array(history, L.HI_ITERS, rows * 4, capacity * 4)
         yield _whole(history, L.HI_TABLE, history[L.HI_TABLE_COUNT] * 4)
     for pool in kept_pools(collection):
-        words = pool[L.LIST_WORDS] * 8
-        yield Array(pool, L.LIST_DATA, pool[L.LIST_COUNT] * words, pool[L.LIST_CAPACITY] * words)
+        words = pool[L.LIST_WORDS]
+        yield Array(pool, L.LIST_DATA, pool[L.LIST_COUNT] * words * 8, pool[L.LIST_CAPACITY] * words * 8, words * 2)
 
 
 def index_cells(index: Index) -> Iterator[Cells]:
@@ -127,7 +130,7 @@ def index_cells(index: Index) -> Iterator[Cells]:
 
 def index_arrays(index: Index) -> Iterator[Array]:
     struct, group = index.struct, L.IXS_SIZE * 4
-    yield Array(struct, L.IX_SLABS, struct[L.IX_GROUPS] * group, struct[L.IX_GROUP_CAPACITY] * group)
+    yield Array(struct, L.IX_SLABS, struct[L.IX_GROUPS] * group, struct[L.IX_GROUP_CAPACITY] * group, L.IXS_SIZE)
     yield _whole(struct, L.IX_SLOTS, struct[L.IX_SLOT_COUNT] * 4)
     yield Array(struct, L.IX_POOL, struct[L.IX_POOL_SIZE] * 4, struct[L.IX_POOL_CAPACITY] * 4)
 
@@ -142,8 +145,8 @@ def reduction_arrays(reduction: Reduction) -> Iterator[Array]:
     yield _whole(reduction.struct, L.RD_TABLE, reduction.struct[L.RD_TABLE_COUNT] * 4)
 
 
-def _whole(struct: Struct, field: int, size: int) -> Array:
-    return Array(struct, field, size, size)
+def _whole(struct: Struct, field: int, size: int, columns: int = 1) -> Array:
+    return Array(struct, field, size, size, columns)
 
 
 def _target(struct: Struct, field: int) -> Struct:

@@ -8,7 +8,6 @@ no use (`Unfit`), and the program is evaluated. Addresses are never part of an i
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,8 @@ from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds import Image, Unfit
 
+STRIPE = 1 << 15
+"""Rows of a table that are written together."""
 FORMAT = 1
 """Of images: what `head` has, and in which order arrays come."""
 
@@ -56,14 +57,14 @@ def take(flow: Dataflow, round: int) -> Image:
     """The image of a dataflow between two commits, `round` being the last one. Its arrays are views of the kernels' memory:
     they hold until something is committed."""
     told: dict[str, Any] = {}
-    arrays: list[np.ndarray] = []
+    arrays: list[Sequence[np.ndarray]] = []
     for holder in _holders(flow):
         sizes = []
         for array in holder.arrays():
             address = array.struct[array.field]
             sizes.append(array.used if address else -1)
             if address and array.used:
-                arrays.append(view(address, array.used, np.uint8))
+                arrays.append(_table(array).T)
         told[holder.name] = [[struct[field] for struct, fields in holder.cells for field in fields], sizes]
     head = {
         "version": version(),
@@ -113,7 +114,17 @@ def check_version(image: Image) -> None:
         raise Unfit("it is of another version of dlog")
 
 
-def _fill(flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[np.ndarray]) -> None:
+def _table(array: held.Array) -> np.ndarray:
+    """What an array says, as rows of its columns."""
+    address = array.struct[array.field]
+    if not array.columns:
+        return view(address, array.used, np.uint8).reshape(-1, 1)
+    return view(address, array.used // 4, np.int32).reshape(-1, array.columns)
+
+
+def _fill(
+    flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[Sequence[np.ndarray]]
+) -> None:
     control = flow.memory.control.address
     give_back(control, holder.arrays())
     values = iter(words)
@@ -129,7 +140,18 @@ def _fill(flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence
         flow.memory.check()
         array.struct[array.field] = address
         if size:
-            ctypes.memmove(address, next(arrays).ctypes.data, size)
+            table, columns = _table(array), next(arrays)
+            if len(columns) != table.shape[1] or any(len(c) not in (1, len(table)) for c in columns):
+                raise Unfit(f"{holder.name} has an array of another size")
+            _write(table, columns)
+
+
+def _write(table: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+    """Writes the columns of a table, some rows after the other: they share lines of the cache."""
+    for first in range(0, len(table), STRIPE):
+        part = table[first : first + STRIPE]
+        for number, column in enumerate(columns):
+            part[:, number] = column[first : first + STRIPE] if len(column) == len(table) else column
 
 
 def _holders(flow: Dataflow) -> Iterator[_Holder]:

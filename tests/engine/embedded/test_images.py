@@ -169,7 +169,7 @@ def test_an_image_that_is_larger_than_the_memory_is_a_mistake_of_the_users() -> 
 
 @pytest.mark.parametrize("place", [3, 20, 200, -1])
 def test_a_damaged_image_is_of_no_use(tmp_path: Path, place: int) -> None:
-    written = write_image(tmp_path, "1.image", 1, "", ({"some": "text" * 50}, [np.arange(100, dtype=np.uint8)]))
+    written = write_image(tmp_path, "1.image", 1, "", ({"some": "text" * 50}, [[np.arange(100, dtype=np.uint8)]]))
     assert map_image(tmp_path, written) is not None
     path = tmp_path / "1.image"
     content = bytearray(path.read_bytes())
@@ -180,3 +180,23 @@ def test_a_damaged_image_is_of_no_use(tmp_path: Path, place: int) -> None:
     assert map_image(tmp_path, written) is None
     path.unlink()
     assert map_image(tmp_path, written) is None
+
+
+@settings(max_examples=50)
+@given(
+    tables=st.lists(
+        st.tuples(st.integers(1, 20), st.integers(1, 4), st.sampled_from([0, 1, 127, 128, 2**15 - 1, 2**15, 2**31 - 1]))
+    ),
+    seed=st.integers(0, 99),
+)
+def test_columns_come_back_from_files_whatever_their_width(tables: list[tuple[int, int, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    whole = [rng.integers(0, 255, (9, 1), np.uint8, True)]
+    whole += [rng.integers(-most - 1 if c % 2 else 0, most, (rows, c), np.int32, True) for rows, c, most in tables]
+    found = through_a_file(Image(1, {"a": 1}, [table.T for table in whole]).copied())
+    assert found.head == {"a": 1}
+    for table, columns in zip(whole, found.arrays, strict=True):
+        again = np.empty_like(table)
+        for number, column in enumerate(columns):
+            again[:, number] = column
+        assert np.array_equal(again, table)
