@@ -44,7 +44,7 @@ class Image:
             copies.append(memory[at : at + table.nbytes].view(table.dtype).reshape(table.shape))
             copies[-1][:] = table
             at += table.nbytes + -table.nbytes % 4
-        return Image(self.round, self.head, [table.T for table in copies])
+        return Image(self.round, self.head, [list(table.T) for table in copies])
 
 
 class Unfit(Exception):

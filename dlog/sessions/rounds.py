@@ -9,7 +9,7 @@ from dlog.sessions.changes import Changes
 from dlog.sessions.mistakes import mistake
 
 if TYPE_CHECKING:
-    from dlog.sessions.core import Session
+    from dlog.sessions.reading import Reading
 
 
 class Round:
@@ -20,7 +20,7 @@ class Round:
 
     __slots__ = ("_session", "first", "number")
 
-    def __init__(self, session: Session, first: int, number: int) -> None:
+    def __init__(self, session: Reading, first: int, number: int) -> None:
         self._session = session
         self.first = first
         self.number = number

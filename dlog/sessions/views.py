@@ -13,15 +13,15 @@ from dlog.engine.values.table import Table
 from dlog.sessions.mistakes import mistake
 
 if TYPE_CHECKING:
-    from dlog.sessions.core import Session
+    from dlog.sessions.reading import Reading
 
 
 class View:
     """A mapping from names to relations, as of `round`. A context manager; while it is open, commits note what they change."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Reading) -> None:
         self.round = 0
-        self._session: Session | None = session
+        self._session: Reading | None = session
         self._read: dict[str, Relation] = {}
 
     def __getitem__(self, relation: str) -> Relation:
@@ -54,7 +54,7 @@ class View:
             self._session._followers.leave(self)
             self._session = None
 
-    def _open(self) -> Session:
+    def _open(self) -> Reading:
         if self._session is None:
             raise mistake("closed-view", f"the view of round {self.round} is closed")
         return self._session

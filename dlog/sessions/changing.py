@@ -1,0 +1,280 @@
+"""A session whose inputs change: what is staged takes effect together at a commit, and whoever follows is told.
+
+One lock serializes everything that changes the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
+from dlog.arguments import path as file_path
+from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.program import rules
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.updates import Updates
+from dlog.pipeline import stage
+from dlog.sessions.desk import Desk
+from dlog.sessions.durable import Durable
+from dlog.sessions.followers import Committed, check_history
+from dlog.sessions.mistakes import busy, mistake
+from dlog.sessions.options import Options
+from dlog.sessions.reading import Reading
+from dlog.sessions.rounds import Round, Transaction
+from dlog.sessions.streams import by_relation_of, rounds_of
+from dlog.sessions.subscriptions import Callback, Subscription
+from dlog.sessions.written import written_rows
+from dlog.values import Row
+
+
+class Changing(Reading):
+    """What a session is to those who change its rows."""
+
+    def __init__(self, chosen: Options) -> None:
+        super().__init__(chosen)
+        self._committing = False
+        self._transaction: Transaction | None = None
+        self._mark: int | None = None
+
+    def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
+        super()._use(engine, program)
+        self._desk = Desk(engine, self._codec)
+
+    @property
+    def mark(self) -> int | None:
+        """The mark of the last commit that had one, also in an earlier session with the same state."""
+        return self._engine.last_mark if isinstance(self._engine, Durable) else self._mark
+
+    # ------------------------------------------------------------------------------------------------------------- staging
+
+    def insert(self, relation: str, rows: Any) -> None:
+        """Stages rows that are to be in a relation: one tuple, tuples, a dict of columns, or a table."""
+        with self._lock:
+            self._check_open()
+            self._desk.stage(relation, rows, 1)
+
+    def remove(self, relation: str, rows: Any) -> None:
+        """Stages rows that are to be no longer in a relation; those that are not in it do not matter."""
+        with self._lock:
+            self._check_open()
+            self._desk.stage(relation, rows, -1)
+
+    def written(self, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:
+        """Rows that are written out, with their relations, as values that `insert` and `remove` take. Messages quote `shown`,
+        a text of the same length, if it is given.
+
+        >>> import dlog
+        >>> dlog.session(".decl edge(x: number, y: number)\\n").written("edge(1, 2). edge(2, 3).")
+        [('edge', (1, 2)), ('edge', (2, 3))]
+        """
+        self._check_open()
+        return written_rows(self._text, facts, shown)
+
+    def upsert(self, relation: str, rows: Any, key: Sequence[str] | str | None = None) -> None:
+        """Stages rows that are to take the place of all rows with the same key, by default the first column.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl price(item: symbol, euros: number)\\n", {"price": [("tea", 3), ("rum", 9)]})
+        >>> s.upsert("price", ("tea", 4))
+        >>> sorted(s.commit().changes("price"))
+        [(('tea', 3), -1), (('tea', 4), 1)]
+        """
+        with self._lock:
+            self._check_open()
+            self._desk.upsert(relation, rows, key)
+
+    def load(self, relation: str, path: str | Path, **parameters: str) -> None:
+        """Stages the rows of a file in any format that `.input` reads, with its parameters: `delimiter=","`."""
+        with self._lock:
+            self._check_open()
+            self._desk.load(relation, Path(file_path("path", path, "the name of a file")), parameters, self._options.threads)
+
+    @property
+    def staged(self) -> dict[str, int]:
+        """How many changes of each relation wait for the commit."""
+        return {name: len(staged) for name, staged in self._desk.staged.items() if len(staged)}
+
+    # -------------------------------------------------------------------------------------------------------------- rounds
+
+    def commit(self, mark: int | None = None) -> Round:
+        """Makes what is staged the next round.
+
+        With a state the round is on disk when this returns. A `mark` is kept with it: a number that says how far the source of
+        the changes has been read, so that whoever opens the state again knows where to go on.
+
+        If it fails, for want of memory, say, or by an interruption, the session is at its last round and what is staged stays
+        so; `rollback` forgets it. What the last round changed cannot be read any more then."""
+        with self._lock:
+            if self._transaction is not None:
+                raise mistake("commit-inside-transaction", "a transaction is open", "it commits at the end of its block")
+            return self._commit(mark)
+
+    def rollback(self) -> None:
+        """Forgets what is staged."""
+        with self._lock:
+            self._check_open()
+            self._desk.restore({})
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """A block whose changes are committed at its end or, if it or the commit raises, forgotten. What was staged before is
+        committed with it, or stays staged. Other threads that change the session wait.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl account(owner: symbol, cents: number)\\n", {"account": [("Ada", 500), ("Bo", 0)]})
+        >>> with s.transaction() as transfer:
+        ...     s.upsert("account", ("Ada", 400))
+        ...     s.upsert("account", ("Bo", 100))
+        >>> transfer.round, sorted(s["account"])
+        (<dlog.Round 2>, [('Ada', 400), ('Bo', 100)])
+        """
+        with self._lock:
+            self._check_open()
+            if self._transaction is not None:
+                raise mistake("nested-transaction", "a transaction is open already")
+            before, began = self._desk.copied(), self._engine.round
+            self._transaction = Transaction()
+            try:
+                yield self._transaction
+                self._transaction.round = self._commit()
+            except BaseException:
+                if self._engine.round == began:
+                    self._desk.restore(before)
+                raise
+            finally:
+                self._transaction = None
+
+    def commit_rounds(self, changes: Mapping[str, Any], mark: int | None = None) -> Round:
+        """Commits the changes of many rounds at once, by relation: as tables or dicts of columns with `round` and `diff` among
+        them, as (round, row, diff) tuples, or as the `Changes` of a session. All rounds are later than the present one.
+
+        >>> import dlog
+        >>> s = dlog.session('''
+        ... .decl edge(x: number, y: number)
+        ... .decl degree(x: number, n: number)
+        ... degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+        ... ''')
+        >>> done = s.commit_rounds({"edge": {"x": [7, 7], "y": [1, 2], "round": [1, 3]}})
+        >>> for round, changes in done.changes("degree").by_round():
+        ...     print(round, sorted(changes))
+        1 [((7, 1), 1)]
+        3 [((7, 1), -1), ((7, 2), 1)]
+        """
+        with self._lock:
+            self._check_open()
+            by_relation("changes", changes, "changes of rounds by the name of their relation")
+            if self._desk.staged or self._transaction is not None:
+                raise mistake("staged-changes", "changes are staged", "commit them first, or roll them back")
+            now = self._engine.round
+            inputs = {name: rounds_of(self._desk.intake(name), given, now) for name, given in changes.items()}
+            self._desk.forget_indexes()
+            return self._advance(inputs, mark=mark)
+
+    def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: int | None = None) -> Round:
+        """Commits a stream of changes at once: (round, relation, diff, row)."""
+        return self.commit_rounds(by_relation_of(stream), mark)
+
+    def subscribe(
+        self,
+        relation: str,
+        callback: Callback | None = None,
+        *,
+        snapshot: bool = True,
+        from_round: int | None = None,
+        up_to: int | None = None,
+        progress: bool = False,
+    ) -> Subscription:
+        """Follows a relation: pairs of a round and its changes, for ever later rounds.
+
+        Parameters
+        ----------
+        callback
+            Called with each pair, in the thread that commits, after the commit; it may stage changes, but not commit. Without
+            one the subscription is iterated, or asked by `fetch`.
+        snapshot
+            Begin with all rows as of the first round, as insertions.
+        from_round
+            The first round, by default the present one: a past one as far as `history` goes, or one to come.
+        up_to
+            End before this round.
+        progress
+            Deliver the last round of every commit even if it changed nothing.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl seen(x: number)\\n", {"seen": [(1,)]})
+        >>> seen = s.subscribe("seen")
+        >>> s.insert("seen", (2,))
+        >>> _ = s.commit()
+        >>> [(round, list(changes)) for round, changes in seen.fetch()]
+        [(1, [((1,), 1)]), (2, [((2,), 1)])]
+        """
+        check_function_or_none("callback", callback, "a function of a round and its changes")
+        truth("snapshot", snapshot)
+        truth("progress", progress)
+        first, end = (
+            whole_or_none(name, given, 0, "the number of a round")
+            for name, given in (("from_round", from_round), ("up_to", up_to))
+        )
+        with self._lock:
+            subscription = Subscription(self._relation(relation), callback, progress, end)
+            self._followers.subscribe(subscription, snapshot, first, self._committed(self._engine.round))
+            return subscription
+
+    def history(self, rounds: int) -> None:
+        """How many past rounds `at` can read from now on."""
+        with self._lock:
+            self._check_open()
+            self._followers.history = check_history(rounds)
+            self._followers.forget(self._engine.round)
+
+    def _commit(self, mark: int | None = None) -> Round:
+        self._check_open()
+        return self._advance(self._desk.updates(self._engine.round + 1), staged=True, mark=mark)
+
+    def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: int | None = None) -> Round:
+        """Commits to the engine and tells whoever follows."""
+        mark = whole_or_none("mark", mark, -(2**63), "a number of 64 bits", 2**63 - 1)
+        if self._committing:
+            raise busy()
+        engine = self._engine
+        before = engine.round
+        late: BaseException | None = None
+        if isinstance(engine, Durable):
+            engine.mark = mark
+        self._committing = True
+        with Delayed():
+            try:
+                try:
+                    frames = self._desk.frames() if staged else None
+                    last = engine.commit(inputs, frames)
+                except BaseException as error:
+                    if engine.round == before:
+                        self._changes = _gone
+                        with stage("evaluation"):
+                            raise
+                    late, last = error, engine.round  # something came when the round was committed already
+                self._mark = self._mark if mark is None else mark
+                if staged:
+                    self._desk.staged = {}
+                self._changes = engine.changes
+                self._read = {}
+                if not self._followers.nobody(last):
+                    self._followers.committed(self._committed(before))
+            finally:
+                self._committing = False
+        if late is not None:
+            raise late
+        return Round(self, before + 1, last)
+
+    def _committed(self, before: int) -> Committed:
+        engine = self._engine
+        return Committed(before, engine.round, self._program, self._codec, self._changes, engine.table)
+
+
+def _gone(relation: str) -> Updates:
+    """The changes after a commit that failed: an engine may have restored its rows without remembering how they came."""
+    note = "subscriptions and `history` keep what they were told"
+    raise mistake("past-round", f"the last round's changes of `{relation}` are gone: a later commit failed", note)

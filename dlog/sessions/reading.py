@@ -1,0 +1,224 @@
+"""A session as it is read: its relations, as of the last round or one that a view keeps, questions, and proofs.
+
+Reading takes no lock, but for what has to be evaluated or found in the past, and gives the last committed round, also while
+another thread commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import RLock
+from typing import TYPE_CHECKING, cast
+
+from dlog.api import Relation
+from dlog.arguments import whole
+from dlog.engine.program import rules
+from dlog.engine.rounds import RoundsEngine
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.proofs import Proof, WhyNot, prove, refute
+from dlog.sessions.changes import Changes
+from dlog.sessions.durable import Durable
+from dlog.sessions.followers import Followers
+from dlog.sessions.mistakes import closed_session, unknown_relation
+from dlog.sessions.options import Options
+from dlog.sessions.past import undone
+from dlog.sessions.questions import Questions
+from dlog.sessions.text import Text
+from dlog.sessions.views import View
+from dlog.values import Codec, Row
+
+if TYPE_CHECKING:
+    from dlog.engine.spark.rounds import SparkRounds
+
+
+class Reading:
+    """What a session is to those who read: a mapping from the names of the relations to `Relation`s as of the last round."""
+
+    _text: Text
+
+    def __init__(self, chosen: Options) -> None:
+        self._options = chosen
+        self._lock = RLock()
+        self._closed = self._restored = False
+        self._followers = Followers(chosen.history)
+
+    def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
+        """Everything that goes with an engine. Its own program may take rows for more relations than this one."""
+        self._engine = engine
+        self._program = program
+        self._codec = Codec(program, engine.symbols, engine.records)
+        self._changes: Callable[[str], Updates] = engine.changes
+        self._read: dict[str, Relation] = {}
+        self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def program(self) -> rules.Program:
+        """The typed program."""
+        return self._program
+
+    @property
+    def codec(self) -> Codec:
+        """Between the engine's columns and values of Python, NumPy and Arrow."""
+        return self._codec
+
+    @property
+    def text(self) -> str:
+        """The program's text as it is now, in the layout of `dlog fmt`."""
+        return str(self._text)
+
+    @property
+    def round(self) -> int:
+        """The last committed round; 0 if there is none."""
+        return self._followers.noted
+
+    @property
+    def restored(self) -> bool:
+        """Whether the session goes on with rounds of an earlier one, from its state."""
+        return self._restored
+
+    def __getitem__(self, relation: str) -> Relation:
+        read = self._read  # a commit in another thread puts an empty one in its place
+        found = read.get(relation) if isinstance(relation, str) else None
+        if found is None:
+            declared = self._relation(relation)
+            found = read[relation] = self._row_source(declared)
+        return found
+
+    def _row_source(self, relation: rules.Relation) -> Relation:
+        if self._engine.elsewhere:
+            from dlog.spark import RemoteRelation
+
+            engine = self._engine.inner if isinstance(self._engine, Durable) else self._engine
+            return RemoteRelation(relation, cast("SparkRounds", engine), self._codec)
+        return Relation(relation, self._engine.table(relation.name), self._codec)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.relations)
+
+    def __len__(self) -> int:
+        return len(self._program.relations)
+
+    def __contains__(self, relation: object) -> bool:
+        return relation in self._program.relations
+
+    def rows(self, relation: str) -> int:
+        """How many rows a relation has now."""
+        return self._engine.rows(self._relation(relation).name)
+
+    def changes(self, relation: str) -> Changes:
+        """What the last commit changed in a relation."""
+        return Changes(self._relation(relation), self._changes(relation), self._codec)
+
+    def query(self, question: str) -> Relation:
+        """The answers to a question: one row for each way to satisfy it, one column for each variable.
+
+        >>> import dlog
+        >>> s = dlog.session('''
+        ... .decl edge(x: number, y: number)
+        ... edge(1, 2). edge(2, 3). edge(3, 1).
+        ... ''')
+        >>> sorted(s.query("?- edge(X, Y), edge(Y, Z), Z != 1."))
+        [(1, 2, 3), (3, 1, 2)]
+        >>> bool(s.query("edge(2, 1)"))
+        False
+
+        Rules may come before the question, for relations that they declare. They are evaluated for it only, and relations that
+        are asked for a few of their rows are computed no further.
+
+        >>> sorted(s.query('''
+        ... .decl far(x: number, y: number)
+        ... far(x, z) :- edge(x, y), edge(y, z).
+        ... far(x, z) :- far(x, y), edge(y, z).
+        ... ?- far(2, X).'''))
+        [(1,), (2,), (3,)]
+        """
+        self._check_open()
+        with self.at() as view:
+            return view.query(question)
+
+    def at(self, round: int | None = None) -> View:
+        """The present round, or a past one as far as `history` goes: all its relations, to be read as long as one likes while
+        others commit.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl seen(x: number)\\n", {"seen": [(1,)]})
+        >>> before = s.at()
+        >>> s.insert("seen", (2,))
+        >>> _ = s.commit()
+        >>> len(before["seen"]), len(s["seen"])
+        (1, 2)
+        """
+        self._check_open()
+        view = View(self)
+        self._followers.read(view, round)
+        return view
+
+    def why(self, relation: str, row: Row, limit: int = 10) -> Proof:
+        """Why a row is in a relation now: a tree of rules down to facts, each row by the derivation that comes first. Of what
+        an aggregate counts or adds up, the first `limit` matches are premises.
+
+        >>> import dlog
+        >>> s = dlog.session(".decl a(x: number) .decl b(x: number)\\nb(x + 1) :- a(x), x > 1. a(1). a(2).")
+        >>> print(s.why("b", (3,)))
+        b(3)  by b(x + 1) :- a(x), x > 1.
+        |-- a(2)  fact
+        `-- 2 > 1
+        """
+        whole("limit", limit, 0, "a number of premises, 0 or more")
+        with self._lock:
+            name = self._relation(relation).name
+            return prove(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row, limit)
+
+    def why_not(self, relation: str, row: Row) -> WhyNot:
+        """Why a row is not in a relation now: what fails first in each rule, for the bindings that get furthest."""
+        with self._lock:
+            name = self._relation(relation).name
+            return refute(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row)
+
+    def explain(self, question: str | None = None) -> str:
+        """How the program is maintained or, with a question, how that is answered now."""
+        self._check_open()
+        if question is None:
+            return self._engine.explain()
+        with self._lock, self.at() as view:
+            return self._questions.explain(self._questions.compiled(question), view.table)
+
+    # -------------------------------------------------------------------------------------------------------------- inside
+
+    def _relation(self, name: str) -> rules.Relation:
+        self._check_open()
+        found = self._program.relations.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise unknown_relation(name, self._program.relations)
+        return found
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed_session()
+
+    def _table_at(self, name: str, round: int) -> Table:
+        """A relation as of a round that a view keeps readable. Waits for a commit of another thread only while that is being
+        noted, or to read the past."""
+        relation = self._relation(name)
+        engine = self._engine
+        if self._followers.noted == round:
+            table = engine.table(name)
+            if engine is self._engine and engine.round == round:
+                return table
+        with self._lock:
+            later = self._followers.past.since(round, name, relation.arity)
+            return undone(self._relation(name), self._engine.table(name), later)
+
+    def _relation_at(self, name: str, round: int) -> Relation:
+        return Relation(self._relation(name), self._table_at(name, round), self._codec)
+
+    def _answer(self, question: str, view: View) -> Relation:
+        questions = self._questions
+        compiled = questions.compiled(question)
+        if not compiled.makes_records and not compiled.evaluates:
+            return questions.answer(compiled, view.table)
+        with self._lock:  # records are made by one thread at a time, and what is evaluated may not be of several rounds
+            return questions.answer(questions.compiled(question), view.table)
