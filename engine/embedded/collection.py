@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays
+from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels import index_building, lists, reading, storage
@@ -187,8 +187,7 @@ class Collection:
         self.wanted.add(key)
         if key not in self.indexes:
             made = Index(self, key)
-            alive, rows = self.struct[L.CO_ALIVE], self.struct[L.REL_ROWS]
-            index_building.fill_index(self.memory.control.address, made.address, alive, rows)
+            made.fill()
             self.memory.check()
             self.indexes[key] = made
             self._list_indexes()
@@ -238,9 +237,10 @@ class Collection:
     @property
     def ways(self) -> list[int]:
         """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows of its own where groups
-        are the rows, and contributions before they are all there. 1 or 0 each."""
+        are the rows, contributions before they are all there, and for each index rows that it has values for."""
         streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
-        return [self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], int(self.grouped is not None), int(streamed)]
+        values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
+        return [self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], int(self.grouped is not None), int(streamed), *values]
 
     def take_ways(self, ways: Sequence[int]) -> bool:
         """Leaves out what `ways` (of a collection with rows) does; false where that is more than paths here allow. Before there
@@ -248,6 +248,8 @@ class Collection:
         if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
             return False
         self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED] = ways[:2]
+        for key, column in zip(sorted(self.indexes), ways[4:], strict=True):
+            self.indexes[key].struct[L.IX_WANTED] = column
         if self.grouped is not None:
             self.grouped.struct[L.RD_STREAMED] = ways[3]
             if not ways[2]:
@@ -352,6 +354,30 @@ class Index:
         """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
         if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
             self.struct[L.IX_WANTED] = 2 - self.key[0]
+
+    def hold_rows(self) -> None:
+        """Has the index hold rows from now on, whatever it was wanted for."""
+        self.struct[L.IX_WANTED] = 0
+        if not self.struct[L.IX_VALUES]:
+            return
+        made, collection = Index(self.collection, self.key), self.collection
+        try:
+            made.fill()
+            collection.memory.check()
+        except BaseException:
+            made.free()
+            raise
+        self.free()
+        for (mine, fields), (other, _) in zip(index_cells(self), index_cells(made), strict=True):
+            for field in fields:
+                mine[field] = other[field]
+        for array in index_arrays(made):
+            self.struct[array.field] = made.struct[array.field]
+
+    def fill(self) -> None:
+        """Adds all living rows of the collection to an empty index."""
+        struct, control = self.collection.struct, self.collection.memory.control.address
+        index_building.fill_index(control, self.address, struct[L.CO_ALIVE], struct[L.REL_ROWS])
 
     def free(self) -> None:
         give_back(self.collection.memory.control.address, index_arrays(self))

@@ -147,6 +147,8 @@ class Heritage:
         found.name = name
         found.asked, found.found = False, found.role is not Role.RESULT
         found.wanted.clear()
+        for index in found.indexes.values():
+            index.proposes = index.read = False
         if scope is not None:
             found.struct.point(L.CO_SCOPE, scope)
 
@@ -177,6 +179,9 @@ class Heritage:
                 if collection.grouped is not None or _has_absent(collection):
                     raise Unable(self._stratum_of(heirloom.name))
                 struct[L.CO_QUIET] = 0
+            for index in collection.indexes.values():
+                if index.read:
+                    index.hold_rows()
 
     def _stratum_of(self, name: str) -> str:
         """What `avoid` calls the stratum of a collection."""

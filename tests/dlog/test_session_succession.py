@@ -125,6 +125,27 @@ def test_rows_besides_rules_are_taken_over_when_rules_come_and_go() -> None:
     assert sorted(s["b"]) == [(5,), (9,)] and sorted(s.changes("b")) == [((k,), -1) for k in (1, 2, 3)]
 
 
+def test_an_index_that_held_values_has_the_rows_that_new_rules_ask_for() -> None:
+    rng = Random(5)
+    edges = {(rng.randrange(300), rng.randrange(300)) for _ in range(3000)}
+    text = ".decl e(x: number, y: number)\n.decl t(x: number, y: number, z: number)\nt(x, y, z) :- e(x, y), e(y, z), e(z, x).\n"
+    s = dlog.session(text, {"e": list(edges)}, threads=1)
+    for way in ("e(x, y), e(y, z)", "e(x, y), e(z, y)", "e(y, x), e(y, z)"):
+        s.add_rules(f".decl two(x: number, z: number)\ntwo(x, z) :- {way}, x != z.")
+        assert taken(s) == {"e", "t"}
+        other = dlog.session(s.text + "\n", {"e": list(s["e"])}, threads=1)
+        assert set(s["two"]) == set(other["two"])
+        for k in range(3):
+            both = [(rng.randrange(300), rng.randrange(300)) for _ in range(5)]
+            for session in (s, other):
+                session.insert("e", both)
+                session.remove("e", sorted(edges)[k * 7 : k * 7 + 3])
+                session.commit()
+            for name in s:
+                assert set(s.changes(name)) == set(other.changes(name)) and set(s[name]) == set(other[name])
+        s.drop_relation("two")
+
+
 def test_memory_does_not_grow_with_rules_that_come_and_go() -> None:
     s = closure(*((k, k + 1) for k in range(200)))
     used = []

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dlog.engine.embedded import image
 from dlog.engine.embedded.engines import EmbeddedMaker, make_engine
 from dlog.engine.embedded.recompute import Recompute
+from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
 from dlog.engine.trace.durable.images import map_image, write_image
@@ -37,6 +38,10 @@ n(x, c) :- p(x, _), c = count : {{ p(x, _) }}.
 far(x, cat("to ", to_string(y))) :- p(x, y), !e(x, y).
 d(x, b) :- e(x, _), b = min c : {{ e(x, c) ; d(y, v), e(x, y), c = v + 1 }}.
 low(x, y) :- e(x, _), y = min z : {{ p(x, z) }}.
+"""
+TRIANGLES = """.decl e(x: number, y: number)
+.decl t(x: number, y: number, z: number)
+t(x, y, z) :- e(x, y), e(y, z), e(z, x).
 """
 
 
@@ -111,6 +116,20 @@ def test_large_relations_go_on_with_their_indexes_and_removed_rows(nodes: int) -
         for name in driver.program.relations:
             assert driver.rows(name) == other.rows(name), name
             assert driver.changes(name) == other.changes(name), name
+
+
+def test_indexes_that_hold_values_go_on() -> None:
+    first = graph(6, 4000, 400)
+    driver, other = Driver(make_engine, TRIANGLES), Driver(make_engine, TRIANGLES)
+    for both in (driver, other):
+        both.commit([first])
+    indexes = driver.engine._flow.collections["e"].indexes.values()  # type: ignore[attr-defined]
+    assert any(index.struct[L.IX_VALUES] for index in indexes)
+    driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 1)  # type: ignore[arg-type]
+    for round in (graph(7, 20, 400), [("e", row, -1) for _, row, _ in first[::5]], [("e", (10**9, 3), 1), ("e", (3, 7), 1)]):
+        driver.commit([round])
+        other.commit([round])
+        assert driver.rows("t") == other.rows("t") and driver.changes("t") == other.changes("t")
 
 
 def test_an_image_has_little_more_than_the_engine_keeps() -> None:
