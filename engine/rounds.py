@@ -139,7 +139,7 @@ class RoundsEngine(Protocol):
         may be views, which hold until the next commit."""
 
     def explain(self) -> str:
-        """How the program is maintained, for people."""
+        """How the program is maintained, for people, and what was not derived anew when it changed."""
 
     def close(self) -> None:
         """Gives back memory and threads; nothing else is called afterwards."""

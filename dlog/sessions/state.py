@@ -40,8 +40,12 @@ LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
 _PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
+FIRST = 1 << 22
+"""Bytes of an image from which it is written before anything else makes a checkpoint due, where there is none."""
+MOST = 1 << 30
+"""Bytes of an image above which it is only written when the session is closed."""
 IMAGE_LEAST = 1 << 24
-"""Bytes of the log below which no image of the engine is written while the session runs."""
+"""Bytes of the log below which no later image is written while the session runs."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
 _DERIVED = "/rows"
@@ -73,6 +77,9 @@ class State:
             self._writing: Thread | None = None
             self._restore()
             self._due = self._next_due()
+            self._memory = memory
+            self._asked = 0
+            """How often there was no image, and one might have been written."""
             self._unimaged = 0
             """Bytes logged between the last image and the last checkpoint."""
         except BaseException:
@@ -191,21 +198,34 @@ class State:
     def checkpoint_if_due(self, fingerprint: str, engine: RoundsEngine) -> None:
         """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
         engine keeps, which is copied first. It runs on by itself."""
-        if self._store.log_bytes < self._due or (self._writing is not None and self._writing.is_alive()):
+        if self._writing is not None and self._writing.is_alive():
             return
-        image = engine.image() if self._image_due(fingerprint) else None
+        due = self._store.log_bytes >= self._due
+        image = self._image_of(engine) if self._image_due(fingerprint, due) else None
+        if not due and (image is None or image.bytes < FIRST):
+            return
         try:
             steps = self._begin(fingerprint, {}, None if image is None else image.copied())
-        except DlogError:
+        except (DlogError, MemoryError):
             self._due = 2 * self._store.log_bytes  # the log has it all; closing will say what is wrong
             return
         self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
         self._writing.start()
 
-    def _image_due(self, fingerprint: str) -> bool:
+    def _image_due(self, fingerprint: str, due: bool) -> bool:
+        """Whether there should be an image with a checkpoint, be one due for other reasons or not."""
         file = self._store.image
-        last = file.size if file is not None and self.imaged_before(fingerprint) else 0
-        return self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, last // IMAGE_SHARE)
+        if file is None or not self.imaged_before(fingerprint):
+            # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
+            self._asked += 1
+            return due or self._asked & (self._asked - 1) == 0
+        return due and self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
+
+    def _image_of(self, engine: RoundsEngine) -> Image | None:
+        """What an engine keeps, if there is room for it twice, and it is copied in no time that matters."""
+        image = engine.image()
+        most = MOST if self._memory is None else min(MOST, self._memory // 2)
+        return None if image is None or image.bytes > most else image
 
     def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None) -> None:
         """Writes everything: the external rows and, of relations with rules, all rows, and what the engine keeps."""

@@ -520,9 +520,8 @@ class Maintained(PlainRounds):
         text = "\n".join(explain(scope, self.program) for scope in flow.scopes.values())
         if self._flow is None:
             flow.free()
-        if self._taken:
-            text = f"taken over when the rules changed: {', '.join(self._taken)}\n\n{text}"
-        return text
+        kept = [name for stratum in self.program.strata for name in stratum.relations if name in self._taken]
+        return f"kept as it was when the rules changed: {', '.join(kept)}\n\n{text}" if kept else text
 
     def close(self) -> None:
         with self._turns.lock:

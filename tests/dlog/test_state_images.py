@@ -100,6 +100,29 @@ def test_an_image_outlives_checkpoints_without_one(
     assert made == []
 
 
+def test_a_large_engine_has_its_first_image_while_it_runs(reopen: Open, made: list[str], tmp_path: Path) -> None:
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(20)))
+    assert images(tmp_path) == []
+    put(s, *((k, k + 1) for k in range(20, 600)))
+    s._engine._state._wait()  # type: ignore[attr-defined]
+    assert len(images(tmp_path)) == 1
+    put(s, (600, 601))
+    made.clear()
+    s = reopen()
+    assert s.rows("path") == 601 * 602 // 2 and made == []
+
+
+def test_there_is_no_image_where_there_is_no_room_for_a_copy(reopen: Open, tmp_path: Path) -> None:
+    s = reopen(sync="never", memory=20 << 20)
+    put(s, *((k, k + 1) for k in range(600)))
+    s._engine._state._wait()  # type: ignore[attr-defined]
+    assert s._engine.inner.memory.used > 10 << 20  # type: ignore[attr-defined]
+    assert images(tmp_path) == []
+    s.close()
+    assert len(images(tmp_path)) == 1
+
+
 def test_where_much_has_changed_everything_is_derived_anew(reopen: Open, made: list[str]) -> None:
     with reopen() as s:
         put(s, (1, 2), (2, 3))
