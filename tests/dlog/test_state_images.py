@@ -114,7 +114,7 @@ def test_a_large_engine_has_its_first_image_while_it_runs(reopen: Open, made: li
 
 
 def test_there_is_no_image_where_there_is_no_room_for_a_copy(reopen: Open, tmp_path: Path) -> None:
-    s = reopen(sync="never", memory=20 << 20)
+    s = reopen(sync="never", memory=17 << 20)
     put(s, *((k, k + 1) for k in range(600)))
     s._engine._state._wait()  # type: ignore[attr-defined]
     assert s._engine.inner.memory.used > 10 << 20  # type: ignore[attr-defined]
