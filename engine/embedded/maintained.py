@@ -365,11 +365,13 @@ class Maintained(PlainRounds):
             inputs = [name for name in self.program.relations if flow.input(name) is not None]
             before = {}
             for name in inputs:
-                found = self._input(flow, name)
-                if found.life is not flow.life:
-                    found = heir._input(followed, name)
-                rows = found.present()
-                before[name] = insertions(found.raw_columns(rows), len(rows), 1)
+                found: Collection | None = self._input(flow, name)
+                if found is not None and found.life is not flow.life:
+                    # The heir may have lost one that was empty: its program need not ask for it.
+                    found = followed.input(name)
+                if found is not None:
+                    rows = found.present()
+                    before[name] = insertions(found.raw_columns(rows), len(rows), 1)
             heir._flow = None
             followed.free()
             flow.free()

@@ -4,8 +4,9 @@ compared with the naive evaluator after each."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import reject
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tests.naive import TooBig, evaluate
 from tests.rounds import BUDGET, Round, Row, State, Story, stories
 from tests.strategies import Case, Relation, Rule
 
+T = TypeVar("T")
 Step = Round | Rule | int
 """A round; a rule that comes if it is not there, else goes; or a reader (see `reader`), likewise."""
 
@@ -50,7 +52,7 @@ def lives(draw: Any, cases: st.SearchStrategy[Case], most: int = 6) -> Life:
 
 def reader(case: Case, number: int) -> tuple[Relation, Rule]:
     """A relation that no other rule reads, and its rule: of all rows of some relation, or of pairs of them that agree."""
-    read = case.relations[number // 2]
+    read = [relation for relation in case.relations if relation.stratum < 9][number // 2]
     names = [f"a{i}" for i in range(len(read.types))]
     body = [f"{read.name}({', '.join(names)})"]
     if number % 2 and names and read.types[0] == read.types[-1]:
@@ -59,47 +61,84 @@ def reader(case: Case, number: int) -> tuple[Relation, Rule]:
     return made, Rule((f"{made.name}({', '.join(names)})",), tuple(body))
 
 
-def live(session: dlog.Session, life: Life, between: Callable[[dlog.Session], dlog.Session] = lambda s: s) -> dlog.Session:
-    """Tells a life to a session of its first program; `between` steps it may be another one. Raises AssertionError where the
-    session and the naive evaluator disagree."""
+Between = Callable[[dlog.Session], dlog.Session]
+Trouble = Callable[[], AbstractContextManager[object]]
+
+
+def live(session: dlog.Session, life: Life, between: Between = lambda s: s, trouble: Trouble | None = None) -> dlog.Session:
+    """Tells a life to a session of its first program; `between` steps it may be another one. With `trouble` each step is tried
+    before, and either done then or interrupted, without a trace. Raises AssertionError where the session and the naive
+    evaluator disagree."""
     case, held = life.case, {r.name: dict[str, Row]() for r in life.case.relations}
     before = _truth(case, held)
     for step in life.steps:
         session = between(session)
-        if isinstance(step, list):
-            for name, row, diff in step:
-                (session.insert if diff > 0 else session.remove)(name, row)
-                held[name].pop(repr(row), None)
-                if diff > 0:
-                    held[name][repr(row)] = row
-            done = session.commit()
-        else:
-            case, done = _changed(session, case, step, held)
+        done = None if trouble is None else _tried(session, case, step, before, trouble)
+        done = done or _done(session, case, step)
+        case = _after(case, step, held)
         now = _truth(case, held)
+        assert list(session) == [r.name for r in case.relations]
         for name in session:
             assert {repr(row) for row in session[name]} == now[name].keys(), f"{name} after {step}"
             old = before.get(name, {})
             expected = dict.fromkeys(now[name].keys() - old.keys(), 1) | dict.fromkeys(old.keys() - now[name].keys(), -1)
             changes = [(repr(row), diff) for row, diff in done.changes(name)]
             assert len(changes) == len(dict(changes)) and dict(changes) == expected, f"changes of {name} by {step}"
-        assert list(session) == [r.name for r in case.relations]
         before = now
     return session
 
 
-def _changed(session: dlog.Session, case: Case, step: Rule | int, held: dict[str, dict[str, Row]]) -> tuple[Case, dlog.Round]:
-    """The program after a step that is no round."""
+def _tried(session: dlog.Session, case: Case, step: Step, before: State, trouble: Trouble) -> dlog.Round | None:
+    """What a step in trouble did, None if it has been interrupted: then everything is as it was."""
+    round, names = session.round, list(session)
+    try:
+        with trouble():
+            return _done(session, case, step)
+    except KeyboardInterrupt:
+        session.rollback()
+    if session.round > round and isinstance(step, list):
+        return dlog.Round(session, session.round, session.round)  # it came too late
+    assert (session.round, list(session)) == (round, names)
+    for name in session:
+        if round:
+            assert {repr(row) for row in session[name]} == before[name].keys(), f"{name} after {step} was interrupted"
+    return None
+
+
+def _done(session: dlog.Session, case: Case, step: Step) -> dlog.Round:
+    if isinstance(step, list):
+        for name, row, diff in step:
+            (session.insert if diff > 0 else session.remove)(name, row)
+        return session.commit()
     if isinstance(step, Rule):
-        if step in case.rules:
-            return replace(case, rules=tuple(r for r in case.rules if r != step)), session.drop_rules(step.text)
-        return replace(case, rules=(*case.rules, step)), session.add_rules(step.text)
-    relation, rule = reader(replace(case, relations=tuple(r for r in case.relations if r.stratum < 9)), step)
+        return session.drop_rules(step.text) if step in case.rules else session.add_rules(step.text)
+    relation, rule = reader(case, step)
+    if relation in case.relations:
+        return session.drop_relation(relation.name)
+    return session.add_rules(f"{relation.declaration}\n{rule.text}")
+
+
+def _after(case: Case, step: Step, held: dict[str, dict[str, Row]]) -> Case:
+    """The program after a step, and `held` the rows from outside."""
+    if isinstance(step, list):
+        for name, row, diff in step:
+            held[name].pop(repr(row), None)
+            if diff > 0:
+                held[name][repr(row)] = row
+        return case
+    if isinstance(step, Rule):
+        rules = tuple(r for r in case.rules if r != step) if step in case.rules else (*case.rules, step)
+        return replace(case, rules=rules)
+    relation, rule = reader(case, step)
     if relation in case.relations:
         held.pop(relation.name)
-        left = tuple(r for r in case.relations if r != relation)
-        return Case(left, tuple(r for r in case.rules if r != rule), {}), session.drop_relation(relation.name)
+        return Case(_without(case.relations, relation), _without(case.rules, rule), {})
     held[relation.name] = {}
-    return Case((*case.relations, relation), (*case.rules, rule), {}), session.add_rules(f"{relation.declaration}\n{rule.text}")
+    return Case((*case.relations, relation), (*case.rules, rule), {})
+
+
+def _without(listed: tuple[T, ...], gone: T) -> tuple[T, ...]:
+    return tuple(one for one in listed if one != gone)
 
 
 def _truth(case: Case, held: dict[str, dict[str, Row]]) -> State:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 
@@ -41,6 +43,33 @@ def test_programs_on_graphs_change_while_they_live(life: Life) -> None:
 def test_thousands_of_programs_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
         live(session, life)
+
+
+@settings(max_examples=60)
+@given(life=lives(programs()), seed=st.integers(0, 99))
+def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: int) -> None:
+    rng = Random(seed)
+    finish = maintained.Maintained._finish
+
+    @contextmanager
+    def trouble() -> Iterator[None]:
+        left = rng.randrange(4)
+
+        def interrupted(self: maintained.Maintained, *args: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0 and rng.random() < 0.5:
+                raise KeyboardInterrupt
+            finish(self, *args)
+            if left == 0:
+                raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(maintained.Maintained, "_finish", interrupted)
+            yield
+
+    with dlog.session(life.case.text, threads=1) as session:
+        live(session, life, trouble=trouble)
 
 
 @settings(max_examples=40)
