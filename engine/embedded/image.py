@@ -25,7 +25,7 @@ from dlog.engine.embedded.native import view
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import storage
-from dlog.engine.kernels.jit import kernel_files
+from dlog.engine.kernels.jit import ENGINE, kernel_files
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds import Image, Unfit
@@ -179,8 +179,9 @@ def _plan(flow: Dataflow) -> str:
 
 @cache
 def version() -> str:
-    """Stands for the form of images and the kernels that keep what is in them."""
+    """Stands for the form of images and all code that has a part in what is in them: an image is never read in another way."""
     sha = hashlib.sha256(f"{FORMAT} {sys.byteorder}".encode())
-    for path in kernel_files():
+    others = (path for folder in ("embedded", "plan") for path in sorted((ENGINE / folder).glob("*.py")))
+    for path in (*kernel_files(), *others):
         sha.update(path.read_bytes())
     return sha.hexdigest()
