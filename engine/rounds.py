@@ -185,8 +185,9 @@ class EngineMaker(Protocol):
 
     def resumed(
         self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
-    ) -> RoundsEngine:
-        """An engine at the round of `old` that has everything an image has. Raises Unfit where it cannot be had from that."""
+    ) -> RoundsEngine | None:
+        """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises Unfit
+        where this one is of no use."""
 
     def close(self) -> None:
         """Gives back what the engines share."""

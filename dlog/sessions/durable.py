@@ -162,12 +162,14 @@ class Durable(PlainRounds):
                 return None
             old = Beginning(self.symbols, self.records, round - 1)
             made = self._engines.resumed(replace(self.program, facts={}), image, old)
+            if made is None:
+                return None
         except Unfit as why:
             remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
             return None
         changed = self._changed_since(image.round, made)
-        tables = (made.external(name) for name in self.program.relations)
-        if FEW * sum(updates.rows for updates in changed.values()) > sum(table.rows for table in tables):
+        inputs = self.program.relations.keys() - self._ruled
+        if changed and FEW * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
             made.close()
             return None
         made.commit(changed)

@@ -16,8 +16,8 @@ class Engines:
         """An engine without rows that goes on from `old`."""
         return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)
 
-    def resumed(self, program: Program, image: Image, old: Beginning) -> RoundsEngine:
-        """An engine that has everything an image has. Raises Unfit where that is of no use."""
+    def resumed(self, program: Program, image: Image, old: Beginning) -> RoundsEngine | None:
+        """An engine that has everything an image has; None where engines keep no images. Raises Unfit where it is of no use."""
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
 
     def close(self) -> None:
