@@ -12,6 +12,7 @@ spark   programs on Spark against GraphFrames, DataFrame loops and the recursive
 spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
 graph   the graph library on a million edges, beside NetworkX and igraph
+live    sessions that are opened again, and rules that come and go beside a large closure
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
@@ -28,6 +29,7 @@ from pathlib import Path
 from tests.bench import (
     files,
     graph,
+    live,
     memory,
     orders,
     rounds,
@@ -60,6 +62,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "spark-steps": spark_steps.run,
     "spark-rounds": spark_rounds.run,
     "graph": graph.run,
+    "live": live.run,
     "spine": spine.run,
 }
 
