@@ -53,7 +53,7 @@ def run(options: Options) -> bool:
     """Measures, prints and saves; false when an answer is wrong or going on saves too little."""
     inputs = {"giant component, 1,000 nodes": _random(), "125,000 chains of 8 nodes": _chains()}
     measured = {name: measure(edges, options.repeats) for name, edges in inputs.items()}
-    header = ["closure", "rows", "derived", "after close", "after kill", "commit", "close", "rule", "reader", "drop", "bytes a row"]
+    header = ["closure", "rows", "derived", "after close", "after kill", "commit", "close", "rule", "reader", "drop", "bytes"]
     rows = [_row(name, figures) for name, figures in measured.items()]
     show("sessions that live on: the first commit, and rules that come and go", header, rows)
     save("live", {name: asdict(figures) for name, figures in measured.items()}, options.json)
