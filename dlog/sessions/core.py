@@ -21,7 +21,7 @@ from dlog.sessions.durable import Durable
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Given, Program, check_facts, options, read
 from dlog.sessions.reopening import reopen
-from dlog.sessions.replacing import let_go, succeed
+from dlog.sessions.replacing import go_back, let_go, succeed
 from dlog.sessions.rounds import Round
 from dlog.sessions.state import State
 
@@ -147,7 +147,7 @@ class Session(Changing):
                 if isinstance(old, Durable):
                     new = old.succeeded_by(new, text, program)
             except BaseException:
-                next_one.undo()
+                go_back(old, next_one.engine)
                 raise
             self._text = text
             self._use(new, program)

@@ -16,11 +16,10 @@ from dlog.sessions.engines import Engines
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """An engine for another program, at its first `round`; `before` is the engine proper that it followed. `kept` are the
-    relations that the program before had too, and `changed` what became of their rows."""
+    """An engine for another program, at its first `round`; `kept` are the relations that the program before had too, and
+    `changed` what became of their rows."""
 
     engine: RoundsEngine
-    before: RoundsEngine
     round: int
     kept: tuple[str, ...]
     changed: Mapping[str, Updates]
@@ -29,10 +28,6 @@ class Successor:
         """What the round changed."""
         found = self.changed.get(relation)
         return all_of(self.engine.table(relation), self.round) if found is None else found
-
-    def undo(self) -> None:
-        """The engine before goes on."""
-        self.before.take_back(self.engine)
 
 
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
@@ -43,8 +38,9 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {name: old.table(name) for name in kept if name in ruled and name not in were}
     new = engines.made(rules.with_inputs(program, fed), source)
+    inherited = new.inherited
     with stage("evaluation"):
-        new.commit({name: all_of(old.external(name), round) for name in kept if name not in new.inherited})
+        new.commit({name: all_of(old.external(name), round) for name in kept if name not in inherited})
     try:
         changed = {}
         for name in kept:
@@ -55,12 +51,19 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     except BaseException:
         source.take_back(new)
         raise
-    return Successor(new, source, round, kept, changed)
+    return Successor(new, round, kept, changed)
 
 
 def derived(program: rules.Program) -> set[str]:
     """The relations with rules."""
     return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+
+
+def go_back(old: RoundsEngine, new: RoundsEngine) -> None:
+    """The old engine goes on: the new one is not to be."""
+    source = old.inner if isinstance(old, Durable) else old
+    if source is not None:
+        source.take_back(new)
 
 
 def let_go(old: RoundsEngine) -> None:

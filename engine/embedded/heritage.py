@@ -52,6 +52,8 @@ class Heritage:
     def __init__(self, old: Dataflow, program: Program, avoid: frozenset[str] = frozenset()) -> None:
         self.old = old
         self.program = program
+        self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
+        """The relations that take rows from outside."""
         self.strata = self._same_strata(avoid)
         """The numbers of strata here, and of what they were."""
         self._heirlooms: dict[str, Heirloom] = {}
@@ -89,18 +91,13 @@ class Heritage:
             reads <= same
             and old in self.old.scopes
             and all(self._alike(name) and before.lattices.get(name) == now.lattices.get(name) for name in stratum.relations)
-            and given >= {name for name in stratum.relations if name in self._fed()}
+            and given >= self._fed.intersection(stratum.relations)
         )
 
     def _alike(self, relation: str) -> bool:
         """Whether a relation has the columns that it had."""
         old = self.old.program.relations.get(relation)
         return old is not None and old.kinds == self.program.relations[relation].kinds
-
-    def _fed(self) -> set[str]:
-        """The relations that take rows from outside."""
-        program = self.program
-        return {io.relation for io in program.io if io.action == "input"} | {name for name, f in program.facts.items() if f}
 
     def gives(self, relation: str) -> bool:
         """Whether a relation has taken rows from outside, and goes on so, with rules or without."""

@@ -185,6 +185,13 @@ def test_memory_does_not_grow_with_rules_that_come_and_go() -> None:
     assert len(set(used[1:])) == 1
 
 
+def test_what_went_with_the_old_rules_gives_its_memory_back_at_once() -> None:
+    s = closure(*((k, k + 1) for k in range(200)))
+    used = s._engine.memory.used  # type: ignore[attr-defined]
+    s.add_rules("path(x, x) :- edge(x, _).")
+    assert s._engine.memory.used < used + (used >> 2)  # type: ignore[attr-defined]
+
+
 # ----------------------------------------------------------------------------------------------------------------- failures
 
 
