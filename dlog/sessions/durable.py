@@ -1,10 +1,10 @@
 """An engine whose rounds are on disk before they count.
 
 Opened on a state, nothing runs yet: relations are read as the last session left them. The engine proper is made at the first
-commit, or when a relation is read that the state does not have as of its last round: rounds that were logged after the
-last checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed. It goes on
-from the last image of an engine, if there is one for the program, with what the inputs have become since then as one round; without
-one everything is derived.
+commit, or when a relation is read that the state does not have as of its last round: rounds that were logged after the last
+checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed. It goes on
+from the last image of an engine, if there is one for the program, with what the inputs have become since then as one round;
+without one everything is derived.
 
 A round is logged when the engine has committed it, so that only rounds that hold are. Until then a reader in another thread may
 see it a moment early. If it cannot be logged, the engine is let go, and made anew from the state when it is needed.
