@@ -5,8 +5,8 @@ that are new, and the program's text where that is another one. The rows of rela
 when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while
 it runs would be out of date a round later, and leaves them out. An *image* is what the engine keeps to go on without deriving
 anything. It is large, so that only some checkpoints have one; what became of the external rows since then is a round for the
-engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged, not
-on the engine's relations, and on a copy of what the engine keeps.
+engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged,
+not on the engine's relations, and on a copy of what the engine keeps.
 """
 
 from __future__ import annotations
