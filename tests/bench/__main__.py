@@ -11,6 +11,7 @@ memory  peak memory of closures over sparse keys
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
+spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
@@ -33,6 +34,7 @@ from tests.bench import (
     rounds,
     scaling,
     spark,
+    spark_graph,
     spark_rounds,
     spark_steps,
     spark_workloads,
@@ -59,6 +61,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "spark": spark.run,
     "spark-steps": spark_steps.run,
     "spark-rounds": spark_rounds.run,
+    "spark-graph": spark_graph.run,
     "graph": graph.run,
     "spine": spine.run,
 }
