@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.changes import from_table, none
 from dlog.sessions.externals import empty
@@ -38,6 +40,7 @@ from dlog.sessions.streams import netted
 from dlog.sessions.text import Text
 
 Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+Found = TypeVar("Found")
 Make = Callable[[Program, "Beginning"], RoundsEngine]
 
 
@@ -104,6 +107,16 @@ class Durable:
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def commit(self, inputs: Mapping[str, Updates]) -> int:
+        mark = self.mark
+        try:
+            return self._commit(inputs)
+        except DlogError as error:
+            if not workers_lost(error) or self._inner is not None:
+                raise
+        self.mark = mark
+        return self._commit(inputs)
+
+    def _commit(self, inputs: Mapping[str, Updates]) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
@@ -113,8 +126,8 @@ class Durable:
             last = inner.commit(given)
             self._told = True
             self._state.append(last, given, self._text if self._state.text != self._text else None, self.mark)
-        except BaseException:
-            if self._state.round == before != inner.round:
+        except BaseException as error:
+            if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
             raise
         finally:
@@ -154,6 +167,16 @@ class Durable:
         """Back to the state. A reader may still be at the engine, so it is not closed."""
         with self._lock:
             self._inner, self._told, self._stale = None, False, self._ruled
+
+    def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
+        """What the engine says: a new one where its workers were lost."""
+        try:
+            return question(self._awake())
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        self._let_go()
+        return question(self._awake())
 
     # ------------------------------------------------------------------------------------------------------------- program
 
@@ -201,7 +224,7 @@ class Durable:
             with self._lock:
                 if self._inner is None and relation not in self._stale:
                     return self._stored(relation)
-        return self._awake().table(relation)
+        return self._asked(lambda inner: inner.table(relation))
 
     def _stored(self, relation: str) -> Table:
         if relation not in self._ruled:
@@ -213,11 +236,11 @@ class Durable:
         inner = self._inner
         if inner is None:
             return self._state.external(relation, self.program.relations[relation].kinds)
-        return inner.external(relation)
+        return self._asked(lambda inner: inner.external(relation))
 
     def rows(self, relation: str) -> int:
         inner = self._inner
-        return self.table(relation).rows if inner is None else inner.rows(relation)
+        return self.table(relation).rows if inner is None else self._asked(lambda inner: inner.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
         return self._awake().ranks(relation)
@@ -241,6 +264,9 @@ class Durable:
         try:
             if inner is not None and self._state.round and (self._stale or not self._state.settled):
                 self._state.settle(self._fingerprint, {name: partial(inner.table, name) for name in sorted(self._ruled)})
+        except DlogError as error:
+            if not workers_lost(error):  # the next session evaluates
+                raise
         finally:
             self._state.close()
             if inner is not None:
@@ -249,6 +275,11 @@ class Durable:
     def abandon(self) -> None:
         """Lets go of the state as it is."""
         self._state.close()
+
+
+def workers_lost(error: BaseException) -> bool:
+    """Whether an engine failed because those who did its work are no more."""
+    return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
 
 
 def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
