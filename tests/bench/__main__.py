@@ -8,6 +8,7 @@ orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
+skew    a vertex with a tenth of the edges among 16 workers
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
@@ -33,6 +34,7 @@ from tests.bench import (
     orders,
     rounds,
     scaling,
+    skew,
     spark,
     spark_graph,
     spark_rounds,
@@ -58,6 +60,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "rounds": rounds.run,
     "strings": strings.run,
     "memory": memory.run,
+    "skew": skew.run,
     "spark": spark.run,
     "spark-steps": spark_steps.run,
     "spark-rounds": spark_rounds.run,
