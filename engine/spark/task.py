@@ -71,7 +71,7 @@ class _Worker:
         self.context = context
         self.rank: int = context.partitionId()
         self.size = len(context.getTaskInfos())
-        self.reported = 0.0
+        self.reported = 0.0, 0
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
@@ -122,8 +122,10 @@ class _Worker:
         return transport
 
     def _report(self, progress: Progress) -> None:
-        if time.perf_counter() - self.reported > REPORT_SECONDS:
-            self.reported = time.perf_counter()
+        """Now and then, and when a stratum begins."""
+        at, stratum = self.reported
+        if progress.stratum > stratum or time.perf_counter() - at > REPORT_SECONDS:
+            self.reported = time.perf_counter(), progress.stratum
             self.visitor.tell("progress", progress)
 
     # --------------------------------------------------------------------------------------------------------------- in
