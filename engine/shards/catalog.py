@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap, zip_longest
 
@@ -60,19 +60,21 @@ class ShardCatalog(Catalog):
         self.figures: dict[str, Figures] = {}
         self._base: dict[str, str] = {}
 
-    def learn(self, names: Sequence[str]) -> None:
-        """Tells the others of this worker's share of some relations, and learns of theirs. All workers call it together."""
+    def learn(self, names: Sequence[str], sampled: Container[str]) -> None:
+        """Tells the others of this worker's share of some relations, and learns of theirs, also of the crowds in those that are
+        `sampled`. All workers call it together."""
         for name in names:
             self.figures.pop(name, None)
-        for shares in self.gang.share([self._share(name) for name in names]):
+        for shares in self.gang.share([self._share(name, name in sampled) for name in names]):
             for name, share in zip(names, shares, strict=True):
                 held = self.figures.get(name)
                 self.figures[name] = share if held is None else held + share
 
-    def _share(self, name: str) -> Figures:
+    def _share(self, name: str, sampled: bool) -> Figures:
         relation = self.relations[name]
         extents = tuple(self._extent(name, c) for c in range(relation.arity))
-        if self.gang.size == 1 or self.dictionary is None or relation.rows * self.gang.size < max(self.split_rows, 1):
+        few = relation.rows * self.gang.size < max(self.split_rows, 1)
+        if not sampled or few or self.gang.size == 1:
             return Figures(relation.rows, extents)
         return Figures(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
 

@@ -66,6 +66,7 @@ class ShardExecutor(Executor):
         self.post = Post(gang, self.dictionary)
         self.plans: list[DistributedScope] = []
         self._given: dict[str, list[Rows]] = {}
+        self._uses = self._last_uses()
         self._at_home: dict[str, list[Rows]] = {}
 
     def load(self, relation: str, table: Table) -> None:
@@ -102,7 +103,7 @@ class ShardExecutor(Executor):
                 heights[number] = rows.height
                 self.catalog.relations[name].load(rows.columns, rows.height)
         self._loaded |= {name for name, *held in zip(names, *self.gang.share(heights), strict=True) if any(held)}
-        self.catalog.learn(names)
+        self.catalog.learn(names, names)
         self._spread([name for name in names if name in self.catalog.complete and self.homes[name] != ROOT])
 
     def _spread(self, names: Sequence[str]) -> None:
@@ -165,7 +166,7 @@ class ShardExecutor(Executor):
 
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
         super()._run_stratum(number, stratum)
-        self.catalog.learn(stratum.relations)
+        self.catalog.learn(stratum.relations, [name for name in stratum.relations if self._uses[name] > number])
 
 
 def _widened(rows: Rows) -> Rows:
