@@ -147,6 +147,11 @@ class SparkResult(Mapping[str, SparkRelation]):
         """Rows that went from one worker to another."""
         return self._outcome.rows_sent
 
+    @property
+    def spread(self) -> dict[str, int]:
+        """How many values were so frequent, at the home of which relations, that their rows were spread over the workers."""
+        return {name: values for effort in self._outcome.efforts[:1] for name, values in effort.spread.items()}
+
     def release(self) -> None:
         """Gives back the room that the rows take; DataFrames of them must not be used afterwards."""
         self._outcome.release()

@@ -22,7 +22,7 @@ from dlog.engine.program.rules import Program
 from dlog.engine.shards import superstep
 from dlog.engine.shards.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.executor import ShardExecutor
+from dlog.engine.shards.executor import SPLIT_ROWS, ShardExecutor
 from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
 from dlog.engine.shards.keeper import Failed, Keeper
 from dlog.engine.shards.rounds import ShardedRounds
@@ -47,9 +47,11 @@ def in_gang(size: int, work: Callable[[Gang], Any]) -> list[Any]:
     return [f.result() for f in futures]
 
 
-def evaluated(program: Program, facts: Facts, gang: Gang, everywhere: int = EVERYWHERE_ROWS) -> tuple[ShardExecutor, Codec]:
+def evaluated(
+    program: Program, facts: Facts, gang: Gang, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
+) -> tuple[ShardExecutor, Codec]:
     """One worker's executor after the run; it has every `size`-th row, and the blocks of those that are its own."""
-    executor = ShardExecutor(program, gang, everywhere=everywhere)
+    executor = ShardExecutor(program, gang, everywhere=everywhere, split_rows=split_rows)
     codec = Codec(program, executor.symbols, executor.records)
     for name, rows in facts.items():
         given = list(rows)
@@ -69,12 +71,14 @@ def cut_in_blocks(program: Program, name: str, rows: Iterable[Row], home: Place,
     return list(blocks(relation, codec.table(relation, list(rows)), home, dictionary, workers))
 
 
-def run_sharded(text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS) -> dict[str, set[Row]]:
+def run_sharded(
+    text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
+) -> dict[str, set[Row]]:
     """Every relation of a program as a set of tuples. A row that two workers have is an error."""
 
     def work(gang: Gang) -> dict[str, list[Row]]:
         program = compile_program(text)
-        executor, codec = evaluated(program, facts, gang, everywhere)
+        executor, codec = evaluated(program, facts, gang, everywhere, split_rows)
         return {name: list(Relation(r, executor.table(name), codec)) for name, r in program.relations.items()}
 
     found: dict[str, set[Row]] = {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dlog.graphs.core import Graph
+from dlog.graphs.frames import SparkGraph, SparkMotifs, SparkResult, frames_of
 from dlog.graphs.live import Live, LiveResult
 from dlog.graphs.results import Motifs, Result
 from dlog.graphs.running import Running
 from dlog.graphs.sources import Columns, read
 
-__all__ = ["Graph", "Live", "LiveResult", "Motifs", "Result", "graph"]
+__all__ = ["Graph", "Live", "LiveResult", "Motifs", "Result", "SparkGraph", "SparkMotifs", "SparkResult", "graph"]
 
 
 def graph(
@@ -21,10 +22,10 @@ def graph(
     id: str = "id",
     src: str = "src",
     dst: str = "dst",
-    engine: str = "embedded",
+    engine: str | None = None,
     threads: int | None = None,
-) -> Graph:
-    """Makes a graph.
+) -> Graph | SparkGraph:
+    """Makes a graph. One of DataFrames of Spark stays in Spark, unless the engine is the embedded one.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def graph(
     id, src, dst
         What the columns of ids are called.
     engine, threads
-        What runs the programs: "embedded" or "spark"; and with how many threads (default: one per core).
+        What runs the programs: "embedded", with how many threads (default: one per core), or "spark". Default: "spark" for
+        DataFrames of Spark and for GraphFrames, "embedded" for all else.
 
     Raises
     ------
@@ -54,7 +56,10 @@ def graph(
     ['id', 'component']
     """
     columns = Columns(id, src, dst)
+    frames = frames_of(data, edges)
+    if frames is not None and engine in (None, "spark"):
+        return SparkGraph(*frames, directed is not False, columns)
     given = read(data, edges, columns)
     if directed is not None:
         given = given.with_direction(directed)
-    return Graph(given, Running(engine, threads), columns)
+    return Graph(given, Running(engine or "embedded", threads), columns)

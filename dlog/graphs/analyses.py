@@ -17,24 +17,22 @@ Answer = TypeVar("Answer")
 class Analyses(ABC, Generic[Answer]):
     """The questions. Each answer has one row for each vertex, in the order of their ids, unless its method says otherwise."""
 
-    @property
-    @abstractmethod
-    def names(self) -> Names:
-        """The vertices."""
-
-    @property
-    @abstractmethod
-    def numbered(self) -> Numbered:
-        """The graph in numbers."""
-
     @abstractmethod
     def _answer(self, question: Question) -> Answer:
         """The answer to a question."""
 
     @property
+    @abstractmethod
     def directed(self) -> bool:
         """Whether paths follow the direction of edges."""
-        return self.numbered.directed
+
+    @abstractmethod
+    def _codes(self, ids: Any, where: str) -> Codes:
+        """The numbers of vertices that a method was given, at `where`; DlogError for one that is not there."""
+
+    @abstractmethod
+    def _float_weights(self, column: str) -> bool:
+        """Whether a column of weights has floats; DlogError if it is no column of weights."""
 
     # --------------------------------------------------------------------------------------------------------------- paths
 
@@ -88,7 +86,7 @@ class Analyses(ABC, Generic[Answer]):
             raise exactly_one(["landmarks", "sources"])
         name = "landmark" if sources is None else "source"
         ends = self._codes(landmarks if sources is None else sources, f"{name}s")
-        floats = weight is not None and self._weights(weight).dtype.kind == "f"
+        floats = weight is not None and self._float_weights(weight)
         return self._answer(paths.shortest_paths(ends, self.directed, weight, floats, name))
 
     # ---------------------------------------------------------------------------------------------------------- components
@@ -256,7 +254,7 @@ class Analyses(ABC, Generic[Answer]):
         if iterations is None and tolerance is None:
             tolerance = 1e-6
         if weight is not None:
-            self._weights(weight)
+            self._float_weights(weight)
         return self._answer(iterated.pagerank(check_share("damping", damping), iterations, tolerance, weight, self.directed))
 
     def maximal_independent_set(self, seed: int = 0) -> Answer:
@@ -273,11 +271,26 @@ class Analyses(ABC, Generic[Answer]):
             raise mistake("bad-argument", f"`seed` must be a whole number, not {seed!r}")
         return self._answer(iterated.maximal_independent_set(seed))
 
-    # -------------------------------------------------------------------------------------------------------------- inside
+
+class ArrayAnalyses(Analyses[Answer]):
+    """Those of a graph of arrays."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Names:
+        """The vertices."""
+
+    @property
+    @abstractmethod
+    def numbered(self) -> Numbered:
+        """The graph in numbers."""
+
+    @property
+    def directed(self) -> bool:
+        return self.numbered.directed
 
     def _codes(self, ids: Any, where: str) -> Codes:
-        """The numbers of vertices that a method was given."""
-        return self.names.encode(one_or_many(self.names, ids), where)
+        return self.names.encode(one_or_many(ids, self.names), where)
 
-    def _weights(self, column: str) -> Any:
-        return weights(self.numbered.attributes, column)
+    def _float_weights(self, column: str) -> bool:
+        return bool(weights(self.numbered.attributes, column).dtype.kind == "f")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.graphs.analyses import Analyses
+from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import ArrowNames, Codes, ObjectNames, number_columns, number_objects
 from dlog.graphs.numbered import Numbered
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dlog.graphs.live import Live
 
 
-class Graph(Analyses[Result]):
+class Graph(ArrayAnalyses[Result]):
     """Vertices and edges, with their attributes, and everything that can be asked about them. Made by `dlog.graph`.
 
     `len` is the number of vertices."""

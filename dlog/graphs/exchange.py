@@ -36,13 +36,18 @@ def to_networkx(graph: Graph) -> nx.Graph:
 def to_graphframe(spark: Any, vertices: pa.Table, edges: pa.Table) -> Any:
     """A GraphFrame in a Spark session; vertices have a column `id`, edges `src` and `dst`. Raises DlogError where GraphFrames
     is missing."""
+    return graphframe_of(spark.createDataFrame(vertices), spark.createDataFrame(edges))
+
+
+def graphframe_of(vertices: Any, edges: Any) -> Any:
+    """The same of DataFrames of Spark."""
     try:
         frames = import_module("graphframes")
     except ImportError:
         raise mistake(
             "no-graphframes", "there is no GraphFrames", "pip install graphframes-py brings its Python part"
         ) from None
-    return frames.GraphFrame(spark.createDataFrame(vertices), spark.createDataFrame(edges))
+    return frames.GraphFrame(vertices, edges)
 
 
 def _attributes(table: Any) -> list[dict[str, Any]]:

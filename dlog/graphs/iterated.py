@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.graphs.library import Program
-from dlog.graphs.mistakes import mistake
+from dlog.graphs.mistakes import not_converged
 from dlog.graphs.numbered import Numbered
-from dlog.graphs.questions import Computation, Question, Rules, Shape
+from dlog.graphs.questions import Computation, Question, Rules, Shape, elsewhere
 from dlog.graphs.running import Columns, Running
 
 BLOCK = 10
@@ -35,7 +35,8 @@ def pagerank(damping: float, iterations: int | None, tolerance: float | None, we
         program = Program("pagerank", macros, iterations)
         return Rules(PAGERANK, program, f"rank_{iterations}", "numbered", weight, floats=True, facts=facts)
     rules = Rules(PAGERANK, Program("pagerank", macros), "", "numbered", weight, floats=True, facts=facts)
-    return Computation(PAGERANK, lambda graph, running: _until(rules, tolerance or 0.0, iterations, graph, running))
+    on_spark = elsewhere("pagerank", rules, tolerance or 0.0, iterations, LIMIT, BLOCK)
+    return Computation(PAGERANK, lambda graph, running: _until(rules, tolerance or 0.0, iterations, graph, running), on_spark)
 
 
 def _until(rules: Rules, tolerance: float, iterations: int | None, graph: Numbered, running: Running) -> Columns:
@@ -56,8 +57,7 @@ def _until(rules: Rules, tolerance: float, iterations: int | None, graph: Number
                 return done[f"rank_{n}"]
         ranks = done[f"rank_{steps}"]
     if iterations is None:
-        note = "give a greater tolerance, or `max_iterations`, which takes the ranks as they are then"
-        raise mistake("not-converged", f"ranks still change by more than {tolerance:g} after {LIMIT} iterations", note)
+        raise not_converged(tolerance, LIMIT)
     return ranks
 
 
@@ -78,4 +78,4 @@ def maximal_independent_set(seed: int) -> Computation:
                 return (np.sort(members[0]),)
             facts["out_0"] = out
 
-    return Computation(MEMBERS, compute)
+    return Computation(MEMBERS, compute, elsewhere("independent_set", seed, BLOCK))

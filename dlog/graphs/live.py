@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.engine.values.differences import difference, words
-from dlog.graphs.analyses import Analyses
+from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
 from dlog.graphs.names import GrowingNames, Names
 from dlog.graphs.numbered import Numbered
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dlog.graphs.core import Graph
 
 
-class Live(Analyses["LiveResult"]):
+class Live(ArrayAnalyses["LiveResult"]):
     """A graph whose edges come and go. Made by `Graph.live`; a context manager that closes it.
 
     The methods of `Graph` give answers that stay up to date. Vertices that come later have later places than all ids, where a

@@ -40,6 +40,11 @@ def negative_weight(column: str, value: object) -> DlogError:
     return mistake("negative-weight", f"the weight column `{column}` has a negative weight: {value}", note)
 
 
+def not_converged(tolerance: float, iterations: int) -> DlogError:
+    note = "give a greater tolerance, or `max_iterations`, which takes the ranks as they are then"
+    return mistake("not-converged", f"ranks still change by more than {tolerance:g} after {iterations} iterations", note)
+
+
 def bad_weight(column: str, reason: str) -> DlogError:
     return mistake("bad-weight", f"the weight column `{column}` {reason}", "weights are numbers")
 

@@ -250,7 +250,7 @@ def _values(ids: Any) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in ids]
 
 
-def one_or_many(names: Names, ids: Any) -> Iterable[Any]:
+def one_or_many(ids: Any, names: Names | None = None) -> Iterable[Any]:
     """Ids as given to a method: one, or several in any container."""
     if isinstance(names, ObjectNames):
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from dlog.graphs.library import Program
 from dlog.graphs.mistakes import bad_weight
 from dlog.graphs.numbered import Form, Numbered, check_not_negative
 from dlog.graphs.running import Columns, Relations, Running
+
+if TYPE_CHECKING:
+    from dlog.graphs.frames.numbers import Numbers
+    from dlog.graphs.frames.running import Answer, SparkRunning
 
 Holds = Literal["vertex", "value"]
 Of = Literal["vertex", "pair", "edge", "none"]
@@ -70,13 +74,26 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """An answer that takes several runs of programs."""
+    """An answer that takes several runs of programs: of a graph of arrays, and of one in Spark."""
 
     shape: Shape
     compute: Callable[[Numbered, Running], Columns]
+    on_spark: Callable[[Numbers, SparkRunning], Answer]
 
     def answer(self, graph: Numbered, running: Running) -> Columns:
         return self.compute(graph, running)
+
+
+def elsewhere(name: str, *args: Any) -> Callable[[Numbers, SparkRunning], Answer]:
+    """The computation of that name on Spark, with these arguments."""
+
+    def compute(numbers: Numbers, running: SparkRunning) -> Answer:
+        from dlog.graphs.frames import computed
+
+        answer: Answer = getattr(computed, name)(numbers, running, *args)
+        return answer
+
+    return compute
 
 
 Question: TypeAlias = Rules | Computation

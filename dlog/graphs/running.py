@@ -25,8 +25,8 @@ Relations = Mapping[str, Columns]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How programs are run: by which engine, with how many threads (None: one per core). The Spark engine is given a graph's
-    numbers by the driver, and gives answers back to it."""
+    """How programs are run: by which engine, with how many threads (None: one per core). The Spark engine is given a graph of
+    arrays by the driver, and gives answers back to it; graphs in Spark are run by `frames.running`."""
 
     engine: str = "embedded"
     threads: int | None = None

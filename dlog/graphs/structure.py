@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from dlog.graphs.library import Program
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered, mixed
-from dlog.graphs.questions import Computation, Rules, Shape
+from dlog.graphs.questions import Computation, Rules, Shape, elsewhere
 from dlog.graphs.running import Columns, Running
 
 COMPONENT = Shape("vertex", (("id", "vertex"), ("component", "vertex")))
@@ -48,7 +48,7 @@ def degree_distribution() -> Rules:
 
 def strongly_connected_components() -> Computation:
     """The least vertex of each vertex's strongly connected component."""
-    return Computation(COMPONENT, _strong)
+    return Computation(COMPONENT, _strong, elsewhere("strong"))
 
 
 def _strong(graph: Numbered, running: Running) -> Columns:
@@ -80,7 +80,7 @@ def _least_of_groups(group: Codes) -> Codes:
 
 def core_numbers() -> Computation:
     """The greatest k for which each vertex is in the k-core."""
-    return Computation(Shape("vertex", (("id", "vertex"), ("kcore", "value"))), _core_numbers)
+    return Computation(Shape("vertex", (("id", "vertex"), ("kcore", "value"))), _core_numbers, elsewhere("core_numbers"))
 
 
 def _core_numbers(graph: Numbered, running: Running) -> Columns:
@@ -104,7 +104,8 @@ def _core_numbers(graph: Numbered, running: Running) -> Columns:
 
 def k_core(k: int) -> Computation:
     """The vertices that are left when those with fewer than k neighbours go until there are none."""
-    return Computation(Shape("vertex", (("id", "vertex"),)), lambda graph, running: _k_core(graph, running, k))
+    shape = Shape("vertex", (("id", "vertex"),))
+    return Computation(shape, lambda graph, running: _k_core(graph, running, k), elsewhere("k_core", k))
 
 
 def _k_core(graph: Numbered, running: Running, k: int) -> Columns:
@@ -129,7 +130,7 @@ def _without(edge: Columns, vertices: Codes, count: int) -> Columns:
 def k_truss(k: int) -> Computation:
     """The edges that are left when those in fewer than k - 2 triangles go until there are none."""
     shape = Shape("edge", (("src", "vertex"), ("dst", "vertex")))
-    return Computation(shape, lambda graph, running: _k_truss(graph, running, k))
+    return Computation(shape, lambda graph, running: _k_truss(graph, running, k), elsewhere("k_truss", k))
 
 
 def _k_truss(graph: Numbered, running: Running, k: int) -> Columns:

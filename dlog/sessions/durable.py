@@ -12,10 +12,11 @@ see it a moment early. If it cannot be logged, the engine is let go, and made an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import RLock
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.changes import from_table, none
 from dlog.sessions.engines import Engines
@@ -41,6 +43,7 @@ from dlog.sessions.streams import netted
 from dlog.sessions.text import Text
 
 Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+Found = TypeVar("Found")
 FEW = 8
 """An image is gone on from when the external rows are at least so many times those that have changed since."""
 
@@ -106,6 +109,16 @@ class Durable(PlainRounds):
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        mark = self.mark
+        try:
+            return self._commit(inputs, frames)
+        except DlogError as error:
+            if not workers_lost(error) or self._inner is not None:
+                raise
+        self.mark = mark
+        return self._commit(inputs, frames)
+
+    def _commit(self, inputs: Mapping[str, Updates], frames: Frames | None) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
@@ -115,8 +128,8 @@ class Durable(PlainRounds):
             last = inner.commit(given)
             self._told = True
             self._state.append(last, given, self._text if self._state.text != self._text else None, self.mark)
-        except BaseException:
-            if self._state.round == before != inner.round:
+        except BaseException as error:
+            if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
             raise
         finally:
@@ -194,6 +207,16 @@ class Durable(PlainRounds):
         with self._lock:
             self._inner, self._told, self._stale = None, False, self._ruled
 
+    def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
+        """What the engine says: a new one where its workers were lost."""
+        try:
+            return question(self._awake())
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        self._let_go()
+        return question(self._awake())
+
     # ------------------------------------------------------------------------------------------------------------- program
 
     def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
@@ -240,7 +263,7 @@ class Durable(PlainRounds):
             with self._lock:
                 if self._inner is None and relation not in self._stale:
                     return self._stored(relation)
-        return self._awake().table(relation)
+        return self._asked(lambda inner: inner.table(relation))
 
     def _stored(self, relation: str) -> Table:
         if relation not in self._ruled:
@@ -252,11 +275,11 @@ class Durable(PlainRounds):
         inner = self._inner
         if inner is None:
             return self._state.external(relation, self.program.relations[relation].kinds)
-        return inner.external(relation)
+        return self._asked(lambda inner: inner.external(relation))
 
     def rows(self, relation: str) -> int:
         inner = self._inner
-        return self.table(relation).rows if inner is None else inner.rows(relation)
+        return self.table(relation).rows if inner is None else self._asked(lambda inner: inner.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
         return self._awake().ranks(relation)
@@ -284,6 +307,9 @@ class Durable(PlainRounds):
                 if self._stale or unimaged or not self._state.settled:
                     derived = {name: partial(inner.table, name) for name in sorted(self._ruled)}
                     self._state.settle(self._fingerprint, derived, image)
+        except DlogError as error:
+            if not workers_lost(error):  # the next session evaluates
+                raise
         finally:
             self._state.close()
             if inner is not None:
@@ -292,6 +318,11 @@ class Durable(PlainRounds):
     def abandon(self) -> None:
         """Lets go of the state as it is."""
         self._state.close()
+
+
+def workers_lost(error: BaseException) -> bool:
+    """Whether an engine failed because those who did its work are no more."""
+    return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
 
 
 def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:

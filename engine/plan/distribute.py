@@ -38,13 +38,14 @@ from dlog.engine.plan.nodes import (
     Unit,
     Unpack,
 )
-from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Place
+from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.query import mask_all
 from dlog.engine.program.rules import Constant, Kind, Program, Term, Variable
 
 Role: TypeAlias = Literal["stream", "home", "copy"]
 Rows: TypeAlias = Callable[[str], int]
 
+NONE: Mapping[str, Heavy] = {}
 EVERYWHERE_ROWS = 4_000_000
 """Rows up to which a relation that does not change may be copied to every worker."""
 
@@ -59,6 +60,8 @@ class Exchange:
     role: Role
     types: tuple[ColumnType, ...]
     delivery: Path | None = None
+    heavy: Heavy = ()
+    """Values of the place's column whose rows do not go to one worker: those of a stream go to all, others are spread."""
 
     @property
     def inbox(self) -> str:
@@ -92,7 +95,7 @@ class Phase:
 class DistributedScope:
     """A scope cut for several workers. `mirrors` are the copies of growing relations, filled by exchanges of the loop;
     `homes` those of the planner's own relations; `apart` the reductions whose parts, one per worker, must be brought together
-    when their stage ends."""
+    when their stage ends; `split` the program's relations whose rows with these values at their home are spread."""
 
     scope: Scope
     stages: tuple[Phase, ...]
@@ -101,13 +104,16 @@ class DistributedScope:
     mirrors: tuple[Copy, ...]
     homes: Mapping[str, Place]
     apart: frozenset[str]
+    split: Mapping[str, Heavy] = field(default_factory=dict)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
         return (*self.stages, self.enter, self.loop)
 
 
-def distribute(scope: Scope, program: Program, homes: Mapping[str, Place], rows: Rows, everywhere: int) -> DistributedScope:
+def distribute(
+    scope: Scope, program: Program, homes: Mapping[str, Place], rows: Rows, everywhere: int, split: Mapping[str, Heavy] = NONE
+) -> DistributedScope:
     """Cuts a scope of the static model.
 
     Parameters
@@ -118,16 +124,18 @@ def distribute(scope: Scope, program: Program, homes: Mapping[str, Place], rows:
         How many rows a complete relation has, over all workers.
     everywhere
         Rows up to which a complete relation may be copied to every worker.
+    split
+        The relations whose rows with heavy values at their home are spread; no growing ones.
     """
     own = {t.relation: _home_of(t.kinds) for t in scope.temporaries} | {r.relation: _home_of(r.keys) for r in scope.reductions}
-    world = World(scope, Types(scope, program), {**homes, **own}, rows, everywhere)
+    world = World(scope, Types(scope, program), {**homes, **own}, rows, everywhere, split)
     aligned = _aligned_reductions(scope, world)
     stages = tuple(world.phase(stage, f"{i}", aligned) for i, stage in enumerate(scope.stages))
     enter = world.phase(scope.enter, "e", aligned)
     loop = world.phase(scope.loop, "l", aligned)
     loop = world.with_mirrors(loop)
     apart = frozenset(r.relation for r in scope.reductions) - aligned
-    return DistributedScope(replace(scope, connection=None), stages, enter, loop, tuple(world.mirrors), own, apart)
+    return DistributedScope(replace(scope, connection=None), stages, enter, loop, tuple(world.mirrors), own, apart, split)
 
 
 def _home_of(columns: Sequence[object]) -> Place:
@@ -157,6 +165,7 @@ class World:
     homes: Mapping[str, Place]
     rows: Rows
     everywhere: int
+    split: Mapping[str, Heavy]
     mirrors: dict[Copy, None] = field(default_factory=dict)
     copies: dict[Copy, None] = field(default_factory=dict)
     exchanges: dict[str, Exchange] = field(default_factory=dict)
@@ -164,7 +173,7 @@ class World:
 
     def trial(self) -> World:
         """A world like this whose books are thrown away."""
-        return World(self.scope, self.types, self.homes, self.rows, self.everywhere)
+        return World(self.scope, self.types, self.homes, self.rows, self.everywhere, self.split)
 
     def grows(self, relation: str) -> bool:
         return relation in self.scope.variables
@@ -191,7 +200,7 @@ class World:
         """The sink for rows whose home may be another worker."""
         name = f"@out {sink.relation}"
         types = self.types.columns(sink.relation)
-        exchange = Exchange(name, self.homes[sink.relation], "home", types)
+        exchange = Exchange(name, self.homes[sink.relation], "home", types, heavy=self.split.get(sink.relation, ()))
         held = self.exchanges.get(name)
         distinct = sink.distinct or (held is not None and held.delivery is not None and _inserts_distinct(held.delivery))
         self.exchanges[name] = replace(exchange, delivery=_delivery(exchange, sink.relation, distinct))
@@ -221,13 +230,16 @@ def _delivery(exchange: Exchange, target: str, distinct: bool) -> Path:
 
 
 class _Cutter:
-    """Cuts one path; `at` is the variable whose owner has the row, ROOT, or None where no variable says it."""
+    """Cuts one path; `at` is the variable whose owner has the row, ROOT, or None where no variable says it. Where a relation's
+    heavy rows are spread, a row that is to meet them goes to all workers: then it is `at` all of them for that one join, of
+    which each match is found by one worker, and nobody knows which."""
 
     def __init__(self, world: World, path: Path, label: str) -> None:
         self.world = world
         self.path = path
         self.label = label
         self.at: int | None = None
+        self.spread_for: str | None = None
         self.exchanged = False
         self.variables = path.variables
         self.kinds = dict(world.types.variables(path))
@@ -247,6 +259,8 @@ class _Cutter:
                 home = self.world.homes[relation]
                 self.bound = sum(1 << v for _, v in binds)
                 self.at = ROOT if home == ROOT else next((v for c, v in binds if c == home), None)
+                if relation in self.world.split:
+                    self.at = None
 
     def cut(self, aligned: frozenset[str]) -> Path:
         """The first piece; later ones go to the world's streams."""
@@ -269,8 +283,8 @@ class _Cutter:
 
     def _is_home(self, sink: Insert) -> bool:
         home = self.world.homes[sink.relation]
-        if home == ROOT:
-            return self.at == ROOT
+        if home == ROOT or sink.relation in self.world.split:
+            return self.at == ROOT == home
         term = sink.terms[home]
         return isinstance(term, Variable) and term.id == self.at
 
@@ -298,10 +312,17 @@ class _Cutter:
         """The name of the rows that a lookup by these columns can read here, moving the row first if need be (None: the row
         has moved, or its values were named, and the step comes again)."""
         world, keyed = self.world, dict(zip(key, terms, strict=True))
+        if self.spread_for == relation:
+            self.at = self.spread_for = None
+            return relation
         found = self._here(relation, keyed)
         if found is not None:
             return self._read(found, relation, step)
         home = world.homes[relation]
+        if home in keyed and relation in world.split and isinstance(step, HalfJoin):
+            self.spread_for = relation
+            self._move_to(keyed[home], home, step, world.split[relation])
+            return None
         if home in keyed:
             self._move_to(keyed[home], home, step)
             return None
@@ -316,7 +337,8 @@ class _Cutter:
     def _here(self, relation: str, keyed: Mapping[int, Term]) -> str | Copy | None:
         """The rows a lookup can read without moving."""
         world, home = self.world, self.world.homes[relation]
-        if (self.at is not None and home == self.at == ROOT) or (home in keyed and self._owns(keyed[home])):
+        owned = home in keyed and relation not in world.split and self._owns(keyed[home])
+        if owned or (self.at is not None and home == self.at == ROOT):
             return relation
         aligned = [c for c, term in keyed.items() if self._owns(term) and world.cuts(relation, c)]
         if aligned and not (world.grows(relation) and home in keyed):
@@ -338,13 +360,13 @@ class _Cutter:
         self.world.mirrors[found] = None
         return found.name
 
-    def _move_to(self, term: Term, column: int, step: Step) -> None:
-        """Sends the row to the owner of a term's value, then comes back to the step."""
+    def _move_to(self, term: Term, column: int, step: Step, heavy: Heavy = ()) -> None:
+        """Sends the row to the owner of a term's value, or to all workers if it is heavy, then comes back to the step."""
         if isinstance(term, Variable):
-            self._exchange(term.id, step)
+            self._exchange(term.id, step, heavy)
             return
         variable = self._name(term)
-        self._exchange(variable, _with_key(step, column, Variable(variable)))
+        self._exchange(variable, _with_key(step, column, Variable(variable)), heavy)
 
     def _name(self, term: Term) -> int:
         """A variable that holds the term's value."""
@@ -389,7 +411,7 @@ class _Cutter:
 
     # --------------------------------------------------------------------------------------------------------- exchanges
 
-    def _exchange(self, place: int, step: Step) -> None:
+    def _exchange(self, place: int, step: Step, heavy: Heavy = ()) -> None:
         """Ends the piece: rows go on at the owner of variable `place`, or here (SELF); `step` comes next."""
         self.pending.insert(0, step)
         live = self._live()
@@ -398,7 +420,7 @@ class _Cutter:
         if not live:
             types, terms = (ColumnType(Kind.NUMBER),), (Constant(0, Kind.NUMBER),)
         name = f"@{self.label}.{len(self.pieces)}"
-        exchange = Exchange(name, SELF if place == SELF else live.index(place), "stream", types)
+        exchange = Exchange(name, SELF if place == SELF else live.index(place), "stream", types, heavy=heavy)
         self.world.exchanges[name] = exchange
         self._end(Insert(name, terms, False))
         self.seed = Scan(exchange.inbox, tuple(enumerate(live)))

@@ -50,7 +50,8 @@ def _homes(plan: DistributedScope, homes: Mapping[str, Place]) -> list[str]:
     read = {relation for phase in plan.phases for path in (*phase.paths, *phase.streams) for relation in _named(path)}
     mentioned = {name for name in homes if name in read or name in plan.scope.relations}
     mentioned |= {copy.relation for copy in (*plan.mirrors, *(c for phase in plan.phases for c in phase.copies))}
-    return ["  homes", *(f"    {name} {_place(homes[name])}" for name in sorted(mentioned))]
+    spread = {name: f", rows of heavy values ({len(heavy)}) over all" for name, heavy in plan.split.items()}
+    return ["  homes", *(f"    {name} {_place(homes[name])}{spread.get(name, '')}" for name in sorted(mentioned))]
 
 
 def _named(path: Path) -> Iterator[str]:
@@ -109,7 +110,8 @@ def _pieces(
 def _sent(exchange: Exchange, terms: tuple[Term, ...], drawer: Drawer) -> str:
     if exchange.place == SELF:
         return f"keep for the next exchange: {drawer.terms(terms)}"
-    return f"send to the owner of {drawer.term(terms[exchange.place])}: {drawer.terms(terms)}"
+    heavy = ", heavy ones to all" if exchange.heavy else ""
+    return f"send to the owner of {drawer.term(terms[exchange.place])}{heavy}: {drawer.terms(terms)}"
 
 
 def _last(sink: Insert | Accumulate, drawer: Drawer, exchange: Exchange | None) -> str:

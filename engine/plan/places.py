@@ -4,6 +4,10 @@ A row of a relation whose home is column c belongs to the worker that owns the v
 worker: relations without columns, and lattices whose only column is the value. A `Copy` is a second cut of a relation by
 another column, or the whole of it on every worker.
 
+Where so many rows have one value in the home column that their owner would have much more than the others, these rows are
+spread over all workers, by all of their columns; who looks for them asks all (DeWitt, Naughton, Schneider and Seshadri,
+Practical Skew Handling in Parallel Joins, VLDB 1992).
+
 Sources: the placement is that of parallel semi-naive evaluation (Wolfson and Silberschatz 1988; Ganguly, Silberschatz and Tsur
 1990); a home that every recursive rule passes on unchanged is BigDatalog's decomposable plan (Shkapsky et al., SIGMOD 2016).
 """
@@ -11,7 +15,7 @@ Sources: the placement is that of parallel semi-naive evaluation (Wolfson and Si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -27,6 +31,9 @@ SELF: Place = -3
 """The worker that has it."""
 SOME: Place = -4
 """Up to one row of each worker, on all workers: whether there is any."""
+
+Heavy = tuple[int, ...]
+"""Hashes of values that so many rows have in a column that no worker should have all of these."""
 
 ASSIGNMENTS_MAX = 4096
 """Homes tried for the relations of one stratum."""
@@ -54,6 +61,21 @@ def choose_homes(program: Program) -> dict[str, Place]:
         if stratum.recursive:
             homes.update(_decomposed(stratum, program) or {})
     return homes
+
+
+def inherited(stratum: Stratum, home: Place, heavy: Callable[[str, int], Heavy]) -> Heavy:
+    """The heavy values to expect at the home of a stratum's one relation, which is not recursive: those of the columns that its
+    rules take the values there from. `heavy` says which a relation has in a column."""
+    found: set[int] = set()
+    for rule in stratum.rules:
+        kept = rule.head.args[home]
+        if any(isinstance(literal, Aggregate) for literal in rule.body):
+            return ()
+        for atom in (literal for literal in rule.body if isinstance(literal, Atom)):
+            for column, term in enumerate(atom.args):
+                if isinstance(kept, Variable) and term == kept:
+                    found.update(heavy(atom.relation, column))
+    return tuple(sorted(found))
 
 
 def allowed(program: Program, name: str) -> list[Place]:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap, zip_longest
+
+import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.extent import Columns, Extent
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.plan.places import Copy, Place
+from dlog.engine.plan.column_types import declared
+from dlog.engine.plan.places import Copy, Heavy, Place
 from dlog.engine.program.rules import Kind, Program
+from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang
+
+Crowds = Mapping[int, float]
+NOBODY: Crowds = {}
+SAMPLE = 4096
+"""Rows in which values are looked for that many rows have."""
+CROWDS_MAX = 64
+"""Values of a column that a worker tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,38 +31,72 @@ class Figures:
 
     rows: int
     extents: tuple[Extent | None, ...]
+    crowds: tuple[Crowds, ...] = ()
+    """Of each column, about how many rows have values that many have, by the hash of the value."""
 
     def __add__(self, other: Figures) -> Figures:
         """Those of both shards. An empty shard says nothing of extents."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
+        crowds = tuple(starmap(_added, zip_longest(self.crowds, other.crowds, fillvalue=NOBODY)))
         pairs = zip(self.extents, other.extents, strict=True)
         extents = (a.union(b) if a is not None and b is not None else None for a, b in pairs)
-        return Figures(self.rows + other.rows, tuple(extents))
+        return Figures(self.rows + other.rows, tuple(extents), crowds)
+
+
+def _added(one: Crowds, other: Crowds) -> Crowds:
+    return {hash: one.get(hash, 0.0) + other.get(hash, 0.0) for hash in {**one, **other}}
 
 
 class ShardCatalog(Catalog):
     """A catalog whose figures are those of all workers, so that all plan and shape alike."""
 
-    def __init__(self, program: Program, memory: Memory, gang: Gang, homes: dict[str, Place]) -> None:
+    def __init__(self, program: Program, memory: Memory, gang: Gang, homes: dict[str, Place], split_rows: int) -> None:
         super().__init__(program, memory)
         self.gang = gang
         self.homes = homes
+        self.split_rows = split_rows
+        self.dictionary: Dictionary | None = None
         self.figures: dict[str, Figures] = {}
         self._base: dict[str, str] = {}
 
-    def learn(self, names: Sequence[str]) -> None:
-        """Tells the others of this worker's share of some relations, and learns of theirs. All workers call it together."""
+    def learn(self, names: Sequence[str], sampled: Container[str]) -> None:
+        """Tells the others of this worker's share of some relations, and learns of theirs, also of the crowds in those that are
+        `sampled`. All workers call it together."""
         for name in names:
             self.figures.pop(name, None)
-        for shares in self.gang.share([self._share(name) for name in names]):
+        for shares in self.gang.share([self._share(name, name in sampled) for name in names]):
             for name, share in zip(names, shares, strict=True):
                 held = self.figures.get(name)
                 self.figures[name] = share if held is None else held + share
 
-    def _share(self, name: str) -> Figures:
+    def _share(self, name: str, sampled: bool) -> Figures:
         relation = self.relations[name]
-        return Figures(relation.rows, tuple(self._extent(name, c) for c in range(relation.arity)))
+        extents = tuple(self._extent(name, c) for c in range(relation.arity))
+        few = relation.rows * self.gang.size < max(self.split_rows, 1)
+        if not sampled or few or self.gang.size == 1:
+            return Figures(relation.rows, extents)
+        return Figures(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
+
+    def _crowds(self, name: str, column: int) -> Crowds:
+        """Those of this worker's share, from a sample."""
+        assert self.dictionary is not None
+        relation, (_, type) = self.relations[name], self.program.relations[name].attributes[column]
+        values = relation.column(column)[:: -(-relation.rows // SAMPLE)]
+        distinct, counts = np.unique(values, return_counts=True)
+        many = np.flatnonzero(counts * 4 * self.gang.size >= len(values))[:CROWDS_MAX]
+        hashes = self.dictionary.hashes(declared(type), distinct[many])
+        scale = relation.rows / len(values)
+        return {int(h): float(n * scale) for h, n in zip(hashes, counts[many], strict=True)}
+
+    def heavy(self, name: str, column: int) -> Heavy:
+        """The values of a column that as many rows have as a worker has on average, or more: their owner would have twice that.
+        For less it is not worth that results of rows which stay must be cut, too."""
+        figures = self.figures.get(name)
+        if figures is None or not figures.crowds or figures.rows < self.split_rows:
+            return ()
+        least = max(figures.rows / self.gang.size, 2.0)
+        return tuple(sorted(hash for hash, rows in figures.crowds[column].items() if rows >= least))
 
     def _extent(self, name: str, column: int) -> Extent | None:
         """The extent of numbers; ids mean something else to each worker."""

@@ -67,13 +67,32 @@ class Dictionary:
         """A number that is the same for the same rows in any order, whatever their ids, and hardly for others."""
         hashes = np.zeros(table.rows, np.uint64)
         for (_, type), column in zip(relation.attributes, table.columns, strict=True):
-            values = raw(column).astype(np.int64)
-            if type.kind is Kind.SYMBOL:
-                values = self._symbol_hashes()[values].view(np.int64)
-            elif type.kind is Kind.RECORD:
-                values = self._record_hashes(declared(type).record, column).view(np.int64)
-            partition.hash_together(hashes, values)
+            self._mix(hashes, declared(type), raw(column))
         return int(hashes.sum())
+
+    def hashes(self, type: ColumnType, values: np.ndarray) -> np.ndarray:
+        """A hash of each value's content, of 64 bits: the same on all workers."""
+        hashes = np.zeros(len(values), np.uint64)
+        self._mix(hashes, type, values)
+        return hashes
+
+    def owners_of_rows(self, types: Sequence[ColumnType], columns: Sequence[np.ndarray], workers: int) -> np.ndarray:
+        """A worker for each row, by the contents of all its columns."""
+        hashes = np.zeros(len(columns[0]), np.uint64)
+        for type, column in zip(types, columns, strict=True):
+            self._mix(hashes, type, column)
+        owners = np.empty(len(hashes), np.int32)
+        partition.owners_of_values(hashes.view(np.int64), workers, owners)
+        return owners
+
+    def _mix(self, hashes: np.ndarray, type: ColumnType, column: np.ndarray) -> None:
+        """Mixes a column's contents into the hashes of rows, in place."""
+        values = column.astype(np.int64)
+        if type.kind is Kind.SYMBOL:
+            values = self._symbol_hashes()[values].view(np.int64)
+        elif type.kind is Kind.RECORD:
+            values = self._record_hashes(type.record, values).view(np.int64)
+        partition.hash_together(hashes, values)
 
     def _symbol_hashes(self) -> np.ndarray:
         """The hash of each string, kept; the table only grows."""

@@ -6,7 +6,7 @@ Same calls as the embedded executor's, and every worker makes them in the same o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +15,20 @@ from dlog.engine.embedded.executor import Executor, Progress
 from dlog.engine.embedded.relation import raw
 from dlog.engine.embedded.scope import ScopeRun
 from dlog.engine.plan.build import build_scope
-from dlog.engine.plan.column_types import Types, declared
+from dlog.engine.plan.column_types import ColumnType, Types, declared
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS, DistributedScope, distribute
-from dlog.engine.plan.places import choose_homes
+from dlog.engine.plan.places import ROOT, Heavy, choose_homes, inherited
 from dlog.engine.program.rules import Program, Stratum
 from dlog.engine.shards.blocks import rows_of
 from dlog.engine.shards.catalog import ShardCatalog
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
-from dlog.engine.shards.post import Consignment, Post, Rows, empty, joined
+from dlog.engine.shards.post import Consignment, Post, Rows, empty, heavy_rows, joined
 from dlog.engine.shards.run import ShardRun
 from dlog.engine.values.table import Table
+
+SPLIT_ROWS = 100_000
+"""Rows from which on spreading is worth its messages."""
 
 
 class ShardExecutor(Executor):
@@ -37,6 +40,8 @@ class ShardExecutor(Executor):
         The way to the other workers.
     everywhere
         Rows up to which a relation may be copied to every worker.
+    split_rows
+        Rows from which on a relation's rows with heavy values are spread over all workers.
     """
 
     def __init__(
@@ -47,16 +52,21 @@ class ShardExecutor(Executor):
         memory: int | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         everywhere: int = EVERYWHERE_ROWS,
+        split_rows: int = SPLIT_ROWS,
     ) -> None:
         super().__init__(program, memory=memory, on_progress=on_progress)
         self.gang = gang
         self.everywhere = everywhere
         self.homes = choose_homes(program)
-        self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes)
+        self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes, split_rows)
         self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
+        self.catalog.dictionary = self.dictionary
+        self.split: dict[str, Heavy] = {}
+        """The relations whose rows with heavy values at their home are spread."""
         self.post = Post(gang, self.dictionary)
         self.plans: list[DistributedScope] = []
         self._given: dict[str, list[Rows]] = {}
+        self._uses = self._last_uses()
         self._at_home: dict[str, list[Rows]] = {}
 
     def load(self, relation: str, table: Table) -> None:
@@ -93,11 +103,32 @@ class ShardExecutor(Executor):
                 heights[number] = rows.height
                 self.catalog.relations[name].load(rows.columns, rows.height)
         self._loaded |= {name for name, *held in zip(names, *self.gang.share(heights), strict=True) if any(held)}
-        self.catalog.learn(names)
+        self.catalog.learn(names, names)
+        self._spread([name for name in names if name in self.catalog.complete and self.homes[name] != ROOT])
+
+    def _spread(self, names: Sequence[str]) -> None:
+        """Spreads the rows of heavy values at the homes of complete relations."""
+        self.split |= {name: heavy for name in names if (heavy := self.catalog.heavy(name, self.homes[name]))}
+        if not self.split:
+            return
+        sent, kept = [], {}
+        for name, heavy in self.split.items():
+            relation, home = self.catalog.relations[name], self.homes[name]
+            rows = Rows(tuple(np.array(relation.column(c)) for c in range(relation.arity)), relation.rows)
+            whole = Consignment(name, self._types(name), home, rows, heavy)
+            leaving = heavy_rows(whole, home, self.dictionary)
+            kept[name] = rows.take(np.delete(np.arange(rows.height), leaving))
+            sent.append(replace(whole, rows=rows.take(leaving)))
+        arrived, _ = self.post.swap(sent)
+        for name, rows in kept.items():
+            parts = joined([_widened(part) for part in (rows, arrived.get(name)) if part is not None])
+            self.catalog.relations[name].load(parts.columns, parts.height)
+
+    def _types(self, name: str) -> tuple[ColumnType, ...]:
+        return tuple(declared(type) for _, type in self.program.relations[name].attributes)
 
     def _consignment(self, name: str) -> Consignment:
-        relation = self.program.relations[name]
-        types = tuple(declared(type) for _, type in relation.attributes)
+        types = self._types(name)
         parts = list(self._given.get(name, ()))
         facts = self.program.facts.get(name, ())
         if facts and self.gang.is_root:
@@ -111,6 +142,7 @@ class ShardExecutor(Executor):
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
         plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
         self.plans.append(plan)
+        self.split.update(plan.split)
         self.scopes.append(plan.scope)
         self.catalog.name_copies(c for phase in plan.phases for c in phase.copies)
         scope = replace(plan.scope, variables=(*plan.scope.variables, *(m.name for m in plan.mirrors)))
@@ -120,11 +152,21 @@ class ShardExecutor(Executor):
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
-        return distribute(scope, self.program, self.homes, lambda name: self.catalog.rows(name) or 2**62, self.everywhere)
+        rows, split = lambda name: self.catalog.rows(name) or 2**62, {**self.split, **self._expected(stratum)}
+        return distribute(scope, self.program, self.homes, rows, self.everywhere, split)
+
+    def _expected(self, stratum: Stratum) -> dict[str, Heavy]:
+        """The heavy values of the relation that a stratum makes, if it can have any: rows that are there are at their homes."""
+        name, *others = stratum.relations
+        home = self.homes[name]
+        if others or stratum.recursive or home == ROOT or name in self._loaded or name in self.program.lattices:
+            return {}
+        heavy = inherited(stratum, home, self.catalog.heavy)
+        return {name: heavy} if heavy else {}
 
     def _run_stratum(self, number: int, stratum: Stratum) -> None:
         super()._run_stratum(number, stratum)
-        self.catalog.learn(stratum.relations)
+        self.catalog.learn(stratum.relations, [name for name in stratum.relations if self._uses[name] > number])
 
 
 def _widened(rows: Rows) -> Rows:

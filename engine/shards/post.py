@@ -10,7 +10,7 @@ import numpy as np
 
 from dlog.engine.kernels.partition import group_by_owner
 from dlog.engine.plan.column_types import ColumnType
-from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, Place
+from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, Heavy, Place
 from dlog.engine.program.rules import Kind
 from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.gang import Gang
@@ -37,6 +37,10 @@ class Consignment:
     types: tuple[ColumnType, ...]
     place: Place
     rows: Rows
+    heavy: Heavy = ()
+    """Rows with these values in the place's column go to all workers if they are `shared`, else to one that all of their
+    columns say."""
+    shared: bool = False
 
 
 @dataclass
@@ -93,7 +97,22 @@ class Post:
             case place if place == EVERYWHERE:
                 return [(worker, rows) for worker in range(gang.size)]
             case column:
-                return list(enumerate(cut(rows, consignment.types, column, self.dictionary, gang.size)))
+                return self._cut(consignment, column)
+
+    def _cut(self, consignment: Consignment, column: int) -> list[tuple[int, Rows]]:
+        """By the owners of a column's values, heavy ones apart."""
+        rows, types, size = consignment.rows, consignment.types, self.gang.size
+        heavy = heavy_rows(consignment, column, self.dictionary)
+        if not len(heavy):
+            return list(enumerate(cut(rows, types, column, self.dictionary, size)))
+        light = np.ones(rows.height, np.bool_)
+        light[heavy] = False
+        parts = list(enumerate(cut(rows.take(np.flatnonzero(light)), types, column, self.dictionary, size)))
+        chosen = rows.take(heavy)
+        if consignment.shared:
+            return parts + [(worker, chosen) for worker in range(size)]
+        owners = self.dictionary.owners_of_rows(types, chosen.columns, size)
+        return parts + [(worker, chosen.take(np.flatnonzero(owners == worker))) for worker in range(size)]
 
     def _define(self, worker: int, parcel: Parcel) -> None:
         columns = [pair for _, types, rows in parcel.rows for pair in zip(types, rows.columns, strict=True)]
@@ -120,6 +139,14 @@ def cut(rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictio
     starts, order = np.zeros(workers + 1, np.int64), np.empty(rows.height, np.int64)
     group_by_owner(owners, starts, order)
     return [rows.take(order[starts[w] : starts[w + 1]]) for w in range(workers)]
+
+
+def heavy_rows(consignment: Consignment, column: int, dictionary: Dictionary) -> np.ndarray:
+    """The places of the rows that are heavy."""
+    if not consignment.heavy:
+        return np.empty(0, np.int64)
+    hashes = dictionary.hashes(consignment.types[column], consignment.rows.columns[column])
+    return np.flatnonzero(np.isin(hashes, np.array(consignment.heavy, np.uint64)))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

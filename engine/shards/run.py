@@ -204,7 +204,10 @@ class ShardRun(ScopeRun):
     def _swap(self, exchanges: Sequence[Exchange]) -> bool:
         """Empties the outboxes into the inboxes; whether anyone sent anything."""
         self.pause()
-        out = [Consignment(x.inbox, x.types, x.place, self._drain(self.relation(x.name))) for x in exchanges]
+        out = [
+            Consignment(x.inbox, x.types, x.place, self._drain(self.relation(x.name)), x.heavy, x.role == "stream")
+            for x in exchanges
+        ]
         arrived, any_sent = self.post.swap(out)
         for exchange in exchanges:
             rows = arrived.get(exchange.inbox)

@@ -2,8 +2,8 @@
 
 Each of its tasks keeps a `Keeper`, reaches the others directly, and has a door for rows that Spark's tasks bring. They hold
 their slots of the application until the session is closed, so a crew leaves at least one for everything else that Spark is to
-do meanwhile. A worker that is lost takes its state with it: the crew is gone then, and a session with a state is opened again
-from that.
+do meanwhile. A worker that is lost takes its state with it: the crew is gone then, whatever Spark does to run its stage again,
+and a session with a state goes on from that with another crew.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import zmq
 
 from dlog.engine.spark import application
 from dlog.engine.spark.delivery import Delivery, Door, deliver
+from dlog.engine.spark.reasons import failures
 from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
 from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.transport import PeerTransport, frames_of, message_of
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
     from dlog.engine.shards.dictionary import Dictionary
 
 STARTING = 120.0
-"""Seconds that a crew has to assemble."""
+"""Seconds that a crew has to assemble, and slots have to come back for one that takes the place of another."""
+LOOKING = 1.0
+"""Seconds after which whoever waits for answers asks Spark whether all tasks are still at work."""
 _HERE = b"here"
 
 
@@ -52,6 +57,8 @@ class SparkCrew:
         host = spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1"
         port = self._socket.bind_to_random_port("tcp://*")
         self._meeting = Meeting(f"tcp://{host}:{port}", 0, self._secrets)
+        self._group = f"dlog-crew-{uuid4().hex}"
+        self._stage: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self.dictionary: Dictionary | None = None
         self._asked = 0
@@ -67,7 +74,7 @@ class SparkCrew:
         """Runs the stage; returns when it has ended, one way or the other."""
         try:
             spark = self.spark
-            spark.sparkContext.setJobDescription(f"dlog: a session's {self.size} workers")
+            spark.sparkContext.setJobGroup(self._group, f"dlog: a session's {self.size} workers", interruptOnCancel=True)
             rows = spark.range(self.size).repartition(self.size)
             rows.mapInArrow(_Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
             self._over = "they went home"
@@ -76,18 +83,36 @@ class SparkCrew:
 
     def _assemble(self) -> None:
         begun = time.monotonic()
-        while len(self._names) < self.size:
+        tasks: dict[int, int] = {}
+        together = False
+        while not together:
             if self._over is not None or time.monotonic() - begun > STARTING:
                 raise self._lost("a session's workers do not start")
             if self._socket.poll(PATIENCE):
-                name, kind, rank, address, door = self._socket.recv_multipart()
+                name, kind, *said = self._socket.recv_multipart()
                 if kind == _HERE:
-                    self._names[int(rank)] = name
-                    self._addresses[int(rank)] = address.decode()
-                    self._doors[int(rank)] = door.decode()
+                    rank, task, stage = (int(part) for part in said[:3])
+                    if task >= tasks.get(rank, task):  # Spark may have started the stage again meanwhile
+                        tasks[rank], self._names[rank] = task, name
+                        self._addresses[rank], self._doors[rank] = (part.decode() for part in said[3:])
+                    together = len(tasks) == self.size and application.started_together(self.spark, stage, [*tasks.values()])
         addresses = [self._addresses[rank] for rank in range(self.size)]
         for name in self._names.values():
             self._socket.send_multipart([name, *frames_of(addresses)])
+
+    def _disbanded(self) -> bool:
+        """Whether the stage in which the workers are is not as it was when this was first asked and all were at work."""
+        running = self._running()
+        self._stage = self._stage or running
+        return running != self._stage
+
+    def _running(self) -> tuple[int, int] | None:
+        """The stage in which all workers are, and which attempt at it; None if there is none with so many tasks at work."""
+        tracker = self.spark.sparkContext.statusTracker()
+        jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group))
+        stages = [stage for job in jobs if job is not None for stage in job.stageIds]
+        found = tracker.getStageInfo(max(stages)) if stages else None
+        return None if found is None or found.numActiveTasks < self.size else (found.stageId, found.currentAttemptId)
 
     def deliver(self, frame: DataFrame, relation: Relation, types: Mapping[str, Type], feeds: Sequence[Feed]) -> list[Any]:
         """See `delivery.deliver`."""
@@ -112,10 +137,13 @@ class SparkCrew:
         """What the workers say to the last question; what they still had to say to earlier ones is passed over."""
         ranks = {name: rank for rank, name in self._names.items()}
         found: dict[int, Any] = {}
+        looked = time.monotonic()
         while len(found) < len(waiting):
             if not self._socket.poll(PATIENCE):
-                if self._over is not None:
+                late = time.monotonic() - looked > LOOKING
+                if self._over is not None or (late and self._disbanded()):
                     raise self._lost("Spark lost a session's workers")
+                looked = time.monotonic() if late else looked
                 continue
             name, *frames = self._socket.recv_multipart(copy=False)
             rank = ranks.get(name.bytes)
@@ -127,8 +155,11 @@ class SparkCrew:
         return found
 
     def _lost(self, what: str) -> DlogError:
+        """Nobody asks these workers again: those of a stage that Spark has started anew would wait for ever."""
         reason = str(self._over).strip().split("\n", 1)[0] if self._over is not None else "no worker answers"
         self._over = self._over or what
+        with suppress(*failures()):
+            self.spark.sparkContext.cancelJobGroup(self._group)
         note = "open it again: with `state=` it goes on where it ended, without it has lost what it held"
         return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note,)))
 
@@ -141,12 +172,20 @@ class SparkCrew:
         """Sends the workers home; doing it again does nothing."""
         if self._context.closed:
             return
-        for name in self._names.values():
-            self._socket.send_multipart([name, *frames_of(None)])
+        if self._over is None:
+            for name in self._names.values():
+                self._socket.send_multipart([name, *frames_of(None)])
         self._thread.join(10)
         self._socket.close(0)
         self._guard.stop()
         self._context.term()
+
+
+def slots_again(spark: SparkSession, size: int) -> None:
+    """Waits until there is room for as many workers as there were: Spark may be about to replace an executor."""
+    begun = time.monotonic()
+    while application.slots(spark) <= size and time.monotonic() - begun < STARTING:
+        time.sleep(PATIENCE / 1000)
 
 
 def _size(spark: SparkSession, wanted: int | None) -> int:
@@ -177,7 +216,8 @@ class _Duty:
         context: zmq.Context[Any] = zmq.Context()
         socket = self.meeting.secrets.caller(context, zmq.DEALER)
         socket.connect(self.meeting.address)
-        socket.send_multipart([_HERE, str(rank).encode(), transport.address.encode(), door.address.encode()])
+        numbers = (str(number).encode() for number in (rank, task.taskAttemptId(), task.stageId()))
+        socket.send_multipart([_HERE, *numbers, transport.address.encode(), door.address.encode()])
         try:
             transport.connect(message_of(socket.recv_multipart(copy=False)))
             self._serve(socket, transport, door)

@@ -19,6 +19,7 @@ from dlog.engine.spark import application, jobs
 from dlog.engine.spark.inputs import in_blocks
 from dlog.engine.spark.jobs import Written
 from dlog.engine.spark.reasons import failures, reason_of
+from dlog.engine.spark.seeing import Timeline
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -107,7 +108,7 @@ class _Reports:
     """What workers tell the driver while the stage runs. The rendezvous hears them on its own thread, the last ones perhaps
     after Spark says that the stage is done."""
 
-    def __init__(self, workers: int, on_progress: OnProgress | None) -> None:
+    def __init__(self, workers: int, *on_progress: OnProgress) -> None:
         self.mistakes: list[Diagnostic] = []
         self.rows: dict[int, dict[str, int]] = {}
         self.evaluated: dict[int, Effort] = {}
@@ -124,8 +125,9 @@ class _Reports:
                 self.rows[rank] = content
             case "evaluated":
                 self.evaluated[rank] = content
-            case "progress" if self._on_progress is not None:
-                self._on_progress(rank, content)
+            case "progress":
+                for hear in self._on_progress:
+                    hear(rank, content)
         if kind in ("failed", "rows", "stopped"):
             self._ended.add(rank)
         if len(self._ended) == self._workers:
@@ -176,7 +178,7 @@ def run(
     workers = _workers(spark, workers)
     if workers > 1:
         refuse_ords(program)
-    reports = _Reports(workers, on_progress)
+    reports = _Reports(workers, Timeline(spark, program), *([] if on_progress is None else [on_progress]))
     program, given = _without_columns(program, inputs)
     relations = program.relations
     task = Task(

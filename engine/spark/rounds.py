@@ -13,7 +13,7 @@ from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine
 from dlog.engine.shards.keeper import Block
 from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.spark import application
-from dlog.engine.spark.crew import SparkCrew
+from dlog.engine.spark.crew import SparkCrew, slots_again
 from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import DlogError, InternalError
@@ -96,7 +96,11 @@ class SparkMaker:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
         if self._crew is None or self._crew.gone:
-            self._crew = SparkCrew(self._spark or application.start(), self._workers, **limits)
+            spark = self._spark or application.start()
+            if self._crew is not None:
+                self._crew.close()
+                slots_again(spark, self._crew.size)
+            self._crew = SparkCrew(spark, self._workers, **limits)
         return SparkRounds(program, self._crew, old)
 
     def resumed(self, program: Program, image: Image, *, old: Beginning, **limits: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,14 @@ REPORT_SECONDS = 0.25
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
-    processor, exchanges, rows sent to other workers."""
+    processor, exchanges, rows sent to other workers; and how many heavy values of which relations were spread."""
 
     taking: float
     seconds: float
     processor: float
     steps: int
     rows_sent: int
+    spread: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class _Worker:
         self.context = context
         self.rank: int = context.partitionId()
         self.size = len(context.getTaskInfos())
-        self.reported = 0.0
+        self.reported = 0.0, 0
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
@@ -108,7 +109,8 @@ class _Worker:
             started, processor = time.perf_counter(), time.process_time()
             executor.run()
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
-            effort = Effort(started - begun, seconds, processor, gang.steps, executor.post.rows_sent)
+            spread = {name: len(heavy) for name, heavy in executor.split.items()}
+            effort = Effort(started - begun, seconds, processor, gang.steps, executor.post.rows_sent, spread)
             self.visitor.tell("evaluated", effort)
         finally:
             transport.close()
@@ -120,8 +122,10 @@ class _Worker:
         return transport
 
     def _report(self, progress: Progress) -> None:
-        if time.perf_counter() - self.reported > REPORT_SECONDS:
-            self.reported = time.perf_counter()
+        """Now and then, and when a stratum begins."""
+        at, stratum = self.reported
+        if progress.stratum > stratum or time.perf_counter() - at > REPORT_SECONDS:
+            self.reported = time.perf_counter(), progress.stratum
             self.visitor.tell("progress", progress)
 
     # --------------------------------------------------------------------------------------------------------------- in

@@ -8,9 +8,11 @@ orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
 strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
+skew    a vertex with a tenth of the edges among 16 workers
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
 spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
+spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
 live    sessions that are opened again, and rules that come and go beside a large closure
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
@@ -34,7 +36,9 @@ from tests.bench import (
     orders,
     rounds,
     scaling,
+    skew,
     spark,
+    spark_graph,
     spark_rounds,
     spark_steps,
     spark_workloads,
@@ -58,9 +62,11 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "rounds": rounds.run,
     "strings": strings.run,
     "memory": memory.run,
+    "skew": skew.run,
     "spark": spark.run,
     "spark-steps": spark_steps.run,
     "spark-rounds": spark_rounds.run,
+    "spark-graph": spark_graph.run,
     "graph": graph.run,
     "live": live.run,
     "spine": spine.run,

@@ -37,6 +37,18 @@ def test_a_hub_changes_no_answer(spark: SparkSession) -> None:
     assert run_on_spark(spark, PROGRAM, facts, 2, everywhere=0) == dlog.run_text(PROGRAM, facts)
 
 
+def test_a_hub_is_spread_over_the_workers_and_the_result_says_so(spark: SparkSession) -> None:
+    """Of 200,000 edges 60 in 100 leave one vertex: with two workers that is more than one of them should have."""
+    edges = spark.range(200_000).selectExpr("if(id % 10 < 6, -1, id) as x", "id as y")
+    text = ".decl e(x: number, y: number)\n.decl r(y: number, x: number)\n.input e\n.output r\nr(y, x) :- e(x, y), y < 100.\n"
+    result = dlog.run(text, {"e": edges}, engine="spark")
+    assert result.spread == {"e": 1}
+    wanted = edges.where("y < 100").select("y", "x").distinct()
+    assert result["r"].rows == wanted.count() == result["r"].df.intersect(wanted).count()
+    few = dlog.run(text, {"e": edges.limit(20_000)}, engine="spark")
+    assert few.spread == {}
+
+
 def test_a_worker_that_would_take_too_much_stops_with_an_error(spark: SparkSession) -> None:
     """A path of 3,000 edges: 4.5M rows, 72 MB; the next run is none the worse."""
     edges = spark.range(3_000).selectExpr("id as x", "id + 1 as y")

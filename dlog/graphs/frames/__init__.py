@@ -1,0 +1,12 @@
+"""Graphs that stay in Spark: made of DataFrames, asked by programs on Spark's workers, answered by DataFrames.
+
+What comes to the driver are counts, the few vertices that a method names, and rows that someone asks for.
+"""
+
+from __future__ import annotations
+
+from dlog.graphs.frames.core import SparkGraph
+from dlog.graphs.frames.given import frames_of
+from dlog.graphs.frames.results import SparkMotifs, SparkResult
+
+__all__ = ["SparkGraph", "SparkMotifs", "SparkResult", "frames_of"]

@@ -1,0 +1,110 @@
+"""A graph in Spark."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dlog.graphs.analyses import Analyses
+from dlog.graphs.core import Graph
+from dlog.graphs.frames.given import arranged, checked
+from dlog.graphs.frames.numbers import Numbers
+from dlog.graphs.frames.results import SparkMotifs, SparkResult
+from dlog.graphs.frames.running import Answer, SparkRunning
+from dlog.graphs.names import Codes, one_or_many
+from dlog.graphs.questions import Computation, Question, Rules
+from dlog.graphs.running import Running, as_facts
+from dlog.graphs.sources import Columns, read
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.graphs.live import Live
+
+
+class SparkGraph(Analyses[SparkResult]):
+    """Vertices and edges that stay in Spark, with their attributes, and everything that can be asked about them. Made by
+    `dlog.graph` of DataFrames; `release` gives back what Spark keeps for it.
+
+    `len` is the number of vertices."""
+
+    def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: Columns) -> None:
+        self._given = vertices, edges
+        self._columns = columns
+        self.running = SparkRunning(edges.sparkSession)
+        frames = arranged(vertices, edges, columns)
+        self.numbers = Numbers(self.origin, frames, checked(frames, columns), directed)
+
+    @property
+    def directed(self) -> bool:
+        return self.numbers.directed
+
+    @property
+    def origin(self) -> SparkSession:
+        """The session of the DataFrames."""
+        return self.running.spark
+
+    @property
+    def vertices(self) -> DataFrame:
+        """The vertices: `id`, then their attributes."""
+        given = self.numbers.given.vertices
+        return self.numbers.known.ids.select("id") if given is None else given
+
+    @property
+    def edges(self) -> DataFrame:
+        """The edges: `src`, `dst`, then their attributes."""
+        return self.numbers.given.edges
+
+    def find(self, motif: str) -> SparkMotifs:
+        """Every way in which a motif occurs: see `dlog.Graph.find`. Vertices and edges are structs of their columns."""
+        from dlog.graphs.frames.motifs import find
+
+        return find(self, motif)
+
+    @cached_property
+    def local(self) -> Graph:
+        """The same graph with all vertices and edges on the driver."""
+        vertices, edges = self._given
+        given = read(edges, None, self._columns) if vertices is None else read(vertices, edges, self._columns)
+        return Graph(given.with_direction(self.directed), Running("spark"), self._columns)
+
+    def live(self) -> Live:
+        """The same graph, made to change: what is asked of it follows. The driver keeps its vertices and edges, and Spark's
+        workers what answers are made of."""
+        return self.local.live()
+
+    def to_networkx(self) -> nx.Graph:
+        """The graph as one of NetworkX with all attributes, on the driver."""
+        return self.local.to_networkx()
+
+    def release(self) -> None:
+        """Gives back what Spark keeps for the graph: answers that were not read yet are lost."""
+        self.numbers.release()
+
+    def _answer(self, question: Question) -> SparkResult:
+        match question:
+            case Rules():
+                answer = self._ruled(question)
+            case Computation():
+                answer = question.on_spark(self.numbers, self.running)
+        return SparkResult(self, question.shape, answer)
+
+    def _ruled(self, rules: Rules) -> Answer:
+        facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
+        if rules.vertices:
+            facts["vertex"] = self.numbers.vertex()
+        done = self.running.run(rules.program, facts, (rules.wanted,))
+        return Answer(done[rules.wanted].df, (done,), done[rules.wanted].rows)
+
+    def _codes(self, ids: Any, where: str) -> Codes:
+        return self.numbers.encode(one_or_many(ids), where)
+
+    def _float_weights(self, column: str) -> bool:
+        return self.numbers.float_weights(column)
+
+    def __len__(self) -> int:
+        return self.numbers.known.count
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.SparkGraph, {'directed' if self.directed else 'undirected'}, {len(self)} vertices>"

@@ -1,0 +1,185 @@
+"""Numbers for the vertices of a graph in Spark.
+
+Programs know vertices by numbers. Integers are numbers already and pass as they are. Other ids are numbered 0, 1, 2 ... in
+their order, where they are: Spark sorts them, and of each partition the driver learns how many it has. So the least number of
+some vertices is that of the least id, as in graphs of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dlog.graphs.frames.given import Frames, Known
+from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
+from dlog.graphs.numbered import Form
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from dlog.graphs.names import Codes
+
+FLOATS = ("float", "double", "decimal")
+PLACES = 33
+"""Bits that `monotonically_increasing_id` has for the place in a partition."""
+
+
+class Numbers:
+    """A graph as the relations that programs of the library read, as DataFrames. `integers`: ids are the numbers."""
+
+    def __init__(self, spark: SparkSession, given: Frames, known: Known, directed: bool) -> None:
+        self.spark = spark
+        self.given = given
+        self.known = known
+        self.directed = directed
+        self._kept: list[DataFrame] = [known.ids]
+
+    @property
+    def integers(self) -> bool:
+        return self.given.integers
+
+    @cached_property
+    def names(self) -> DataFrame:
+        """`id` and `number`, ascending alike, 0, 1, 2 ...: kept by Spark."""
+        return self._keep(*dense(self.known.ids.select("id"), "id"))
+
+    @cached_property
+    def edges(self) -> DataFrame:
+        """The edges with numbers for `src` and `dst`."""
+        if self.integers:
+            return self.given.edges
+        return self._keep(renumbered(self.given.edges, self.names, ("src", "dst")))
+
+    @cached_property
+    def numbered_edges(self) -> DataFrame:
+        """The same with a number for each edge, `@number`: kept, as Spark might number them otherwise the next time."""
+        from pyspark.sql import functions as F
+
+        return self._keep(self.edges.withColumn("@number", F.monotonically_increasing_id()))
+
+    def _keep(self, *frames: DataFrame) -> DataFrame:
+        from pyspark import StorageLevel
+
+        last = frames[-1].persist(StorageLevel.MEMORY_AND_DISK)
+        self._kept += [*frames[:-1], last]
+        return last
+
+    def release(self) -> None:
+        """Gives back what Spark keeps; the numbers must not be used afterwards."""
+        for frame in self._kept:
+            frame.unpersist()
+
+    # --------------------------------------------------------------------------------------------------------- relations
+
+    def vertex(self) -> DataFrame:
+        """The relation of vertices, `x`."""
+        from pyspark.sql import functions as F
+
+        return self.known.ids.select(F.col("id").alias("x")) if self.integers else self.names.select(F.col("number").alias("x"))
+
+    def edge(self, form: Form, weight: str | None = None, floats: bool = False) -> DataFrame:
+        """The relation of edges, with a column of weights if one is named."""
+        from pyspark.sql import functions as F
+
+        columns: list[Column] = [F.col("src"), F.col("dst")]
+        if form == "numbered":
+            columns.insert(0, F.monotonically_increasing_id().alias("number"))
+        if weight is not None:
+            type = "double" if floats else "bigint"
+            columns.append(F.col(f"`{weight}`").cast(type).alias("weight"))
+        return self.edges.select(*columns)
+
+    def float_weights(self, column: str) -> bool:
+        """Whether a column of weights has floats; DlogError if they are none, or negative."""
+        from pyspark.sql import functions as F
+
+        types = dict(self.given.edges.drop("src", "dst").dtypes)
+        if column not in types:
+            raise missing_column("edge", column, types)
+        type = types[column].partition("(")[0]
+        floats = type in FLOATS
+        if not floats and type not in ("tinyint", "smallint", "int", "bigint"):
+            raise bad_weight(column, f"is of type {types[column]}")
+        values = F.col(f"`{column}`")
+        strange = F.isnan(values.cast("double"))
+        counts = F.count(F.when(values.isNull(), True)), F.count(F.when(strange, True)), F.min(values)
+        nulls, strangers, least = self.given.edges.agg(*counts).collect()[0]
+        if nulls:
+            raise bad_weight(column, "has nulls")
+        if strangers:
+            raise bad_weight(column, "has values that are not numbers")
+        if least is not None and least < 0:
+            raise negative_weight(column, float(least) if floats else least)
+        return floats
+
+    # ------------------------------------------------------------------------------------------------------ ids, numbers
+
+    def encode(self, ids: Iterable[Any], where: str) -> Codes:
+        """The numbers of some ids, in any order; DlogError for the first that is no vertex."""
+        import numpy as np
+
+        wanted = _values(ids)
+        (_, type), *_ = self.known.ids.dtypes
+        for value in wanted:
+            if not _may_be(value, type):
+                raise unknown_vertex(value, where)
+        asked = self.spark.createDataFrame([(value,) for value in dict.fromkeys(wanted)], f"id {type}")
+        names = self.known.ids if self.integers else self.names
+        rows = names.join(asked, "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()
+        found = {row[0]: row[-1] for row in rows}
+        for value in wanted:
+            if value not in found:
+                raise unknown_vertex(value, where)
+        return np.array(list(found.values()), np.int64)
+
+    def decoded(self, rows: DataFrame, columns: Iterable[str]) -> DataFrame:
+        """Rows with the ids of numbers in some columns."""
+        return rows if self.integers else renumbered(rows, self.names, columns, "number", "id")
+
+
+def dense(ids: DataFrame, *by: str | Column) -> tuple[DataFrame, DataFrame]:
+    """Rows, which Spark keeps from now on, and the same with `number`, their place in an order, from 0 on."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    place = F.monotonically_increasing_id()
+    cut = [F.shiftright(place, PLACES).alias("part"), place.bitwiseAND((1 << PLACES) - 1).alias("place")]
+    placed = ids.orderBy(*by).select("*", *cut).persist(StorageLevel.MEMORY_AND_DISK)
+    counted = sorted((row["part"], row["count"]) for row in placed.groupBy("part").count().collect())
+    first, starts = 0, []
+    for part, rows in counted:
+        starts.append((part, first))
+        first += rows
+    offsets = ids.sparkSession.createDataFrame(starts, "part bigint, first bigint")
+    numbered = placed.join(F.broadcast(offsets), "part")
+    return placed, numbered.select(*ids.columns, (F.col("first") + F.col("place")).alias("number"))
+
+
+def renumbered(rows: DataFrame, names: DataFrame, columns: Iterable[str], old: str = "id", new: str = "number") -> DataFrame:
+    """Rows with the `new` of names for the `old` ones in some columns."""
+    from pyspark.sql import functions as F
+
+    for column in columns:
+        told = names.select(F.col(old).alias("@old"), F.col(new).alias("@new"))
+        there = rows.join(told, F.col(f"`{column}`") == F.col("`@old`"))
+        rows = there.select(*(F.col("`@new`").alias(column) if c == column else F.col(f"`{c}`") for c in rows.columns))
+    return rows
+
+
+def _values(ids: Iterable[Any]) -> list[Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return list(ids.to_pylist())
+    return [value.item() if isinstance(value, np.generic) else value for value in ids]
+
+
+def _may_be(value: Any, type: str) -> bool:
+    """Whether a value could be an id of a type of Spark's, as far as it is easily said."""
+    if type == "bigint":
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    if type == "string":
+        return isinstance(value, str)
+    return value is not None

@@ -1,0 +1,134 @@
+"""Answers that stay in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dlog.graphs.exchange import graphframe_of
+from dlog.graphs.frames.running import Answer
+from dlog.graphs.mistakes import mistake
+from dlog.graphs.questions import Shape
+from dlog.graphs.results import Result, rows_of
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame
+
+    from dlog.graphs.frames.core import SparkGraph
+
+
+class _Fetched:
+    """Rows of a DataFrame `df`, and in the forms that have them on the driver."""
+
+    df: DataFrame
+    """The rows as a DataFrame."""
+    _answer: Answer
+
+    @property
+    def table(self) -> pa.Table:
+        """All rows, brought to the driver, as an Arrow table."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self.df.toArrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.from_arrow(self.table)
+
+    def release(self) -> None:
+        """Gives back the room that the rows take with Spark; `df` must not be used afterwards."""
+        self._answer.release()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return rows_of(self.table)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        return self.df.count() if self._answer.count is None else self._answer.count
+
+
+class SparkResult(_Fetched):
+    """The answer to one question about a graph in Spark.
+
+    `len` counts the rows. Iterating gives them as tuples of Python values, and `table` as an Arrow table, in the order of their
+    ids: that brings them to the driver."""
+
+    def __init__(self, graph: SparkGraph, shape: Shape, answer: Answer) -> None:
+        self._graph = graph
+        self._shape = shape
+        self._answer = answer
+        named = [name for name, _ in shape.columns]
+        held = [name for name, holds in shape.columns if holds == "vertex"]
+        self.df = graph.numbers.decoded(answer.rows.toDF(*named), held)
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        table = self.df.toArrow()
+        return table.sort_by([(name, "ascending") for name in table.column_names])
+
+    @property
+    def graphframe(self) -> Any:
+        """The graph as a GraphFrame: all edges, and all vertices as `vertices` has them, with the columns of the result.
+        DlogError where there is no GraphFrames, whose JVM part the session needs, too."""
+        return graphframe_of(self.vertices(), self._graph.edges)
+
+    def vertices(self) -> DataFrame:
+        """All vertices with their attributes and the columns of the result, which are null for vertices without a row. A result
+        that only names vertices becomes a column `found` of truth values."""
+        from pyspark.sql import functions as F
+
+        self._need_vertices()
+        vertices, names = self._graph.vertices, self.df.columns[1:] or ["found"]
+        found = self.df.select("id", *(F.col(c).alias(f"@{c}") for c in self.df.columns[1:]))
+        if len(self._shape.columns) == 1:
+            found = found.withColumn("@found", F.lit(True))
+        joined = vertices.join(found, "id", "left")
+        kept = [F.col(f"`{c}`") for c in vertices.columns if c not in names]
+        values = [F.col(f"`@{c}`") if c != "found" else F.coalesce(F.col("`@found`"), F.lit(False)) for c in names]
+        return joined.select(*kept, *(value.alias(c) for value, c in zip(values, names, strict=True)))
+
+    def to_networkx(self) -> nx.Graph:
+        """The graph as one of NetworkX, on the driver: see `dlog.graph.Result.to_networkx`."""
+        local = self._graph.local
+        columns = zip(self._shape.columns, self.table.columns, strict=True)
+        codes = (local.names.encode(c, name) if holds == "vertex" else c.to_numpy() for (name, holds), c in columns)
+        return Result(local, self._shape, tuple(codes)).to_networkx()
+
+    def _need_vertices(self) -> None:
+        if self._shape.of != "vertex":
+            names = ", ".join(name for name, _ in self._shape.columns)
+            raise mistake("not-of-vertices", f"the result ({names}) does not have one row for a vertex", "`df` has its rows")
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.SparkResult ({', '.join(self.df.columns)}), {len(self)} rows>"
+
+
+class SparkMotifs(_Fetched):
+    """What `find` gives: a DataFrame `df` with a row for each way in which the motif occurs, and a column for each named
+    element of it.
+
+    `len` counts the rows; iterating, and `table`, bring them to the driver, in no particular order."""
+
+    def __init__(self, df: DataFrame, answer: Answer) -> None:
+        self.df = df
+        self._answer = answer
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.SparkMotifs ({', '.join(self.df.columns)}), {len(self)} rows>"

@@ -1,0 +1,61 @@
+"""Where programs on graphs in Spark are executed: DataFrames in, relations that stay with Spark out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlog.graphs.library import Program, folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.spark import SparkResult
+
+Facts = Mapping[str, Any]
+"""DataFrames, or what the driver has, as Arrow tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunning:
+    """How programs are run."""
+
+    spark: SparkSession
+
+    def run(self, program: Program, facts: Facts, wanted: Sequence[str]) -> SparkResult:
+        """The relations `wanted` of a program that has been run on `facts`; nothing else is computed."""
+        return self.run_source(program.source, facts, wanted, program.macros)
+
+    def run_source(self, source: Path | str, facts: Facts, wanted: Sequence[str], macros: Sequence[str] = ()) -> SparkResult:
+        """The same with a program file or a program's text."""
+        from dlog.engine.program.rules import Io
+        from dlog.pipeline import compile_program
+        from dlog.spark import run_given
+
+        typed = compile_program(source, (str(folder()),), macros)
+        shown = tuple(io for io in typed.io if io.action == "input" or io.relation in wanted)
+        missing = [name for name in wanted if all(io.relation != name for io in shown)]
+        shown += tuple(Io("output", name) for name in missing)
+        return run_given(replace(typed, io=shown), facts, self.spark, None)
+
+    def session(self, program: Program, facts: Facts) -> Any:
+        """A `dlog.Session` on a program and its first facts."""
+        from dlog.sessions import session
+
+        options: dict[str, Any] = {"include": (str(folder()),), "macros": program.macros, "spark": self.spark}
+        return session(program.source, facts, engine="spark", **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows of numbers; `owners` are the runs whose rows they are, `count` how many if that is known."""
+
+    rows: DataFrame
+    owners: tuple[Any, ...] = ()
+    count: int | None = None
+
+    def release(self) -> None:
+        for owner in self.owners:
+            owner.release()

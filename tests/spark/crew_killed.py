@@ -1,0 +1,147 @@
+"""A program of its own: sessions of three workers that exchange rows, on executors in JVMs of their own, of which some are
+killed; prints what came of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.spark.cluster import executors, kill_one
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    import dlog
+
+TEXT = """.decl edge(x: symbol, y: symbol)
+.decl reach(x: symbol, y: symbol)
+.decl size(x: symbol, n: number)
+.input edge
+reach(x, y) :- edge(x, y).
+reach(x, z) :- reach(x, y), reach(y, z).
+size(x, n) :- reach(x, _), n = count : { reach(x, _) }.
+"""
+RING = [(f"n{i}", f"n{(i + 1) % 150}") for i in range(150)]
+MORE = [("n3", "out"), ("out", "far")]
+WORKERS = 3
+
+
+def session() -> SparkSession:
+    from dlog.engine.spark.application import start
+
+    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.executor.cores": "2"}
+    return start("local-cluster[2,2,1024]", settings)
+
+
+def opened(spark: SparkSession, state: str | None, facts: Any = None) -> dlog.Session:
+    import dlog
+
+    return dlog.session(TEXT, facts, engine="spark", spark=spark, workers=WORKERS, state=state)
+
+
+def rows(session: dlog.Session) -> tuple[list[Any], list[Any]]:
+    return sorted(session["reach"]), sorted(session["size"])
+
+
+def expected(edges: list[tuple[str, str]]) -> tuple[list[Any], list[Any]]:
+    import dlog
+
+    with dlog.session(TEXT, {"edge": edges}) as session:
+        return rows(session)
+
+
+def told(call: Any) -> tuple[list[str], float]:
+    """The codes of what is raised, and how long it takes."""
+    from dlog.grammar.diagnostics import DlogError
+
+    started = time.monotonic()
+    try:
+        call()
+    except DlogError as error:
+        return [d.code for d in error.diagnostics], time.monotonic() - started
+    return [], time.monotonic() - started
+
+
+def settled(spark: SparkSession) -> None:
+    """Waits until Spark has replaced what was killed."""
+    from dlog.engine.spark.application import slots
+
+    while len(executors(spark)) < 2 or slots(spark) < 4:
+        time.sleep(0.1)
+
+
+def without_a_state(spark: SparkSession) -> dict[str, Any]:
+    """A worker dies between rounds: the session says so from then on, and another one finds the slots free."""
+    session = opened(spark, None, {"edge": RING})
+    kill_one(spark)
+    session.insert("edge", MORE)
+    first, seconds = told(session.commit)
+    again, _ = told(session.commit)
+    read, _ = told(lambda: list(session["reach"]))
+    session.close()
+    settled(spark)
+    with opened(spark, None, {"edge": RING + MORE}) as other:
+        right = rows(other) == expected(RING + MORE)
+    return {"codes": [first, again, read], "seconds": seconds, "another is right": right}
+
+
+def between_rounds(spark: SparkSession) -> dict[str, Any]:
+    """With a state it goes on: with a commit, and with reading."""
+    session = opened(spark, tempfile.mkdtemp(), {"edge": RING})
+    kill_one(spark)
+    session.insert("edge", MORE)
+    session.commit()
+    after = rows(session) == expected(RING + MORE)
+    settled(spark)
+    kill_one(spark)
+    read = rows(session) == expected(RING + MORE)
+    session.remove("edge", MORE)
+    session.commit()
+    back = rows(session) == expected(RING)
+    found = {"round": session.round, "committed": after, "read": read, "back": back}
+    session.close()
+    return found
+
+
+def amid_a_round(spark: SparkSession) -> dict[str, Any]:
+    """A worker dies while the workers exchange rows."""
+    state = tempfile.mkdtemp()
+    session = opened(spark, state, {"edge": RING[:-1]})
+    ring = [(f"m{i}", f"m{(i + 1) % 400}") for i in range(400)]
+    session.insert("edge", ring)
+    killed: list[float] = []
+
+    def strike() -> None:
+        time.sleep(0.3)
+        killed.append(time.monotonic())
+        kill_one(spark)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    session.commit()
+    ended = time.monotonic()
+    thread.join()
+    right = rows(session)[1] == expected(RING[:-1] + ring)[1]
+    session.close()
+    settled(spark)
+    with opened(spark, state) as again:
+        reopened = rows(again)[1] == expected(RING[:-1] + ring)[1]
+    return {"killed amid": killed[0] < ended, "right": right, "reopened": reopened, "seconds": ended - killed[0]}
+
+
+def main(names: list[str]) -> None:
+    spark = session()
+    try:
+        for name in names:
+            print(json.dumps({name: globals()[name](spark)}), flush=True)
+            settled(spark)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

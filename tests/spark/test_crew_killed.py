@@ -1,0 +1,45 @@
+"""Executors that die under a session whose workers exchange rows: no answer changes, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.engines import NO_SPARK
+
+pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
+SECONDS = 400
+"""More than any of it takes; less than waiting for a worker that is no more."""
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `tests/spark/crew_killed.py` found."""
+    work = tmp_path_factory.mktemp("workers")
+    command = [sys.executable, "-m", "tests.spark.crew_killed", "without_a_state", "between_rounds", "amid_a_round"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(work)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {name: found for line in done.stdout.splitlines() for name, found in json.loads(line).items()}
+
+
+def test_a_session_without_a_state_says_that_its_workers_are_lost_and_frees_their_slots(figures: dict[str, Any]) -> None:
+    found = figures["without_a_state"]
+    assert found["codes"] == [["no-workers"]] * 3
+    assert found["another is right"]
+
+
+def test_a_session_with_a_state_goes_on_when_a_worker_dies_between_rounds(figures: dict[str, Any]) -> None:
+    assert figures["between_rounds"] == {"round": 3, "committed": True, "read": True, "back": True}
+
+
+def test_a_session_with_a_state_goes_on_when_a_worker_dies_amid_a_round(figures: dict[str, Any]) -> None:
+    found = figures["amid_a_round"]
+    assert found["killed amid"], "the round was over before: nothing was tested"
+    assert found["right"] and found["reopened"]
