@@ -26,6 +26,7 @@ from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.rounds import Image, RoundsEngine, Unfit
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.files import damaged
 from dlog.engine.trace.durable.layers import Stored
 from dlog.engine.trace.store import Store, Sync
 from dlog.engine.values.table import Table
@@ -99,9 +100,16 @@ class State:
         self.interned.restore(tables)
         self._texts = [piece for entries in tables.get(_PROGRAM, ()) for piece in entries.pieces()]
         if self._texts:
-            self.text = zlib.decompress(self._texts[-1]).decode("utf-8", "surrogateescape")
+            self.text = self._program(self._texts[-1])
         marks = self.external(_MARK, (Kind.NUMBER,)).columns[0].tolist()
         self.mark: int | None = marks[0] if marks else None
+
+    def _program(self, packed: bytes) -> str:
+        """The text of a program from the table of them. Raises DlogError where it is damaged."""
+        try:
+            return zlib.decompress(packed).decode("utf-8", "surrogateescape")
+        except zlib.error:
+            raise damaged(self.path, "the text of its program cannot be read") from None
 
     # ------------------------------------------------------------------------------------------------------------- reading
 

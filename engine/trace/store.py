@@ -49,6 +49,7 @@ system likes. A killed process loses nothing in any case; a machine that loses p
 OFTEN = 0.1
 
 _OWN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.json(\.new)?|lock)\Z")
+_WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")
 
 
 class Store:
@@ -154,8 +155,9 @@ class Store:
         self.round = round
 
     def sync(self) -> None:
-        """Forces all that has been appended to the disk."""
+        """Forces all that has been appended to the disk, and nothing else."""
         with files.refusals(self._segments[-1].path, "write"):
+            files.cut(self._descriptor, self._end)  # an append may have failed and not been taken back
             files.sync(self._descriptor)
         self._synced = time.monotonic()
 
@@ -222,14 +224,22 @@ class Store:
     # ------------------------------------------------------------------------------------------------------- opening, closing
 
     def _first_manifest(self) -> Manifest:
-        """The manifest that holds, made where the folder is new: its segment of the log is there before it is."""
+        """The manifest that holds, made where the folder is new: its segment of the log is there before it is. Raises DlogError
+        where there is more already: that is a state whose manifest is gone, and nothing in it is to be removed."""
         found = manifest.read_manifest(self.path)
         if found is None:
+            written = sorted(p.name for p in self.path.iterdir() if _WRITTEN.match(p.name) and not self._is_first_segment(p))
+            if written:
+                raise files.damaged(self.path / manifest.NAME, "the manifest is missing", f"there is {written[0]} of a state")
             found = Manifest(self.fingerprint)
             with files.refusals(self.path, "write"):
                 files.create(log.segment_path(self.path, found.log), [log.MAGIC])
             manifest.write_manifest(self.path, found)
         return found
+
+    def _is_first_segment(self, path: Path) -> bool:
+        """Whether a file is what a new state has before its manifest: the first segment of the log, without a record."""
+        return path == log.segment_path(self.path, Manifest("").log) and path.stat().st_size <= len(log.MAGIC)
 
     def _map(self, name: str, verify: bool) -> Stored:
         relation = self._manifest.relations[name]
@@ -264,21 +274,26 @@ class Store:
         """Opens the last segment to append to it, without what was torn."""
         last = self._segments[-1]
         self._number = log.number_of(last.path)
+        self._end = max(last.end, len(log.MAGIC))
         with files.refusals(last.path, "write"):
             self._descriptor = files.open_to_append(last.path, last.end)
             if last.end == 0:
                 files.write_all(self._descriptor, [log.MAGIC])
                 files.sync(self._descriptor)
-        self._end = max(last.end, len(log.MAGIC))
 
     def _start_segment(self) -> None:
-        """Goes on in a new segment; the old one is on the disk by then."""
+        """Goes on in a new segment; the old one is on the disk by then. Where that is refused there is no new one: the old one
+        stays the last, and only that may be torn."""
         self.sync()
         path = log.segment_path(self.path, self._number + 1)
         with files.refusals(path, "write"):
-            files.create(path, [log.MAGIC])
-            files.sync_folder(self.path)
-            descriptor = files.open_to_append(path, len(log.MAGIC))
+            try:
+                files.create(path, [log.MAGIC])
+                files.sync_folder(self.path)
+                descriptor = files.open_to_append(path, len(log.MAGIC))
+            except BaseException:
+                files.remove(path)
+                raise
         os.close(self._descriptor)
         self._descriptor, self._number = descriptor, self._number + 1
         self._segments[-1] = replace(self._segments[-1], end=self._end)

@@ -131,6 +131,16 @@ def test_a_damaged_state_is_named(reopen: Open, tmp_path: Path) -> None:
     assert error.diagnostics[0].code == "state-corrupt" and str(manifest) in error.diagnostics[0].place
 
 
+def test_a_damaged_text_of_the_program_is_named(reopen: Open, tmp_path: Path) -> None:
+    with reopen() as s:
+        put(s, (1, 2))
+    texts = tmp_path / "state" / "program.bytes"
+    content = bytearray(texts.read_bytes())
+    content[len(content) // 2] ^= 1
+    texts.write_bytes(content)
+    assert code(lambda: reopen(None)) == "state-corrupt"
+
+
 def test_another_folder_is_no_state(reopen: Open, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "letter.txt").write_text("dear")

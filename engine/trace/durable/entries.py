@@ -64,6 +64,8 @@ def read_table(folder: Path, name: str, size: TableSize) -> Entries:
     offsets = np.concatenate([np.zeros(1, np.int64), ends.view(np.int64)])
     if offsets[-1] != size.bytes:
         raise files.damaged(_paths(folder, name)[1], "a table's entries do not end where its bytes do")
+    if (np.diff(offsets) < 0).any():
+        raise files.damaged(_paths(folder, name)[1], "a table has an entry that ends before it begins")
     return Entries(data, offsets)
 
 

@@ -100,4 +100,5 @@ def mapped(path: Path, size: int) -> np.ndarray:
         return np.empty(0, np.uint8)
     if not path.exists() or path.stat().st_size < size:
         raise damaged(path, "a file is missing or too short")
-    return np.memmap(path, np.uint8, "r", shape=(size,)).view(np.ndarray)
+    with refusals(path, "read"):
+        return np.memmap(path, np.uint8, "r", shape=(size,)).view(np.ndarray)

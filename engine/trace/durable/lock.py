@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dlog.engine.trace.durable import files
@@ -23,8 +24,9 @@ class Lock:
             os.close(self._descriptor)
             notes = (f"process {holder} has it open",) if holder else ()
             raise DlogError(Diagnostic("state-locked", "the state is in use", notes=notes, place=str(folder)))
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+        with suppress(OSError):  # who holds it is only told to others: a full disk is no reason not to read what is there
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         if self._descriptor >= 0:

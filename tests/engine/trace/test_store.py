@@ -297,6 +297,43 @@ def test_a_missing_segment_is_named(tmp_path: Path) -> None:
     assert code_of(tmp_path) == "state-corrupt"
 
 
+@pytest.mark.parametrize("checkpoint_after", [0, 3])
+def test_a_state_without_its_manifest_is_left_as_it_is(tmp_path: Path, checkpoint_after: int) -> None:
+    write(tmp_path, 4, checkpoint_after)
+    kept = (tmp_path / "manifest.json").read_bytes()
+    (tmp_path / "manifest.json").unlink()
+    assert code_of(tmp_path) == "state-corrupt"
+    (tmp_path / "manifest.json").write_bytes(kept)
+    assert recover(tmp_path) == expected(4)
+
+
+def test_entries_that_end_before_they_begin_are_named(tmp_path: Path) -> None:
+    with Store.open(tmp_path, "program") as store:
+        store.append(1, {}, {"texts": Entries.of([b"one", b"two"])})
+        store.checkpoint(1, {}, {"texts": Entries.of([b"one", b"two"])})
+    ends = np.array([3_000_000, 6], np.int64)
+    (tmp_path / "texts.ends").write_bytes(ends.tobytes())
+    assert code_of(tmp_path) == "state-corrupt"
+
+
+@pytest.mark.parametrize(("reader", "suffix"), [((Path, "read_bytes"), ".log"), ((np, "memmap"), ".layer")])
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: tuple[object, str], suffix: str
+) -> None:
+    write(tmp_path, 30, 30)
+    read = getattr(*reader)
+
+    def denied(path: Path, *arguments: object, **options: object) -> object:
+        if path.suffix == suffix:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(*reader, denied)
+    with pytest.raises(DlogError, match="cannot read the state: Permission denied") as refused:
+        Store.open(tmp_path, "program")
+    assert refused.value.diagnostics[0].place is not None and refused.value.diagnostics[0].place.endswith(suffix)
+
+
 def test_a_missing_or_short_layer_is_named(tmp_path: Path) -> None:
     write(tmp_path, 20, 20)
     path = next(tmp_path.glob("*.layer"))
@@ -443,6 +480,50 @@ def test_a_full_disk_is_told_and_nothing_half_written_stays(tmp_path: Path, monk
     writer.commit()
     writer.store.close()
     assert recover(tmp_path) == expected(4)
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("step", ["create", "sync_folder", "open_to_append"])
+def test_a_segment_that_is_refused_leaves_the_one_before_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Rounds go on in the old segment, the last record of which a kill may tear."""
+    writer = Writer(tmp_path, "never")
+    writer.commit()
+    with monkeypatch.context() as patched:
+        patched.setattr(files, step, full)
+        with pytest.raises(DlogError, match="No space left"):
+            writer.checkpoint()
+    writer.commit()
+    writer.store.close()
+    with log.segment_path(tmp_path, 1).open("ab") as file:
+        file.write(log.encode(3, {"kept": updates([((8, 8), 1)], 3)}, {})[:-5])
+    assert recover(tmp_path) == expected(2)
+
+
+def test_an_append_that_could_not_be_taken_back_is_when_the_state_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(tmp_path, "always")
+    for _ in range(3):
+        writer.commit()
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "sync", full)
+        patched.setattr(os, "ftruncate", full)
+        with pytest.raises(DlogError, match="No space left"):
+            writer.store.append(4, {"kept": updates([((8, 8), 1)], 4)})
+    writer.store.close()
+    assert recover(tmp_path) == expected(3)
+
+
+def test_a_full_disk_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, 3)
+    monkeypatch.setattr(os, "write", full)
+    with Store.open(tmp_path, "program") as store:
+        assert store.round == 3
 
 
 def test_an_interrupted_append_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
