@@ -446,8 +446,9 @@ class Maintained(PlainRounds):
         control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
         control[L.CTL_LIMIT] = 2**62
         flow = self._build(given)
+        most, flow.work[L.WORK_LIMIT] = flow.work[L.WORK_LIMIT], 2**31 - 2  # rounds had fewer each than all rows at once take
         self._run(flow, given, 1, 1)
-        control[L.CTL_LIMIT] = limit
+        control[L.CTL_LIMIT], flow.work[L.WORK_LIMIT] = limit, most
         for collection in flow.collections.values():
             collection.log[L.LIST_COUNT] = 0
         flow.started = True

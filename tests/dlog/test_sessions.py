@@ -473,3 +473,28 @@ def test_keys_that_are_close_but_for_one(top: int) -> None:
             s.remove("edge", edges[i])
         s.commit()
         assert set(s["path"]) == {*(e for i, e in enumerate(edges[:pairs]) if i % 7), *far}
+
+
+def test_a_commit_with_too_many_iterations_leaves_what_rounds_with_fewer_made() -> None:
+    """Evaluated from scratch, what is there takes more iterations than any round did."""
+    s = dlog.session(
+        """
+        .decl edge(x: number, y: number)
+        .decl start(x: number, v: number)
+        .decl least(x: number, v: number)
+        least(x, v) :- start(x, _), v = min c : { start(x, c) ; least(y, c), edge(y, x) }.
+        """,
+        max_iterations=8,
+    )
+    for k in range(20):
+        s.insert("start", (k, k + 1))
+        s.insert("edge", (k, k + 1))
+        s.commit()
+    s.insert("start", [(k, k) for k in range(100, 120)])
+    s.insert("edge", [(k, k + 1) for k in range(100, 120)])
+    with pytest.raises(dlog.DlogError, match="more than 8 iterations"):
+        s.commit()
+    s.rollback()
+    s.insert("edge", (200, 201))
+    s.commit()
+    assert len(s["edge"]) == 21 and sorted(s["least"]) == [(k, 1) for k in range(20)]
