@@ -53,6 +53,7 @@ def apply_columns(ctl, collection, columns, step, start, count):
             return apply_pairs(ctl, collection, columns, step, start, count)
         if load_i64(collection, CO_PAIRS) != 0 and not make_rows(ctl, collection, load_i64(ctl, CTL_SCRATCH)):
             return False
+        store_i64(collection, CO_PACKED, 0)
     arity = load_i64(collection, REL_ARITY)
     diffs = load_i64(columns, arity)
     rounds = load_i64(columns, arity + 1)
@@ -111,7 +112,7 @@ def may_be_pairs(collection):
 
 @kernel
 def make_rows(ctl, collection, values):
-    """Makes ordinary rows of pairs, between batches, with room for two words at `values`; false with CTL_ERROR set."""
+    """Makes ordinary rows of pairs, with room for two words at `values`; false with CTL_ERROR set. A log of words stays one."""
     live = load_i64(collection, CO_LIVE)
     if not reserve_rows(ctl, collection, max((live + 63) & ~63, 64)):
         return False
@@ -130,5 +131,4 @@ def make_rows(ctl, collection, values):
                 return False
             put_bit(load_i64(collection, CO_ALIVE), row)
     drop_pairs(ctl, collection)
-    store_i64(collection, CO_PACKED, 0)
     return True
