@@ -301,7 +301,8 @@ class Collection:
         return columns
 
     def hold_rows(self) -> None:
-        """Makes ordinary rows of pairs, between batches. Raises DlogError where memory does not suffice."""
+        """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
+        self.struct[L.CO_PAIRABLE] = 0
         if self.struct[L.CO_PAIRS]:
             room = Struct(2)
             loading.unpack_pairs(self.memory.control.address, self.address, room.address)
