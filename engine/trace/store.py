@@ -79,8 +79,9 @@ class Store:
 
     @staticmethod
     def open(path: str | Path, fingerprint: str, *, sync: Sync = "always") -> Store:
-        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program.
-        All layers are read once: rows that are not those that were written may be any. Raises DlogError if the folder is locked, damaged, of another version, or something else's."""
+        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program. All layers are
+        read once: what follows from rows that are not those that were written may be anything. Raises DlogError if the folder
+        is locked, damaged, of another version, or something else's."""
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
