@@ -54,11 +54,13 @@ class Unfit(Exception):
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """What a new engine takes over where there is no engine before it: it is at this round, and its ids go on from these
-    tables."""
+    tables. `again`: what the first commit derives was derived before, if in other rounds, so that no limit of iterations holds
+    for it."""
 
     symbols: SymbolTable
     records: RecordTables
     round: int
+    again: bool = False
 
 
 class RoundsEngine(Protocol):

@@ -163,7 +163,7 @@ class Durable(PlainRounds):
         tables = {name: self.external(name) for name in self._state.externals() if name in self.program.relations}
         rows = {name: all_of(table, round) for name, table in tables.items() if table.rows}
         program = with_inputs(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
-        made = self._engines.made(program, Beginning(self.symbols, self.records, max(round - 1, 0)))
+        made = self._engines.made(program, Beginning(self.symbols, self.records, max(round - 1, 0), self._text == self._state.text))
         if round:
             made.commit(rows)
         return made
@@ -175,7 +175,7 @@ class Durable(PlainRounds):
             image = self._state.image(self._fingerprint)
             if image is None:
                 return None
-            old = Beginning(self.symbols, self.records, round - 1)
+            old = Beginning(self.symbols, self.records, round - 1, self._text == self._state.text)
             made = self._engines.resumed(replace(self.program, facts={}), image, old)
             if made is None:
                 return None

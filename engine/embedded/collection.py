@@ -16,10 +16,11 @@ import numpy as np
 from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import index_building, lists, reading, storage
+from dlog.engine.kernels import index_building, lists, loading, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.kernels.index_building import FREE_SIZES
+from dlog.engine.kernels.pairs import copy_pairs, split_pairs
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
 
@@ -214,15 +215,20 @@ class Collection:
         return view(self._columns[at + L.COL_DATA], self.struct[L.REL_ROWS], width)
 
     def present(self, before: bool = False) -> np.ndarray:
-        """The numbers of the rows that are present (int32) or, while a batch runs, were so before it."""
-        found = np.empty(self.struct[L.CO_LIVE], np.int32)
-        count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
+        """The numbers of the rows that are present (int32) or, while a batch runs, were so before it; of pairs their words
+        (int64)."""
+        if self.struct[L.CO_PAIRS]:
+            found = np.empty(0 if before and self.struct[L.CO_FRESH] else self.struct[L.CO_LIVE] + 1, np.int64)
+            count = copy_pairs(self.address, int(found.ctypes.data)) if len(found) else 0
+        else:
+            found = np.empty(self.struct[L.CO_LIVE], np.int32)
+            count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
         found = found[:count]
         if before and self.struct[L.CO_QUIET] and not self.struct[L.CO_FRESH]:
             rows, _, diffs = self.changes()
             changed, places = np.unique(rows, return_index=True)
             kept = found[~np.isin(found, changed)]
-            return np.concatenate([kept, changed[diffs[places] < 0].astype(np.int32)])
+            return np.concatenate([kept, changed[diffs[places] < 0].astype(found.dtype)])
         return found
 
     def clear_stamps(self) -> None:
@@ -232,27 +238,31 @@ class Collection:
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
         self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
+        two = self.arity == 2 and Kind.FLOAT not in self.kinds
+        self.struct[L.CO_PAIRABLE] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
         self.struct[L.CO_UNKEYED] = int(not self.found)
 
     @property
     def ways(self) -> list[int]:
-        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows of its own where groups
-        are the rows, contributions before they are all there, and for each index rows that it has values for."""
+        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows where pairs do, rows
+        of its own where groups are the rows, contributions before they are all there, and for each index rows where values
+        do."""
         streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
         values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
-        return [self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], int(self.grouped is not None), int(streamed), *values]
+        left = [self.struct[field] for field in (L.CO_QUIET, L.CO_UNKEYED, L.CO_PAIRABLE)]
+        return [*left, int(self.grouped is not None), int(streamed), *values]
 
     def take_ways(self, ways: Sequence[int]) -> bool:
         """Leaves out what `ways` (of a collection with rows) does; false where that is more than paths here allow. Before there
         are rows."""
         if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
             return False
-        self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED] = ways[:2]
-        for key, column in zip(sorted(self.indexes), ways[4:], strict=True):
+        self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], self.struct[L.CO_PAIRABLE] = ways[:3]
+        for key, column in zip(sorted(self.indexes), ways[5:], strict=True):
             self.indexes[key].struct[L.IX_WANTED] = column
         if self.grouped is not None:
-            self.grouped.struct[L.RD_STREAMED] = ways[3]
-            if not ways[2]:
+            self.grouped.struct[L.RD_STREAMED] = ways[4]
+            if not ways[3]:
                 self.grouped = None
                 self.struct[L.CO_GROUPED] = 0
         return True
@@ -262,7 +272,7 @@ class Collection:
         if self.grouped is not None:
             return self.grouped.read(before)
         rows = self.present(before)
-        return tuple(self.column(c)[rows] for c in range(self.arity)), len(rows)
+        return self._values(rows), len(rows)
 
     def rows(self, before: bool = False) -> int:
         """How many rows `read` has."""
@@ -279,8 +289,24 @@ class Collection:
         return ranks
 
     def raw_columns(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The values of some rows, as int64 words."""
-        return tuple(self.column(c)[rows].astype(np.int64) for c in range(self.arity))
+        """The values of some rows (see `present`), as int64 words."""
+        return tuple(column.astype(np.int64) for column in self._values(rows))
+
+    def _values(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not self.struct[L.CO_PAIRS]:
+            return tuple(self.column(c)[rows] for c in range(self.arity))
+        words = np.ascontiguousarray(rows)
+        columns = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+        split_pairs(int(words.ctypes.data), len(rows), *(int(column.ctypes.data) for column in columns))
+        return columns
+
+    def hold_rows(self) -> None:
+        """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
+        self.struct[L.CO_PAIRABLE] = 0
+        if self.struct[L.CO_PAIRS]:
+            room = Struct(2)
+            loading.unpack_pairs(self.memory.control.address, self.address, room.address)
+            self.memory.check()
 
     def updates(self, first: int) -> Updates:
         """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
@@ -302,7 +328,7 @@ class Collection:
         return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
 
     def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Row numbers, rounds of the batch (from 0) and diffs of the last batch's changes, by round."""
+        """Row numbers (of pairs their words), rounds of the batch (from 0) and diffs of the last batch's changes, by round."""
         count = self.log[L.LIST_COUNT]
         if count and not self.log[L.LIST_DATA]:
             rows = self.present()

@@ -42,6 +42,7 @@ COLLECTION = (
     L.CO_BASE_DEAD,
     L.CO_DIRECT_LOW,
     L.CO_DIRECT_COUNT,
+    L.CO_PAIR_COUNT,
 )
 """The words of a collection that go with its arrays; those of its parts follow."""
 HISTORY = (L.HI_TABLE_COUNT,)
@@ -112,6 +113,7 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
     yield Array(struct, L.CO_FREE, struct[L.CO_FREE_COUNT] * 4, struct[L.CO_FREE_CAPACITY] * 4)
     yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES, 0)
     yield _whole(struct, L.CO_DIRECT, struct[L.CO_DIRECT_COUNT] * 4)
+    yield _whole(struct, L.CO_PAIRS, struct[L.CO_PAIR_COUNT] * 8, 2)
     yield _whole(struct, L.CO_BASE_OFFSETS, (struct[L.CO_BASE_KEYS] + 1) * 4)
     for history in collection.histories:
         yield Array(history, L.HI_BITS, marked, capacity // 8)

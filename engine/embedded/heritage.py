@@ -281,7 +281,7 @@ def _has_absent(collection: Collection) -> bool:
 def _tell_all(collection: Collection, heirloom: Heirloom) -> None:
     """Makes all rows the changes of the first round: by an empty log where every number is a row that is there."""
     log, struct = collection.log, collection.struct
-    rows = struct[L.REL_ROWS]
+    rows, struct[L.CO_PACKED] = struct[L.REL_ROWS], 0
     whole = struct[L.CO_LIVE] == rows and not _bits(_history(collection)[L.HI_BITS], rows).any()
     log[L.LIST_CAPACITY] = log[L.LIST_DATA] = 0
     if collection.grouped is not None:

@@ -45,6 +45,7 @@ class RoundLowering(PathLowering):
         self.needed = [n | self.tracked for n in _needed_after(path)]
         self.seed_list: Struct | None = None
         self.gates: list[Collection] = []
+        self.target: Struct | None = None
 
     def _finish(self) -> LoweredPath:
         code = [words(level) for level in self.levels]
@@ -55,6 +56,8 @@ class RoundLowering(PathLowering):
             struct.point(L.PATH_LIST, self.seed_list)
         struct.point(L.PATH_GATES, words(c.address for c in self.gates))
         struct[L.PATH_GATE_COUNT] = len(self.gates)
+        assert self.target is not None
+        struct.point(L.PATH_TARGET, self.target)
         return LoweredPath(self.path, struct, code, False)
 
     def _iteration(self) -> int:
@@ -239,8 +242,10 @@ class RoundLowering(PathLowering):
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], self.path.advance)
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
-                    self._emit(L.OP_DERIVE, self.rounds.collection(name).address, *tracked, *values)
+                    self.target = self.rounds.collection(name).struct
+                    self._emit(L.OP_DERIVE, self.target.address, *tracked, *values)
                 else:
+                    self.target = reduction.groups.struct
                     column = reduction.struct[L.RD_VALUE]
                     keys = [v for c, v in enumerate(values) if c != column]
                     self._emit(L.OP_REDUCE, reduction.address, *tracked, values[column], *keys)
@@ -251,5 +256,6 @@ class RoundLowering(PathLowering):
                 keys = [self._term(t) for t in key]
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
                 reduction.sources += 1
+                self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)

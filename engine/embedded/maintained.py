@@ -103,6 +103,8 @@ class Maintained(PlainRounds):
         """Whether the engine is at its last round without knowing what that changed."""
         self._lending = False
         """Whether another engine takes over at this moment."""
+        self._again = isinstance(old, Beginning) and old.again
+        """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
         self.worker.control[L.CTL_BUDGET] = BUDGET
 
@@ -167,6 +169,9 @@ class Maintained(PlainRounds):
         """Takes note of a commit that has happened."""
         flow.started, flow.running = True, False
         self.round = last
+        if self._again:
+            self._again = False
+            self._limit(flow)
 
     def _keep_ticks(self, flow: Dataflow) -> None:
         """Begins the stamps' clock anew before it passes 32 bits."""
@@ -222,10 +227,14 @@ class Maintained(PlainRounds):
         return self._prepared(flow)
 
     def _prepared(self, flow: Dataflow) -> Dataflow:
-        if self.max_iterations is not None:
-            flow.work[L.WORK_LIMIT] = self.max_iterations
+        if not self._again:
+            self._limit(flow)
         self.worker.prepare(flow.tables)
         return flow
+
+    def _limit(self, flow: Dataflow) -> None:
+        if self.max_iterations is not None:
+            flow.work[L.WORK_LIMIT] = self.max_iterations
 
     def _dataflow(self, figures: Figures) -> Dataflow:
         return Dataflow(self.program, self.catalog, self.memory, lambda _: figures)

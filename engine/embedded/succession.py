@@ -23,6 +23,10 @@ def followed(
     yet. Strata that have left out what is asked for now are not taken over."""
     avoid, sizes = frozenset[str](), True
     derived = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+    for name in Heritage(old, program).inputs():
+        found = old.input(name)
+        if found is not None:
+            found.hold_rows()
     known = {name: given[name].rows if name in given else 0 for name in program.relations if name not in derived}
     while True:
         heritage = Heritage(old, program, avoid)

@@ -27,6 +27,8 @@ from dlog.engine.kernels.layout import (
     CO_LOG,
     CO_OLD,
     CO_OUTER,
+    CO_PACKED,
+    CO_PAIRS,
     CO_QUIET,
     CO_SUPPORT,
     COL_DATA,
@@ -49,6 +51,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import change_at, list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.pairs import drop_pairs
 
 STRIDE = 8
 """Rows between two stages of what is asked for of rows that are removed."""
@@ -65,12 +68,14 @@ def begin(ctl, collection, rounds):
         store_i64(collection, REL_ROWS, 0)
         store_i64(collection, CO_FREE_COUNT, 0)
         drop_base(ctl, collection)
+        drop_pairs(ctl, collection)
         list_free(ctl, load_i64(collection, CO_LOG))
         store_i64(collection, CO_FRESH, 1)
         store_i64(load_i64(collection, CO_OUTER), HI_BASE, ROUND)
         inner = load_i64(collection, CO_INNER)
         if inner != 0:
             store_i64(inner, HI_BASE, ROUND)
+    store_i64(collection, CO_PACKED, 1 if load_i64(collection, CO_PAIRS) != 0 else 0)
 
 
 @entry()
@@ -80,7 +85,7 @@ def settle(ctl, collection):
     inner = load_i64(collection, CO_INNER)
     doomed = load_i64(collection, CO_DOOMED)
     born = load_i64(collection, CO_BORN)
-    if load_i64(collection, CO_GROUPED) != 0:
+    if load_i64(collection, CO_GROUPED) != 0 or load_i64(collection, CO_PACKED) != 0:
         done = True
     elif load_i64(collection, CO_QUIET) != 0:
         done = settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)

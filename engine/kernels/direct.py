@@ -7,13 +7,15 @@ others are found by slots.
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.layout import CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CO_LIVE
+from dlog.engine.kernels.layout import CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CO_EXPECTED, CO_LIVE
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.storage import release, resize, zeroed
 
 SPREAD = 2
 """A direct table has at most this many places for each row, and `FEWEST` more."""
 FEWEST = 1024
+HOPE = 2
+"""Of so many rows that are expected, one counts until all have come."""
 EDGE = 1 << 40
 """Values beyond are not looked up directly."""
 
@@ -77,7 +79,7 @@ def extend_direct(ctl, collection, value):
     """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with CTL_ERROR set."""
     low = load_i64(collection, CO_DIRECT_LOW)
     count = load_i64(collection, CO_DIRECT_COUNT)
-    rows = load_i64(collection, CO_LIVE) + 1
+    rows = max(load_i64(collection, CO_LIVE) + 1, load_i64(collection, CO_EXPECTED) // HOPE)
     high = low + count - 1
     if count == 0:
         low = 0 if 0 <= value < 64 else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import search_base
 from dlog.engine.kernels.collections import add_values
-from dlog.engine.kernels.direct import has_place
+from dlog.engine.kernels.direct import find_direct, has_place
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -53,7 +53,7 @@ def find_directly(ctl, collection, values, n, rows, making):
             if has_place(collection, load_i64(values, i)):
                 prefetch(table + (load_i64(values, i) - low) * 4)
     for i in range(n):
-        row = find_values(collection, values + i * 8, 0)
+        row = find_direct(collection, load_i64(values, i))
         if row < 0 and making:
             hashed = mix(0, load_i64(values, i))
             if load_i64(collection, CO_DIRECT_COUNT) == 0:

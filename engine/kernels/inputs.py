@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import search_base
 from dlog.engine.kernels.changes import announce, log_fresh
-from dlog.engine.kernels.collections import add_values, enter_indexes
-from dlog.engine.kernels.histories import get_bit, is_here
+from dlog.engine.kernels.collections import add_values, enter_indexes, new_row, reserve_rows
+from dlog.engine.kernels.histories import get_bit, is_here, put_bit
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.layout import BLOCK, CO_ALIVE, CO_BASE_ROWS, CTL_SCRATCH, REL_ARITY, ROUND
+from dlog.engine.kernels.layout import (
+    BLOCK,
+    CO_ALIVE,
+    CO_BASE_ROWS,
+    CO_FREE_COUNT,
+    CO_LIVE,
+    CO_PACKED,
+    CO_PAIR_COUNT,
+    CO_PAIRABLE,
+    CO_PAIRS,
+    CTL_SCRATCH,
+    REL_ARITY,
+    REL_ROWS,
+    ROUND,
+)
 from dlog.engine.kernels.memory import load_i64, store_i64
-from dlog.engine.kernels.slots import find_slotted, has_values, search_ahead, warm_others
+from dlog.engine.kernels.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
+from dlog.engine.kernels.slots import find_slotted, has_values, resize_slots, search_ahead, slots_for, warm_others
 from dlog.engine.kernels.storage import mix
 
 AHEAD = 32
@@ -33,6 +48,12 @@ def apply_columns(ctl, collection, columns, step, start, count):
     `start`. Value c of row r is word r * step at the address that is word c of `columns`.
 
     What is present is not inserted again, what is absent not removed. False with CTL_ERROR set."""
+    if may_be_pairs(collection):
+        if can_be_pairs(columns, step, count):
+            return apply_pairs(ctl, collection, columns, step, start, count)
+        if load_i64(collection, CO_PAIRS) != 0 and not make_rows(ctl, collection, load_i64(ctl, CTL_SCRATCH)):
+            return False
+        store_i64(collection, CO_PACKED, 0)
     arity = load_i64(collection, REL_ARITY)
     diffs = load_i64(columns, arity)
     rounds = load_i64(columns, arity + 1)
@@ -79,3 +100,35 @@ def search_rows(collection, columns, step, first, n, places, hashes, buffer):
             hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
         store_i64(hashes, i, hashed)
     search_ahead(collection, hashes, n, True, places)
+
+
+@kernel
+def may_be_pairs(collection):
+    """Whether rows of an input may go where pairs are: it has no others."""
+    if load_i64(collection, CO_PAIRABLE) == 0:
+        return False
+    return load_i64(collection, CO_PAIRS) != 0 or load_i64(collection, REL_ROWS) == 0
+
+
+@kernel
+def make_rows(ctl, collection, values):
+    """Makes ordinary rows of pairs, with room for two words at `values`; false with CTL_ERROR set. A log of words stays one."""
+    live = load_i64(collection, CO_LIVE)
+    if not reserve_rows(ctl, collection, max((live + 63) & ~63, 64)):
+        return False
+    store_i64(collection, REL_ROWS, 0)
+    store_i64(collection, CO_FREE_COUNT, 0)
+    if not resize_slots(ctl, collection, slots_for(live)):
+        return False
+    pairs = load_i64(collection, CO_PAIRS)
+    for at in range(load_i64(collection, CO_PAIR_COUNT)):
+        word = load_i64(pairs, at)
+        if word != 0:
+            store_i64(values, 0, first_of(word))
+            store_i64(values, 1, second_of(word))
+            row = new_row(ctl, collection, values, mix(mix(0, first_of(word)), second_of(word)))
+            if row < 0:
+                return False
+            put_bit(load_i64(collection, CO_ALIVE), row)
+    drop_pairs(ctl, collection)
+    return True

@@ -146,7 +146,7 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     SYM_SIZE,
 ) = range(10)
 
-# Path: addresses of its levels' code, counters.
+# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds).
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -158,8 +158,9 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_LIST,
     PATH_GATES,
     PATH_GATE_COUNT,
+    PATH_TARGET,
     PATH_SIZE,
-) = range(11)
+) = range(12)
 
 # Loop of a scope: lists of addresses.
 (
@@ -333,8 +334,13 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_DIRECT_LOW,
     CO_DIRECT_COUNT,
     CO_GROUPED,
+    CO_PAIRABLE,
+    CO_PAIRS,
+    CO_PAIR_COUNT,
+    CO_PACKED,
+    CO_EXPECTED,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 48)
+) = range(REL_SIZE, REL_SIZE + 53)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -348,7 +354,9 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # slots. CO_BASE_*: rows that came in one go (base.py): how many, the column they are sorted by, its least value, how many
 # values from there on, where each one's rows begin (int32), and how many rows are dead. CO_DIRECT*: rows by the value of the
 # one column (direct.py); while it is there, there are no slots. CO_GROUPED: the reduction whose groups are its rows
-# (grouped.py).
+# (grouped.py). CO_PAIRABLE: its rows may be pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT
+# places; CO_PACKED: the log has the words of pairs in the place of row numbers. CO_EXPECTED: while a
+# path runs, the rows of a fresh collection that it derives from: as many may come here (0: nothing is known).
 SLOT_BYTES = 5
 TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 

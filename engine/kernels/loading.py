@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.histories import put_bit
-from dlog.engine.kernels.inputs import apply_columns, apply_input
+from dlog.engine.kernels.inputs import apply_columns, apply_input, make_rows, may_be_pairs
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -44,6 +44,7 @@ from dlog.engine.kernels.layout import (
     TAG_FREE,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
+from dlog.engine.kernels.pairs import can_be_pairs, load_pairs
 from dlog.engine.kernels.slots import resize_slots, slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.storage import mix, store_cell, zeroed
 
@@ -59,6 +60,8 @@ FEWEST = 64
 def load_columns(ctl, collection, columns, count):
     """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
     set."""
+    if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
+        return load_pairs(ctl, collection, columns, count)
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return False
     key = -1
@@ -415,6 +418,13 @@ def bring_changes(ctl, collection, columns, start, count):
     set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, apply_columns(ctl, collection, columns, 1, start, count))
+
+
+@entry()
+def unpack_pairs(ctl, collection, values):
+    """Makes ordinary rows of the pairs of an input, between batches, with room for two words. False with CTL_ERROR set."""
+    limit = without_limit(ctl)
+    return within_limit(ctl, limit, make_rows(ctl, collection, values))
 
 
 @kernel

@@ -27,6 +27,7 @@ from dlog.engine.kernels.layout import (
     CO_GROUPED,
     CO_INNER,
     CO_OUTER,
+    CO_PACKED,
     ENTRY_DIFF,
     ENTRY_NEXT,
     ENTRY_TIME,
@@ -52,6 +53,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i64
+from dlog.engine.kernels.pairs import fresh_pairs, unpack_column
 from dlog.engine.kernels.storage import register
 
 _ITERATION = 0xFFFFFFFF
@@ -74,12 +76,15 @@ def scan_changes(ctl, code, level):
     rows = scratch_block(ctl, 0)
     changes = load_i64(code, 3)
     grouped = load_i64(collection, CO_GROUPED)
+    packed = load_i64(collection, CO_PACKED) != 0
     values = scratch_block(ctl, 1)
     if load_i64(changes, LIST_DATA) == 0:
         n = 0
         while n == 0 and at < end:
             if grouped != 0:
                 n = fresh_groups(grouped, at, min(at + BLOCK, end), rows, values)
+            elif packed:
+                n = fresh_pairs(collection, at, min(at + BLOCK, end), rows)
             else:
                 n = fresh_rows(collection, at, min(at + BLOCK, end), rows)
             at += BLOCK
@@ -102,7 +107,9 @@ def scan_changes(ctl, code, level):
     for c in range(load_i64(code, 8)):
         number = load_i64(code, 9 + c * 2)
         target = register(ctl, load_i64(code, 10 + c * 2))
-        if grouped == 0:
+        if packed:
+            unpack_column(rows, number, n, target, 1)
+        elif grouped == 0:
             gather(column_of(collection, number), rows, n, target)
         else:
             grouped_column(grouped, number, rows, values, n, target)

@@ -7,10 +7,12 @@ from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
+    CHANGE_SIZE,
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_GROUPED,
     CO_LOG,
+    CO_PACKED,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
@@ -22,6 +24,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.memory import load_i64, store_i64
+from dlog.engine.kernels.pairs import unpack_column
 from dlog.engine.kernels.storage import load_cell
 
 _FEW = 8
@@ -48,6 +51,10 @@ def copy_block(collection, first, columns, rounds, diffs, start, end):
     reduction = load_i64(collection, CO_GROUPED)
     for c in range(load_i64(collection, REL_ARITY)):
         target = load_i64(columns, c)
+        if load_i64(collection, CO_PACKED) != 0:
+            words = change_at(log, start) + CHANGE_ROW * 8
+            unpack_column(words, c, end - start, target + start * 8, CHANGE_SIZE)
+            continue
         if reduction == 0:
             copy_cells(log, collection, c, target, start, end)
             continue

@@ -16,6 +16,7 @@ from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.layout import (
     CHANGE_TIME,
+    CO_EXPECTED,
     CO_INNER_LOG,
     CO_OLD,
     CTL_ERROR,
@@ -41,6 +42,7 @@ from dlog.engine.kernels.layout import (
     PATH_GATES,
     PATH_LEVELS,
     PATH_LIST,
+    PATH_TARGET,
     RD_MISSING,
     RD_RESULT,
     ROUND,
@@ -85,6 +87,7 @@ from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.memory import load_i64, store_i64
 from dlog.engine.kernels.reductions import flush_reduction
+from dlog.engine.kernels.slots import meet_expectation
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904
@@ -132,11 +135,15 @@ def run_seeded(path, work, ctl, whole):
                 last = load_i64(changes, LIST_HI)
             if first >= last or is_closed(path, work):
                 return DONE
+            if load_i64(changes, LIST_DATA) == 0:
+                store_i64(load_i64(path, PATH_TARGET), CO_EXPECTED, last)
             start_changes(path, ctl, first, last)
         store_i64(ctl, CTL_RUNNING, 1)
     status = run_path(path, ctl)
     if status == DONE:
         store_i64(ctl, CTL_RUNNING, 0)
+        if load_i64(load_i64(path, PATH_TARGET), CO_EXPECTED) != 0 and not meet_expectation(ctl, load_i64(path, PATH_TARGET)):
+            return FAILED
     return status
 
 

@@ -27,6 +27,8 @@ from dlog.engine.kernels.layout import (
     CO_BASE_DEAD,
     CO_BASE_ROWS,
     CO_DIRECT_COUNT,
+    CO_DIRECT_LOW,
+    CO_EXPECTED,
     CO_LIVE,
     CO_SLOT_COUNT,
     CO_SLOTS,
@@ -252,6 +254,21 @@ def to_direct(ctl, collection):
         if get_bit(alive, row) != 0:
             set_direct(collection, only_value(collection, row), row + 1)
     return 1
+
+
+@kernel
+def meet_expectation(ctl, collection):
+    """Ends what CO_EXPECTED says: slots for rows that are fewer than their direct table is for. False with CTL_ERROR set."""
+    store_i64(collection, CO_EXPECTED, 0)
+    if load_i64(collection, CO_DIRECT_COUNT) == 0:
+        return True
+    if not trim_direct(ctl, collection):
+        return False
+    low = load_i64(collection, CO_DIRECT_LOW)
+    count = load_i64(collection, CO_DIRECT_COUNT)
+    if are_close(low, low + count - 1, load_i64(collection, CO_LIVE) + 1):
+        return True
+    return resize_slots(ctl, collection, more_slots(slotted(collection)))
 
 
 @kernel

@@ -14,11 +14,13 @@ from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
+    CHANGE_SIZE,
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_ALIVE,
     CO_DOOMED,
     CO_FRESH,
+    CO_LOG,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
@@ -33,11 +35,12 @@ from dlog.engine.kernels.layout import (
     RD_OPEN,
     RD_RESULT,
     RD_WORK,
+    RED_COUNT,
     REL_ROWS,
     SUM_COUNT,
     WORK_TICK,
 )
-from dlog.engine.kernels.lists import change_at, list_push
+from dlog.engine.kernels.lists import change_at, list_push, list_room
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
@@ -65,12 +68,17 @@ def stream_block(ctl, reduction, rows, times, diffs, values, n):
     first = 0
     while first < n:
         time = load_i64(times, first)
-        last = first + 1
-        while last < n and load_i64(times, last) == time:
-            last += 1
         opened = load_i64(reduction, RD_OPEN)
         if opened != time and opened != 0 and not close_round(ctl, reduction):
             return False
+        if opened != time and load_i64(reduction, RD_OP) == RED_COUNT and load_i64(reduction, RD_MISSING) == 0:
+            counted = count_rounds(ctl, reduction, rows, times, diffs, first, n)
+            if counted < 0:
+                return False
+            if counted > first:
+                first = counted
+                continue
+        last = end_of_round(times, first, n)
         if opened == time or last == n or last - first > FEW:
             done = extend_round(ctl, reduction, rows, time, diffs, values, first, last)
         else:
@@ -79,6 +87,63 @@ def stream_block(ctl, reduction, rows, times, diffs, values, n):
             return False
         first = last
     return True
+
+
+@kernel
+def end_of_round(times, first, n):
+    """Where contributions of the time of the one at `first` end."""
+    last = first + 1
+    while last < n and load_i64(times, last) == load_i64(times, first):
+        last += 1
+    return last
+
+
+@kernel
+def count_rounds(ctl, reduction, rows, times, diffs, first, n):
+    """`whole_round` of a count that nobody misses, for all rounds with few contributions from `first` on; returns where one
+    begins that is not whole or has many, -1 with CTL_ERROR set."""
+    log = load_i64(load_i64(reduction, RD_RESULT), CO_LOG)
+    if not list_room(ctl, log, 2 * (n - first) + 1):
+        return -1
+    groups = load_i64(reduction, RD_GROUPS)
+    sums = load_i64(groups, CO_SUMS)
+    words = load_i64(groups, CO_SUM_WORDS)
+    start = load_i64(log, LIST_DATA)
+    change = start + load_i64(log, LIST_COUNT) * (CHANGE_SIZE * 8)
+    at = first
+    while at < n:
+        last = end_of_round(times, at, n)
+        if last == n or last - at > FEW:
+            break
+        time = load_i64(times, at)
+        for i in range(at, last):
+            group = load_i64(rows, i)
+            if is_among(rows, at, i, group):
+                continue
+            before = load_i64(sums, group * words)
+            after = before + load_i64(diffs, i)
+            for other in range(i + 1, last):
+                after += load_i64(diffs, other) if load_i64(rows, other) == group else 0
+            store_i64(sums, group * words, after)
+            if after <= 0 and not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+                return -1
+            if after != before:
+                # One that is not a change is overwritten by the next.
+                put_change(change, group, time, -1, before)
+                change += CHANGE_SIZE * 8 if before > 0 else 0
+                put_change(change, group, time, 1, after)
+                change += CHANGE_SIZE * 8 if after > 0 else 0
+        at = last
+    store_i64(log, LIST_COUNT, (change - start) // (CHANGE_SIZE * 8))
+    return at
+
+
+@kernel
+def put_change(change, row, time, diff, value):
+    store_i64(change, CHANGE_ROW, row)
+    store_i64(change, CHANGE_TIME, time)
+    store_i64(change, CHANGE_DIFF, diff)
+    store_i64(change, CHANGE_VALUE, value)
 
 
 @kernel

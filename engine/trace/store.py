@@ -56,7 +56,7 @@ class Store:
     """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
     than the one that appends may take them. Closing, or beginning another checkpoint, has to wait until that is at an end."""
 
-    def __init__(self, folder: Path, fingerprint: str, sync: Sync, verify: bool) -> None:
+    def __init__(self, folder: Path, fingerprint: str, sync: Sync) -> None:
         """Use `Store.open`."""
         self.path, self.fingerprint, self.sync_policy = folder, fingerprint, sync
         self._lock = Lock(folder)
@@ -65,7 +65,7 @@ class Store:
         try:
             self._manifest = self._first_manifest()
             self._file_of: dict[Layer, LayerFile] = {}
-            self.relations = {name: self._map(name, verify) for name in self._manifest.relations}
+            self.relations = {name: self._map(name, verify=True) for name in self._manifest.relations}
             self.tables = {name: read_table(folder, name, size) for name, size in self._manifest.tables.items()}
             self._segments = self._scan_segments()
             self._replayed = tuple(self._segments)
@@ -78,9 +78,10 @@ class Store:
         self.round = max(rounds, default=self.checkpoint_round)
 
     @staticmethod
-    def open(path: str | Path, fingerprint: str, *, sync: Sync = "always", verify: bool = False) -> Store:
-        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program; `verify` reads
-        all layers to check them. Raises DlogError if the folder is locked, damaged, of another version, or something else's."""
+    def open(path: str | Path, fingerprint: str, *, sync: Sync = "always") -> Store:
+        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program. All layers are
+        read once: what follows from rows that are not those that were written may be anything. Raises DlogError if the folder
+        is locked, damaged, of another version, or something else's."""
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ class Store:
         if foreign and not (folder / manifest.NAME).exists():
             notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
             raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
-        return Store(folder, fingerprint, sync, verify)
+        return Store(folder, fingerprint, sync)
 
     # ------------------------------------------------------------------------------------------------------------- reading
 

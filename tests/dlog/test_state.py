@@ -351,3 +351,30 @@ def test_another_version_of_dlog_derives_anew(reopen: Open, monkeypatch: pytest.
     s = reopen()
     assert sorted(s["edge"]) == [(1, 2)] and not runs(s)
     assert sorted(s["path"]) == [(1, 2)] and runs(s)
+
+
+LEAST = """
+.decl edge(x: number, y: number)
+.decl start(x: number, v: number)
+.decl least(x: number, v: number)
+least(x, v) :- start(x, _), v = min c : { start(x, c) ; least(y, c), edge(y, x) }.
+"""
+
+
+def test_a_limit_of_iterations_does_not_hold_for_what_is_derived_again(tmp_path: Path) -> None:
+    """After a crash all rows are derived at once, which takes more iterations than any round did."""
+    s = dlog.session(LEAST, state=tmp_path, max_iterations=8)
+    for k in range(20):
+        s.insert("start", (k, k + 1))
+        s.insert("edge", (k, k + 1))
+        s.commit()
+    crash(s)
+    s = dlog.session(LEAST, state=tmp_path, max_iterations=8)
+    assert sorted(s["least"]) == [(k, 1) for k in range(20)]
+    s.insert("start", [(k, k) for k in range(100, 120)])
+    s.insert("edge", [(k, k + 1) for k in range(100, 120)])
+    with pytest.raises(dlog.DlogError, match="more than 8 iterations"):
+        s.commit()
+    s.close()
+    with pytest.raises(dlog.DlogError, match="more than 8 iterations"):
+        dlog.session(LEAST.replace("least(y, c)", "least(y, d), c = d + 0"), state=tmp_path, max_iterations=8)

@@ -25,6 +25,10 @@ from dlog.pipeline import compile_program
 from tests.rounds import Driver, Story, check, stories
 from tests.strategies import graph_programs, random_programs
 
+COUNTS = """.decl e(x: number, y: number)
+.decl n(x: number, c: number)
+n(x, c) :- e(x, _), c = count : { e(x, _) }.
+"""
 CLOSURE = """.decl e(x: number, y: number)
 .decl p(x: number, y: number)
 p(x, y) :- e(x, y).
@@ -111,6 +115,22 @@ def test_large_relations_go_on_with_their_indexes_and_removed_rows(nodes: int) -
         both.commit([[("e", row, -1) for _, row, _ in first[::3]]])
     driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 2)  # type: ignore[arg-type]
     for round in ([("e", row, 1) for _, row, _ in first[::6]], graph(2, 30, nodes), [("e", row, -1) for _, row, _ in first]):
+        driver.commit([round])
+        other.commit([round])
+        for name in driver.program.relations:
+            assert driver.rows(name) == other.rows(name), name
+            assert driver.changes(name) == other.changes(name), name
+
+
+def test_inputs_of_pairs_go_on() -> None:
+    first = graph(8, 3000, 400)
+    driver, other = Driver(make_engine, COUNTS), Driver(make_engine, COUNTS)
+    for both in (driver, other):
+        both.commit([first])
+    assert driver.engine._flow.collections["e"].struct[L.CO_PAIRS]  # type: ignore[attr-defined]
+    driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 1)  # type: ignore[arg-type]
+    assert driver.engine._flow.collections["e"].struct[L.CO_PAIRS]  # type: ignore[attr-defined]
+    for round in (graph(9, 20, 400), [("e", row, -1) for _, row, _ in first[::5]], [("e", (10**12, 3), 1), ("e", (3, 7), 1)]):
         driver.commit([round])
         other.commit([round])
         for name in driver.program.relations:

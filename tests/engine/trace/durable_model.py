@@ -108,6 +108,6 @@ def recovered(store: Store) -> State:
     return last, kept, moving, symbols
 
 
-def recover(folder: Path, verify: bool = True) -> State:
-    with Store.open(folder, "program", verify=verify) as store:
+def recover(folder: Path) -> State:
+    with Store.open(folder, "program") as store:
         return recovered(store)
