@@ -163,10 +163,13 @@ class Durable(PlainRounds):
         tables = {name: self.external(name) for name in self._state.externals() if name in self.program.relations}
         rows = {name: all_of(table, round) for name, table in tables.items() if table.rows}
         program = with_inputs(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
-        made = self._engines.made(program, Beginning(self.symbols, self.records, max(round - 1, 0), self._text == self._state.text))
+        made = self._engines.made(program, self._beginning(max(round - 1, 0)))
         if round:
             made.commit(rows)
         return made
+
+    def _beginning(self, round: int) -> Beginning:
+        return Beginning(self.symbols, self.records, round, again=self._text == self._state.text)
 
     def _resumed(self) -> RoundsEngine | None:
         """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
@@ -175,8 +178,7 @@ class Durable(PlainRounds):
             image = self._state.image(self._fingerprint)
             if image is None:
                 return None
-            old = Beginning(self.symbols, self.records, round - 1, self._text == self._state.text)
-            made = self._engines.resumed(replace(self.program, facts={}), image, old)
+            made = self._engines.resumed(replace(self.program, facts={}), image, self._beginning(round - 1))
             if made is None:
                 return None
         except Unfit as why:
