@@ -83,10 +83,14 @@ class Durable(PlainRounds):
         """The engine proper, if it is there already."""
         return self._inner
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the engine proper can be had without deriving everything."""
+        return self._state.imaged_before(self._fingerprint)
+
     def proper(self) -> RoundsEngine:
         """The engine proper, if it is there or can be had without deriving everything; else this one."""
-        there = self._inner is not None or self._state.imaged_before(self._fingerprint)
-        return self._awake() if there else self
+        return self._awake() if self._inner is not None or self.resumes else self
 
     @property
     def symbols(self) -> SymbolTable:
@@ -222,15 +226,18 @@ class Durable(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------- program
 
     def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
-        """Makes this program that of the state: a round in which facts of its text come, and rows go."""
+        """Makes this program that of the state: a round in which facts of its text come, and rows go. An engine that is there
+        already has had it."""
+        behind = self._inner is None
         inner = self._awake()
         round = self._state.round + 1
         parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
         for name, updates in fact_updates(self.program, came, self._state.interned, 1, round).items():
             parts.setdefault(name, []).append(updates)
         given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
-        with stage("evaluation"):
-            inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
+        if behind:
+            with stage("evaluation"):
+                inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
         self._state.append(round, given, self._text)
 
     def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program) -> Durable:

@@ -1,16 +1,18 @@
 """Opening a state with a program: is it the one that the state was left with, and what becomes of the rows if not?
 
 Rows that came from outside are kept, so the program must still declare their relations with the same types; it is refused if
-it does not. Facts that the text has gained or lost come and go. Whatever has rules is derived anew.
+it does not. Facts that the text has gained or lost come and go. Where the last session's engine can be gone on from, relations
+that follow from the same rules as before are kept; whatever else has rules is derived anew.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
@@ -18,6 +20,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.durable import Durable, Facts, all_of, fact_updates, negated
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
+from dlog.sessions.replacing import derived, reopened
 from dlog.sessions.state import State
 from dlog.sessions.text import Text, read_text
 
@@ -33,11 +36,13 @@ def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Du
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
     before = left.compiled()
-    gone = _rows_gone(state, before, program)
-    durable = Durable(state, text, program, engines)
-    round = state.round
-    durable.change_program(_more(program, before), gone)
-    remark(_told(left, text, round))
+    gone, came = _rows_gone(state, before, program), _more(program, before)
+    old, inner, round = Durable(state, left, before, engines), None, state.round
+    if old.resumes:
+        inner = reopened(old, before, replace(program, facts=dict(came)), gone, engines)
+    durable = Durable(state, text, program, engines, inner)
+    durable.change_program(came, gone)
+    remark(_told(left, text, round, [] if inner is None else _as_before(inner, program)))
     return text, durable
 
 
@@ -127,7 +132,12 @@ def _more(some: Program, others: Program) -> Facts:
     return {name: rows for name, rows in found.items() if rows}
 
 
-def _told(left: Text, text: Text, round: int) -> str:
+def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
+    """The relations with rules that an engine has taken over."""
+    return sorted(engine.taken & derived(program))
+
+
+def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
     """What is another in the program, and what is done about it."""
     before, now = Counter(left.formatted), Counter(text.formatted)
     lines = ["the program is not the one that the state was left with"]
@@ -135,5 +145,6 @@ def _told(left: Text, text: Text, round: int) -> str:
         listed = list(items.elements())
         lines += [f"  {sign} {item}" for item in listed[:_SHOWN]]
         lines += [f"  {sign} {len(listed) - _SHOWN} more"] * (len(listed) > _SHOWN)
-    return "\n".join([*lines, f"  its inputs are kept, everything else was derived anew: round {round + 1}"])
+    named = f", and so is what follows as before ({', '.join(kept)})" if kept else ""
+    return "\n".join([*lines, f"  its inputs are kept{named}, everything else was derived anew: round {round + 1}"])
 

@@ -3,7 +3,7 @@ that follow from the same rules as before. A round tells what that changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dlog.engine.program import rules
@@ -12,6 +12,7 @@ from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
 from dlog.sessions.durable import Durable, all_of, between
 from dlog.sessions.engines import Engines
+from dlog.sessions.past import joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,35 @@ class Successor:
         return all_of(self.engine.table(relation), self.round) if found is None else found
 
 
+def reopened(
+    old: Durable, before: rules.Program, program: rules.Program, gone: Mapping[str, Updates], engines: Engines
+) -> RoundsEngine:
+    """An engine for another program that goes on from what a state keeps for its own; the rows `gone` go. Nobody reads the old
+    one."""
+    kept = tuple(name for name in program.relations if name in before.relations)
+    fed = [name for name in kept if name in derived(program) and old.external(name).rows]
+    source = old.proper()
+    new = engines.made(rules.with_inputs(program, fed), source)
+    try:
+        _follow(new, old, kept, gone)
+    except BaseException:
+        source.close()
+        raise
+    let_go(old)
+    return new
+
+
+def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Mapping[str, Updates]) -> None:
+    """The first commit of an engine after another one: rows of these relations that are not inherited come, others go."""
+    inherited, round = new.inherited, old.round + 1
+    given = {name: [all_of(old.external(name), round)] for name in kept if name not in inherited}
+    for name, updates in gone.items():
+        if name in new.program.relations:
+            given.setdefault(name, []).append(updates)
+    with stage("evaluation"):
+        new.commit({name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()})
+
+
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
     """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived."""
     kept = tuple(name for name in program.relations if name in before.relations)
@@ -38,9 +68,7 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {name: old.table(name) for name in kept if name in ruled and name not in were}
     new = engines.made(rules.with_inputs(program, fed), source)
-    inherited = new.inherited
-    with stage("evaluation"):
-        new.commit({name: all_of(old.external(name), round) for name in kept if name not in inherited})
+    _follow(new, old, kept, {})
     try:
         changed = {}
         for name in kept:

@@ -10,7 +10,7 @@ dataflow reads, and all of it can be given back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.rules import Program, Stratum
+from dlog.grammar.source import NOWHERE, Span
 
 
 @dataclass
@@ -68,10 +69,10 @@ class Heritage:
             return {}
         derived = _derived(before) | _derived(now)
         same = {name for name in now.relations if name not in derived and self._alike(name)}
-        known = {(s.relations, s.rules): number for number, s in enumerate(before.strata) if s.rules}
+        known = {(s.relations, _said(s)): number for number, s in enumerate(before.strata) if s.rules}
         found = {}
         for number, stratum in enumerate(now.strata):
-            old = known.get((stratum.relations, stratum.rules))
+            old = known.get((stratum.relations, _said(stratum)))
             if old is not None and self._comes_about_alike(stratum, old, same):
                 same.update(stratum.relations)
                 if stratum.relations[0] not in avoid:
@@ -259,6 +260,22 @@ def own_relations(scope: nodes.Scope) -> list[str]:
 
 def _derived(program: Program) -> set[str]:
     return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+
+
+def _said(stratum: Stratum) -> object:
+    """What the rules of a stratum say, wherever and however they are written."""
+    return tuple(_unplaced(replace(rule, text="")) for rule in stratum.rules)
+
+
+def _unplaced(part: object) -> object:
+    """A part of a rule without its places in the text."""
+    if isinstance(part, tuple):
+        return tuple(map(_unplaced, part))
+    if isinstance(part, Span):
+        return NOWHERE
+    if is_dataclass(part) and not isinstance(part, type):
+        return type(part), *(_unplaced(getattr(part, f.name)) for f in fields(part))
+    return part
 
 
 def _history(collection: Collection) -> Struct:

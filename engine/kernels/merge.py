@@ -57,10 +57,15 @@ def rank(merge, value):
         return value ^ _SIGN
     if merge == MERGE_MAX_UNSIGNED:
         return ~(value ^ _SIGN)
-    ordered = value if value >= 0 else value ^ 0x7FFFFFFFFFFFFFFF
     if merge == MERGE_MAX_FLOAT:
-        return ~ordered
-    return ordered
+        return ~float_rank(value)
+    return float_rank(value)
+
+
+@kernel
+def float_rank(value):
+    """An integer that orders floats (bits) as their values; -0.0 comes before 0.0, NaN after all others."""
+    return value if value >= 0 else value ^ 0x7FFFFFFFFFFFFFFF
 
 
 @kernel

@@ -25,7 +25,8 @@ from dlog.engine.kernels.layout import (
     RED_MIN_UNSIGNED,
     SC_ROUND_TICK,
 )
-from dlog.engine.kernels.memory import as_float, load_i32, load_i64
+from dlog.engine.kernels.memory import load_i32, load_i64
+from dlog.engine.kernels.merge import float_rank
 
 _TOP = -9223372036854775808
 
@@ -42,8 +43,8 @@ def is_better(op, left, right):
     if op == RED_MAX_UNSIGNED:
         return left ^ _TOP > right ^ _TOP
     if op == RED_MIN_FLOAT:
-        return as_float(left) < as_float(right)
-    return as_float(left) > as_float(right)
+        return float_rank(left) < float_rank(right)
+    return float_rank(left) > float_rank(right)
 
 
 @kernel

@@ -10,6 +10,7 @@ import os
 import statistics
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ class Figures:
     rule: float
     reader: float
     dropped: float
+    opened: float
+    other: float
     bytes_per_row: float
 
 
@@ -53,15 +56,16 @@ def run(options: Options) -> bool:
     """Measures, prints and saves; false when an answer is wrong or going on saves too little."""
     inputs = {"giant component, 1,000 nodes": _random(), "125,000 chains of 8 nodes": _chains()}
     measured = {name: measure(edges, options.repeats) for name, edges in inputs.items()}
-    header = ["closure", "rows", "derived", "after close", "after kill", "commit", "close", "rule", "reader", "drop", "bytes"]
+    times = ["derived", "after close", "after kill", "commit", "close", "rule", "reader", "drop", "open", "other"]
+    header = ["closure", "rows", *times, "bytes"]
     rows = [_row(name, figures) for name, figures in measured.items()]
     show("sessions that live on: the first commit, and rules that come and go", header, rows)
     save("live", {name: asdict(figures) for name, figures in measured.items()}, options.json)
-    return all(SAVED * max(f.closed, f.killed, f.rule, f.dropped) <= f.derived for f in measured.values())
+    return all(SAVED * max(f.closed, f.killed, f.rule, f.dropped, f.other) <= f.derived for f in measured.values())
 
 
 def _row(name: str, f: Figures) -> list[str]:
-    times = (f.derived, f.closed, f.killed, f.commit, f.close, f.rule, f.reader, f.dropped)
+    times = (f.derived, f.closed, f.killed, f.commit, f.close, f.rule, f.reader, f.dropped, f.opened, f.other)
     return [name, f"{f.rows:,}", *map(seconds, times), f"{f.bytes_per_row:.0f}"]
 
 
@@ -97,12 +101,24 @@ def _measure(edges: np.ndarray, repeats: int, folder: Path) -> Figures:
     changed = [(timed(lambda: s.add_rules(RULE))[0], timed(lambda: s.add_rules(READER))[0]) for _ in _undoing(s, repeats)]
     dropped = _dropping(s, repeats)
     close, _ = timed(s.close)
+    opened = min(_opening(folder, PROGRAM) for _ in range(repeats))
+    other = min(_opening(folder, f"{PROGRAM}{text}\n") for text in [RULE, READER] * repeats)
     rule, reader = (min(times) for times in zip(*changed, strict=True))
-    return Figures(rows, derived, closed, killed, statistics.median(commits), close, rule, reader, dropped, bytes / rows)
+    commit = statistics.median(commits)
+    return Figures(rows, derived, closed, killed, commit, close, rule, reader, dropped, opened, other, bytes / rows)
 
 
 def _open(folder: Path) -> dlog.Session:
     return dlog.session(PROGRAM, state=folder, threads=1, sync="never")
+
+
+def _opening(folder: Path, program: str) -> float:
+    """Opening a state that was closed, with its own program or with another one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        took, s = timed(lambda: dlog.session(program, state=folder, threads=1, sync="never"))
+    s.close()
+    return took
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:

@@ -272,3 +272,55 @@ def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
         patch.setattr(state, "IMAGE_LEAST", 0)
         patch.setattr(durable, "FEW", 0)
         tell(story, seed)
+
+
+def test_another_program_keeps_what_follows_as_before(reopen: Open, made: list[str], tmp_path: Path) -> None:
+    program = f"{PATHS}edge(0, 1). edge(90, 91).\n"
+    with reopen(program) as s:
+        put(s, *((k, k + 1) for k in range(1, 50)))
+    made.clear()
+    more = ".decl far(x: number)\nfar(x) :- path(0, x), x > 45.\n"
+    with pytest.warns(RuntimeWarning, match=r"so is what follows as before \(path\), everything else .*: round 3"):
+        s = reopen(f"{PATHS}edge(0, 1). edge(50, 51).\n{more}")
+    assert s.rows("path") == 51 * 52 // 2
+    assert sorted(s["far"]) == [(x,) for x in range(46, 52)]
+    s.remove("edge", (50, 51))
+    assert sorted(s.commit().changes("far")) == [((51,), -1)]
+    assert s.rows("path") == 50 * 51 // 2
+    crash(s)
+    s = reopen(f"{PATHS}edge(0, 1). edge(50, 51).\n{more}")
+    assert s.round == 4 and s.rows("path") == 50 * 51 // 2 and sorted(s["far"]) == [(x,) for x in range(46, 51)]
+
+
+def test_another_program_that_fails_leaves_a_state_with_an_image_alone(reopen: Open) -> None:
+    with reopen() as s:
+        put(s, (0, 2), (2, 3))
+    assert code(lambda: reopen(f"{PATHS}.decl q(x: number)\nq(1 / x) :- edge(x, _).\n")) == "division-by-zero"
+    s = reopen()
+    assert s.round == 1 and sorted(s["path"]) == [(0, 2), (0, 3), (2, 3)]
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_another_program_says_what_it_says_of_the_rows_alone(data: st.DataObject) -> None:
+    """Whatever rules come and go between sessions, each state is that of a session that has only ever had its inputs."""
+    rules = [
+        "path(x, y) :- edge(x, y).",
+        "path(x, z) :- path(x, y), edge(y, z).",
+        "back(y, x) :- path(x, y).",
+        "out(x, n) :- edge(x, _), n = count : { edge(x, _) }.",
+        "apart(x, y) :- path(x, _), path(y, _), !path(x, y).",
+    ]
+    declared = "".join(f".decl {name}(x: number, y: number)\n" for name in ("edge", "path", "back", "out", "apart"))
+    edges, chosen = st.tuples(st.integers(0, 5), st.integers(0, 5)), st.lists(st.sampled_from(rules), unique=True)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            text = declared + "\n".join(data.draw(chosen)) + "\n"
+            with dlog.session(text, state=folder) as s:
+                for come in data.draw(st.lists(st.booleans(), max_size=3)):
+                    (s.insert if come else s.remove)("edge", data.draw(st.lists(edges, max_size=5)))
+                    s.commit()
+                with dlog.session(text, {"edge": list(s["edge"])}) as fresh:
+                    for name in fresh:
+                        assert sorted(s[name]) == sorted(fresh[name]), name
