@@ -8,6 +8,14 @@ Candidates of the `total` model have counts, and changes come by round.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidate import (
+    candidate_at,
+    candidate_group,
+    candidate_value,
+    first_candidate,
+    next_candidate,
+    value_at,
+)
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.collections import add_values, cell, enter_indexes, find_or_add, remove_row, trim_rows
@@ -15,19 +23,20 @@ from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
+    CANDIDATE_COUNT,
+    CANDIDATE_GROUP,
+    CANDIDATE_ROW,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_ALIVE,
-    CO_COUNTS,
     CO_CURRENT,
     CO_DOOMED,
     CO_ENTRIES,
     CO_FRESH,
     CO_GROUPED,
     CO_HEADS,
-    CO_NEXTS,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
@@ -44,12 +53,13 @@ from dlog.engine.kernels.layout import (
     RD_OP,
     RD_RESULT,
     RD_VALUE,
+    REL_ROWS,
     SUM_COUNT,
 )
 from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
-from dlog.engine.kernels.slots import hash_values
+from dlog.engine.kernels.slots import has_values, hash_values
 from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
@@ -71,13 +81,37 @@ def result_values(ctl, reduction, group, value):
 def result_row(ctl, reduction, group, value):
     """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
     result = load_i64(reduction, RD_RESULT)
-    current = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
-    if current >= 0 and cell(result, load_i64(reduction, RD_VALUE), current) == value:
-        return current
+    if is_current(reduction, group, value):
+        return load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
     values = result_values(ctl, reduction, group, value)
     if load_i64(result, CO_UNKEYED) != 0:
         return add_values(ctl, result, values, 0)
     return find_or_add(ctl, result, values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
+
+
+@kernel
+def candidate_result(ctl, reduction, group, candidate):
+    """The result's row with a candidate's value, made if there is none; -1 with CTL_ERROR set. Where it is not the group's
+    present one, the candidate knows the one it had, which may have gone and be another by now."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    result = load_i64(reduction, RD_RESULT)
+    place = candidate_at(candidates, candidate)
+    value = value_at(candidates, place)
+    if not is_current(reduction, group, value):
+        known = load_i32(place, CANDIDATE_ROW) - 1
+        alive = 0 <= known < load_i64(result, REL_ROWS) and get_bit(load_i64(result, CO_ALIVE), known) != 0
+        if alive and has_values(result, known, result_values(ctl, reduction, group, value)):
+            return known
+    row = result_row(ctl, reduction, group, value)
+    store_i32(place, CANDIDATE_ROW, row + 1)
+    return row
+
+
+@kernel
+def is_current(reduction, group, value):
+    """Whether the group's present result has a value."""
+    row = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
+    return row >= 0 and cell(load_i64(reduction, RD_RESULT), load_i64(reduction, RD_VALUE), row) == value
 
 
 @kernel
@@ -228,7 +262,6 @@ def best_round(ctl, reduction, derived, first, last, tick):
     op = load_i64(reduction, RD_OP)
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
     best = load_i64(groups, CO_SUMS)
     touched = load_i64(groups, CO_TOUCHED)
     if not count_candidates(ctl, reduction, derived, first, last, tick):
@@ -236,13 +269,13 @@ def best_round(ctl, reduction, derived, first, last, tick):
     for i in range(load_i64(touched, LIST_COUNT)):
         group = load_i64(load_i64(touched, LIST_DATA), i)
         row = load_i64(best, group) - 1
-        if row >= 0 and load_i64(counts, row) <= 0:
+        if row >= 0 and derived_times(candidates, row) <= 0:
             store_i64(best, group, best_candidate(reduction, group) + 1)
     for i in range(first, last):
         row = load_i64(change_at(derived, i), CHANGE_ROW)
-        group = cell(candidates, 0, row)
+        group = candidate_group(candidates, row)
         known = load_i64(best, group) - 1
-        if load_i64(counts, row) > 0 and (known < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, known))):
+        if derived_times(candidates, row) > 0 and (known < 0 or beats(op, candidates, row, known)):
             store_i64(best, group, row + 1)
     time = load_i64(change_at(derived, first), CHANGE_TIME)
     for i in range(load_i64(touched, LIST_COUNT)):
@@ -250,7 +283,7 @@ def best_round(ctl, reduction, derived, first, last, tick):
         known = load_i64(best, group) - 1
         row = -1
         if known >= 0:
-            row = result_row(ctl, reduction, group, cell(candidates, 1, known))
+            row = candidate_result(ctl, reduction, group, known)
             if row < 0:
                 return False
         elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
@@ -265,15 +298,15 @@ def count_candidates(ctl, reduction, derived, first, last, tick):
     """Adds the changes of a round to the candidates' counts and lists the groups touched."""
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
     stamps = load_i64(groups, CO_STAMPS)
     touched = load_i64(groups, CO_TOUCHED)
     store_i64(touched, LIST_COUNT, 0)
     for i in range(first, last):
         change = change_at(derived, i)
         row = load_i64(change, CHANGE_ROW)
-        store_i64(counts, row, load_i64(counts, row) + load_i64(change, CHANGE_DIFF))
-        group = cell(candidates, 0, row)
+        place = candidate_at(candidates, row)
+        store_i64(place, CANDIDATE_COUNT, load_i64(place, CANDIDATE_COUNT) + load_i64(change, CHANGE_DIFF))
+        group = load_i32(place, CANDIDATE_GROUP)
         if load_i32(stamps, group) != tick:
             store_i32(stamps, group, tick)
             if not list_push(ctl, touched, group):
@@ -286,15 +319,13 @@ def best_candidate(reduction, group):
     """The best candidate with derivations of a group, or -1."""
     op = load_i64(reduction, RD_OP)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
-    nexts = load_i64(candidates, CO_NEXTS)
     best = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    at = first_candidate(load_i64(reduction, RD_GROUPS), group)
     while at != 0:
         row = at - 1
-        if load_i64(counts, row) > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
+        if derived_times(candidates, row) > 0 and (best < 0 or beats(op, candidates, row, best)):
             best = row
-        at = load_i32(nexts, row)
+        at = next_candidate(candidates, row)
     return best
 
 
@@ -322,6 +353,16 @@ def drop_candidates(ctl, reduction, derived, first, last):
 @kernel
 def drop_candidate(ctl, reduction, row):
     candidates = load_i64(reduction, RD_CANDIDATES)
-    if get_bit(load_i64(candidates, CO_ALIVE), row) == 0 or load_i64(load_i64(candidates, CO_COUNTS), row) != 0:
-        return True
-    return unlink(ctl, reduction, cell(candidates, 0, row), row)
+    group = candidate_group(candidates, row)
+    return group < 0 or derived_times(candidates, row) != 0 or unlink(ctl, reduction, group, row)
+
+
+@kernel
+def derived_times(candidates, row):
+    """How many derivations a candidate of the total model has."""
+    return load_i64(candidate_at(candidates, row), CANDIDATE_COUNT)
+
+
+@kernel
+def beats(op, candidates, row, other):
+    return is_better(op, candidate_value(candidates, row), candidate_value(candidates, other))
