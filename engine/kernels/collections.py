@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.index_building import build_index, clear_index, may_insert
+from dlog.engine.kernels.index_building import build_index, clear_index, may_insert, trim_index
 from dlog.engine.kernels.indexes import index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -58,7 +58,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
-from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize
+from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
@@ -150,12 +150,15 @@ def reserve_rows(ctl, collection, new):
 
 @kernel
 def trim_rows(ctl, collection):
-    """Gives back the room that a fresh collection reserved and did not use; false with CTL_ERROR set."""
-    rows = max((load_i64(collection, REL_ROWS) + 63) & ~63, 64)
-    if rows * 9 > load_i64(collection, REL_CAPACITY) * 8:
-        return True
-    if not reserve_rows(ctl, collection, rows):
+    """Gives back most of the room that a fresh collection reserved and did not use; false with CTL_ERROR set."""
+    rows = load_i64(collection, REL_ROWS)
+    target = max((rows + spare(rows) + 63) & ~63, 64)
+    if target + spare(target) < load_i64(collection, REL_CAPACITY) and not reserve_rows(ctl, collection, target):
         return False
+    indexes = load_i64(collection, CO_INDEXES)
+    for i in range(load_i64(collection, CO_INDEX_COUNT)):
+        if not trim_index(ctl, load_i64(indexes, i)):
+            return False
     return trim_slots(ctl, collection)
 
 
