@@ -6,7 +6,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from dlog.engine.embedded.collection import Collection, Index
@@ -58,7 +58,15 @@ class RoundLowering(PathLowering):
         struct[L.PATH_GATE_COUNT] = len(self.gates)
         assert self.target is not None
         struct.point(L.PATH_TARGET, self.target)
+        struct[L.PATH_FEW] = int(self.rounds.partial() and self._has_one_look_up())
         return LoweredPath(self.path, struct, code, False)
+
+    def _has_one_look_up(self) -> bool:
+        """Whether the path is changes and then the rows of a group, nothing of it is left to Python, and nothing changes what
+        these rows share."""
+        if len(self.levels) != 2 or self.levels[0][0] != L.OP_CHANGES or self.levels[1][0] != L.OP_ROWS_OF:
+            return False
+        return {op for level in self.levels for op in _operations(level)}.isdisjoint({L.OP_EXTERNAL, L.OP_STAGGER})
 
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)
@@ -259,3 +267,11 @@ class RoundLowering(PathLowering):
                 self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
+
+
+def _operations(code: Sequence[int]) -> Iterator[int]:
+    """The operations of a level."""
+    at = 0
+    while at < len(code):
+        yield code[at]
+        at += code[at + 1]

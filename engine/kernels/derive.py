@@ -34,6 +34,9 @@ from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.streamed import stream_block
 from dlog.engine.kernels.supports import add_support, support_at
 
+FEW = 8
+"""Rows of a block up to which nothing is asked for ahead."""
+
 
 @kernel
 def support_block(ctl, collection, pc, rows, n):
@@ -110,7 +113,7 @@ def reduce_block(ctl, pc, n):
 @kernel
 def candidate_block(ctl, reduction, values, n, rows):
     """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set."""
-    if n > 1:
+    if n > FEW:
         warm_candidates(reduction, values, n, rows)
     for i in range(n):
         row = candidate_row(ctl, reduction, load_i64(rows, i), load_i64(values, i))
@@ -124,7 +127,7 @@ def candidate_block(ctl, reduction, values, n, rows):
 def lattice_block(ctl, reduction, pc, values, n, rows):
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
     CTL_ERROR set."""
-    if n > 1:
+    if n > FEW:
         warm_candidates(reduction, values, n, rows)
         warm_results(reduction, n, rows)
     diffs = register(ctl, load_i64(pc, 5))

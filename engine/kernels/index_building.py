@@ -131,6 +131,7 @@ def may_insert(index, row):
 @kernel
 def trim_index(ctl, index):
     """Gives back most of the room that an index does not use; false with CTL_ERROR set."""
+    drop_leading(index)
     groups = load_i64(index, IX_GROUPS)
     room = load_i64(index, IX_GROUP_CAPACITY)
     target = groups + spare(groups)
@@ -150,6 +151,25 @@ def trim_index(ctl, index):
         store_i64(index, IX_POOL, pool)
         store_i64(index, IX_POOL_CAPACITY, target)
     return True
+
+
+@kernel
+def drop_leading(index):
+    """Drops the groups of a dense index below the first that has rows."""
+    groups = load_i64(index, IX_GROUPS)
+    if load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) == 0 or load_i64(index, IX_USED) == 0:
+        return
+    first = 0
+    while load_i32(slab_at(index, first), IXS_COUNT) == 0:
+        first += 1
+    slabs = load_i64(index, IX_SLABS)
+    if first > 0:
+        for word in range((groups - first) * IXS_SIZE):
+            store_i32(slabs, word, load_i32(slabs, word + first * IXS_SIZE))
+        for word in range((groups - first) * IXS_SIZE, groups * IXS_SIZE):
+            store_i32(slabs, word, 0)
+        store_i64(index, IX_GROUPS, groups - first)
+        store_i64(index, IX_LOW, load_i64(index, IX_LOW) + first)
 
 
 @kernel

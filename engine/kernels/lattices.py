@@ -69,6 +69,8 @@ from dlog.engine.kernels.supports import AHEAD, bucket_at, schedule, support_at
 
 STRETCH = 64
 """Groups whose parts are asked for before they are looked at."""
+FEW = 16
+"""Groups up to which nothing is asked for."""
 
 
 @kernel
@@ -97,7 +99,7 @@ def process_lattice(ctl, scope, reduction, iteration, time):
 @kernel
 def warm_groups(reduction, data, count):
     """Asks for what looking at these groups will touch."""
-    if count < 4:
+    if count < FEW:
         return
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)

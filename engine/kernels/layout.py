@@ -146,7 +146,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     SYM_SIZE,
 ) = range(10)
 
-# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds).
+# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW: few
+# changes go through it row by row (few.py).
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -159,8 +160,9 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_GATES,
     PATH_GATE_COUNT,
     PATH_TARGET,
+    PATH_FEW,
     PATH_SIZE,
-) = range(12)
+) = range(13)
 
 # Loop of a scope: lists of addresses.
 (
@@ -370,7 +372,8 @@ LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = 
 CHANGE_ROW, CHANGE_TIME, CHANGE_DIFF, CHANGE_VALUE, CHANGE_SIZE = range(5)
 
 # History: who knows when a row is present. A row without its bit is present from HI_BASE + HI_ITERS[row] on, and ever
-# after; a row with it has an item in HI_ITEMS (found by hash in HI_TABLE) with the first of its entries in HI_ENTRIES.
+# after; a row with it has an item in HI_ITEMS with the first of its entries in HI_ENTRIES. HI_ITERS has the item's number then;
+# in a history without iterations it is found by hash in HI_TABLE.
 HI_BITS, HI_ITERS, HI_BASE, HI_ITEMS, HI_TABLE, HI_TABLE_COUNT, HI_ENTRIES, HI_SIZE = range(8)
 ITEM_ROW, ITEM_HEAD, ITEM_SLOT, ITEM_SIZE = range(4)
 # Pool: a list whose items are freed and reused; POOL_FREE is the last freed one plus one, linked through its first word.

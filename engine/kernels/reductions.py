@@ -80,10 +80,23 @@ def result_values(ctl, reduction, group, value):
 @kernel
 def result_row(ctl, reduction, group, value):
     """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+    current = current_row(reduction, group, value)
+    return current if current >= 0 else other_row(ctl, reduction, result_values(ctl, reduction, group, value))
+
+
+@kernel
+def current_row(reduction, group, value):
+    """The row of the group's present result, or -1 if that does not have a value."""
     result = load_i64(reduction, RD_RESULT)
-    if is_current(reduction, group, value):
-        return load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
-    values = result_values(ctl, reduction, group, value)
+    row = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
+    return row if row >= 0 and cell(result, load_i64(reduction, RD_VALUE), row) == value else -1
+
+
+@kernel
+def other_row(ctl, reduction, values):
+    """The result's row with these values, which are no group's present result, made if there is none; -1 with CTL_ERROR
+    set."""
+    result = load_i64(reduction, RD_RESULT)
     if load_i64(result, CO_UNKEYED) != 0:
         return add_values(ctl, result, values, 0)
     return find_or_add(ctl, result, values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
@@ -94,24 +107,18 @@ def candidate_result(ctl, reduction, group, candidate):
     """The result's row with a candidate's value, made if there is none; -1 with CTL_ERROR set. Where it is not the group's
     present one, the candidate knows the one it had, which may have gone and be another by now."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    result = load_i64(reduction, RD_RESULT)
     place = candidate_at(candidates, candidate)
     value = value_at(candidates, place)
-    if not is_current(reduction, group, value):
-        known = load_i32(place, CANDIDATE_ROW) - 1
-        alive = 0 <= known < load_i64(result, REL_ROWS) and get_bit(load_i64(result, CO_ALIVE), known) != 0
-        if alive and has_values(result, known, result_values(ctl, reduction, group, value)):
-            return known
-    row = result_row(ctl, reduction, group, value)
-    store_i32(place, CANDIDATE_ROW, row + 1)
+    row = current_row(reduction, group, value)
+    if row < 0:
+        result = load_i64(reduction, RD_RESULT)
+        values = result_values(ctl, reduction, group, value)
+        row = load_i32(place, CANDIDATE_ROW) - 1
+        alive = 0 <= row < load_i64(result, REL_ROWS) and get_bit(load_i64(result, CO_ALIVE), row) != 0
+        if not alive or not has_values(result, row, values):
+            row = other_row(ctl, reduction, values)
+            store_i32(place, CANDIDATE_ROW, row + 1)
     return row
-
-
-@kernel
-def is_current(reduction, group, value):
-    """Whether the group's present result has a value."""
-    row = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
-    return row >= 0 and cell(load_i64(reduction, RD_RESULT), load_i64(reduction, RD_VALUE), row) == value
 
 
 @kernel
