@@ -177,8 +177,9 @@ class Collection:
         return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
 
     def keep_heads(self) -> None:
-        """Gives groups the lists of their candidates."""
-        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * 4)
+        """Gives groups the lists of their candidates, beside the rows of their results."""
+        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, ROWS * PER_ROW[L.CO_CURRENT])])
 
     def keep_records(self, bytes_each: int) -> None:
         """Gives rows records of so many bytes, which are all that there is of them."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 PER_ROW = {
     L.CO_SUPPORT: 4,
     L.CO_STAMPS: 4,
-    L.CO_HEADS: 4,
     L.CO_CURRENT: 4,
     L.CO_COUNTS: 8,
+    L.CO_HEADS: 8,
 }
 """Bytes per row of the arrays beside the columns."""
 COLLECTION = (

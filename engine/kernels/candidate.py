@@ -15,7 +15,6 @@ from dlog.engine.kernels.layout import (
     CANDIDATE_VALUE,
     CANDIDATE_WIDE,
     CANDIDATE_WIDE_VALUE,
-    CO_HEADS,
     CO_LIVE,
     CO_RECORD_BYTES,
     CO_RECORDS,
@@ -55,12 +54,6 @@ def candidate_group(candidates, row):
 def next_candidate(candidates, row):
     """The next candidate of the group, plus one; 0 behind the last."""
     return load_i32(candidate_at(candidates, row), CANDIDATE_NEXT)
-
-
-@kernel
-def first_candidate(groups, group):
-    """The first candidate of a group, plus one; 0 if it has none."""
-    return abs(load_i32(load_i64(groups, CO_HEADS), group))
 
 
 @kernel

@@ -10,16 +10,15 @@ from dlog.engine.kernels.candidate import (
     candidate_at,
     candidate_group,
     candidate_value,
-    first_candidate,
     free_candidate,
     make_candidate,
     next_candidate,
     value_at,
 )
+from dlog.engine.kernels.heads import first_candidate, head_of, set_head, warm_heads
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CANDIDATE_NEXT,
-    CO_HEADS,
     PLACE_BYTES,
     RD_CANDIDATES,
     RD_GROUPS,
@@ -38,7 +37,8 @@ LONG = 16
 def candidate_row(ctl, reduction, group, value):
     """The candidate of a group with a value, made and linked if there is none; -1 with CTL_ERROR set."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    head = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    groups = load_i64(reduction, RD_GROUPS)
+    head = head_of(groups, group)
     if head < 0:
         place = find_hashed(reduction, group, value)
         return place if place >= 0 else add_hashed(ctl, reduction, group, value)
@@ -55,30 +55,30 @@ def candidate_row(ctl, reduction, group, value):
     row = make_candidate(ctl, candidates, group, value)
     if row >= 0:
         store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
-        store_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group, row + 1)
+        set_head(groups, group, row + 1)
     return row
 
 
 @kernel
 def unlink(ctl, reduction, group, row):
     """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
     following = next_candidate(candidates, row)
-    if load_i32(heads, group) < 0:
+    if head_of(groups, group) < 0:
         before = remove_hashed(reduction, row)
         if following != 0:
             store_i32(hashed_place(reduction, following - 1), 1, before)
         if before == 0:
-            store_i32(heads, group, -following)
+            set_head(groups, group, -following)
     else:
         before = 0
-        at = load_i32(heads, group)
+        at = head_of(groups, group)
         while at != row + 1:
             before = at
             at = next_candidate(candidates, at - 1)
         if before == 0:
-            store_i32(heads, group, following)
+            set_head(groups, group, following)
     if before != 0:
         store_i32(candidate_at(candidates, before - 1), CANDIDATE_NEXT, following)
     return free_candidate(ctl, candidates, row)
@@ -90,9 +90,7 @@ def warm_candidates(reduction, values, n, rows):
     the group's first: in recursion what is derived in one iteration has one value."""
     candidates = load_i64(reduction, RD_CANDIDATES)
     groups = load_i64(reduction, RD_GROUPS)
-    heads = load_i64(groups, CO_HEADS)
-    for i in range(n):
-        prefetch(heads + load_i64(rows, i) * 4)
+    warm_heads(groups, rows, n)
     for i in range(n):
         prefetch(candidate_at(candidates, first_candidate(groups, load_i64(rows, i)) - 1))
     for i in range(n):
@@ -166,17 +164,17 @@ def place_hashed(reduction, row, before):
 def add_hashed(ctl, reduction, group, value):
     """Makes a candidate the first of a list with a table; -1 with CTL_ERROR set."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    groups = load_i64(reduction, RD_GROUPS)
     if not grow_hashed(ctl, reduction):
         return -1
     row = make_candidate(ctl, candidates, group, value)
     if row < 0:
         return -1
-    head = -load_i32(heads, group)
+    head = -head_of(groups, group)
     store_i32(hashed_place(reduction, head - 1), 1, row + 1)
     store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
     place_hashed(reduction, row, 0)
-    store_i32(heads, group, -row - 1)
+    set_head(groups, group, -row - 1)
     store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
     return row
 
@@ -206,9 +204,9 @@ def grow_hashed(ctl, reduction):
 def hash_list(ctl, reduction, group):
     """Enters all candidates of a group's list and marks it; false with CTL_ERROR set."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
+    groups = load_i64(reduction, RD_GROUPS)
     before = 0
-    at = load_i32(heads, group)
+    at = head_of(groups, group)
     while at != 0:
         if not grow_hashed(ctl, reduction):
             return False
@@ -216,7 +214,7 @@ def hash_list(ctl, reduction, group):
         store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
         before = at
         at = next_candidate(candidates, at - 1)
-    store_i32(heads, group, -load_i32(heads, group))
+    set_head(groups, group, -head_of(groups, group))
     return True
 
 

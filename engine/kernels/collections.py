@@ -102,9 +102,10 @@ def bytes_per_row(collection):
     total = 1
     for c in range(load_i64(collection, REL_ARITY)):
         total += load_i64(load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8, COL_WIDTH)
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         total += 4 if load_i64(collection, field) != 0 else 0
-    total += 8 if load_i64(collection, CO_COUNTS) != 0 else 0
+    for field in (CO_COUNTS, CO_HEADS):
+        total += 8 if load_i64(collection, field) != 0 else 0
     total += load_i64(collection, CO_SUM_WORDS) * 8 + load_i64(collection, CO_RECORD_BYTES)
     return total + 4 if load_i64(collection, CO_INNER) != 0 else total
 
@@ -127,12 +128,12 @@ def reserve_rows(ctl, collection, new):
         if moved == 0:
             return False
         store_i64(column, COL_DATA, moved)
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         if not grow_words(ctl, collection, field, old >> 1, new >> 1):
             return False
     if not grow_words(ctl, collection, CO_ALIVE, old >> 6, new >> 6):
         return False
-    if not grow_words(ctl, collection, CO_COUNTS, old, new):
+    if not grow_words(ctl, collection, CO_COUNTS, old, new) or not grow_words(ctl, collection, CO_HEADS, old, new):
         return False
     words = load_i64(collection, CO_RECORD_BYTES) >> 3
     if not grow_words(ctl, collection, CO_RECORDS, old * words, new * words):
@@ -218,13 +219,14 @@ def take_number(ctl, collection):
 @kernel
 def clear_row(collection, row):
     """Zeroes what the collection notes beside a row's values."""
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         address = load_i64(collection, field)
         if address != 0:
             store_i32(address, row, 0)
-    counts = load_i64(collection, CO_COUNTS)
-    if counts != 0:
-        store_i64(counts, row, 0)
+    for field in (CO_COUNTS, CO_HEADS):
+        address = load_i64(collection, field)
+        if address != 0:
+            store_i64(address, row, 0)
     sums = load_i64(collection, CO_SUMS)
     words = load_i64(collection, CO_SUM_WORDS)
     for word in range(words):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dlog.engine.kernels.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.finding import find_block, scratch_block
+from dlog.engine.kernels.heads import current_of
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_COUNTS,
-    CO_CURRENT,
     CO_DERIVED,
     CO_FRESH,
     CO_INNER,
@@ -148,20 +148,19 @@ def lattice_block(ctl, reduction, pc, values, n, rows):
 
 @kernel
 def warm_results(reduction, n, rows):
-    """Asks for the results of groups, which say whether what is derived matters (outdone.py)."""
+    """Asks for the results of groups, which say whether what is derived matters (outdone.py); after `warm_candidates`."""
     groups = load_i64(reduction, RD_GROUPS)
-    current = load_i64(groups, CO_CURRENT)
-    stamps = load_i64(groups, CO_STAMPS)
-    for i in range(n):
-        prefetch(current + load_i64(rows, i) * 4)
-        prefetch(stamps + load_i64(rows, i) * 4)
     result = load_i64(reduction, RD_RESULT)
+    if load_i64(result, CO_FRESH) == 0:
+        stamps = load_i64(groups, CO_STAMPS)
+        for i in range(n):
+            prefetch(stamps + load_i64(rows, i) * 4)
     iterations = load_i64(load_i64(result, CO_INNER), HI_ITERS)
     column = load_i64(result, REL_COLUMNS) + load_i64(reduction, RD_VALUE) * COL_SIZE * 8
     data = load_i64(column, COL_DATA)
     width = load_i64(column, COL_WIDTH)
     for i in range(n):
-        row = load_i32(current, load_i64(rows, i)) - 1
+        row = current_of(groups, load_i64(rows, i)) - 1
         prefetch(iterations + row * 4)
         prefetch(data + row * width)
 

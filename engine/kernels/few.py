@@ -12,7 +12,7 @@ from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.direct import find_direct
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
-from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, presence, settled_time
+from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
@@ -171,6 +171,7 @@ def join_slab(ctl, registers, code, slab):
     inner = load_i64(code, 6) != 0
     history = load_i64(collection, CO_INNER if inner else CO_OUTER)
     bits = load_i64(history, HI_BITS)
+    marked = has_marked(history)
     plain = load_i64(history, HI_BASE) < limit
     start = slab_first(slab)
     count = load_i32(slab, IXS_COUNT)
@@ -179,7 +180,7 @@ def join_slab(ctl, registers, code, slab):
         row = row_at(pool, at)
         if inner:
             done = join_entries(ctl, registers, code, columns, history, row, limit)
-        elif plain if get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
+        elif plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
             done = join_row(ctl, registers, code, columns, row)
         else:
             done = True

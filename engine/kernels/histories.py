@@ -203,6 +203,12 @@ def presence(history, row, limit):
 
 
 @kernel
+def has_marked(history):
+    """Whether there is a row whose bit is set, in a collection where paths look rows up."""
+    return load_i64(load_i64(history, HI_ITEMS), LIST_COUNT) != 0
+
+
+@kernel
 def is_here(collection, row):
     """Whether a living row is present after all changes so far."""
     history = load_i64(collection, CO_OUTER)
@@ -280,7 +286,8 @@ def settle_entries(history, item):
 
 @kernel
 def close_item(history, row):
-    """Drops the item of a row whose bit is set, and clears the bit; its entries are gone already."""
+    """Drops the item of a row whose bit is set, and clears the bit; its entries are gone already. Where rows have iterations,
+    the row's is to be noted again."""
     clear_bit(load_i64(history, HI_BITS), row)
     items = load_i64(history, HI_ITEMS)
     data = load_i64(items, LIST_DATA)

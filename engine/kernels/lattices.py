@@ -6,7 +6,7 @@ Candidates keep derivations per iteration, and at iteration i the result changes
 
 from __future__ import annotations
 
-from dlog.engine.kernels.candidate import candidate_at, candidate_value, first_candidate, value_at
+from dlog.engine.kernels.candidate import candidate_at, candidate_value, value_at
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import log_fresh
 from dlog.engine.kernels.collections import enter_indexes
@@ -19,6 +19,7 @@ from dlog.engine.kernels.derivations import (
     single_old,
 )
 from dlog.engine.kernels.distinct import absent_inner, settle_inner
+from dlog.engine.kernels.heads import current_of, first_candidate, set_current, warm_heads
 from dlog.engine.kernels.histories import (
     add_entry,
     drop_entries,
@@ -36,10 +37,8 @@ from dlog.engine.kernels.layout import (
     CANDIDATE_GROUP,
     CANDIDATE_NEXT,
     CO_BUCKET_COUNT,
-    CO_CURRENT,
     CO_DOOMED,
     CO_FRESH,
-    CO_HEADS,
     CO_INNER,
     CO_INNER_LOG,
     CO_OUTER,
@@ -103,13 +102,10 @@ def warm_groups(reduction, data, count):
         return
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(groups, CO_HEADS)
     stamps = load_i64(groups, CO_STAMPS)
-    current = load_i64(groups, CO_CURRENT)
+    warm_heads(groups, data, count)
     for i in range(count):
-        prefetch(heads + load_i64(data, i) * 4)
         prefetch(stamps + load_i64(data, i) * 4)
-        prefetch(current + load_i64(data, i) * 4)
     for i in range(count):
         prefetch(candidate_at(candidates, first_candidate(groups, load_i64(data, i)) - 1))
 
@@ -174,7 +170,7 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
         return False
     if new_after == old_after and new_before == old_before:
         # Nothing changes here; a group that never had a result may be on its way out.
-        return load_i32(load_i64(groups, CO_CURRENT), group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
+        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
     if not list_push(ctl, load_i64(groups, CO_TOUCHED), group):
         return False
     if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
@@ -190,7 +186,7 @@ def note_fresh(ctl, reduction, group, candidate):
         row = candidate_result(ctl, reduction, group, candidate)
         if row < 0:
             return False
-    store_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group, row + 1)
+    set_current(load_i64(reduction, RD_GROUPS), group, row + 1)
     return True
 
 
@@ -260,7 +256,7 @@ def end_group(ctl, reduction, group, time):
     if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0:
         # It is known; its rows are announced together (`log_fresh`, `end_value`).
         groups = load_i64(reduction, RD_GROUPS)
-        return load_i32(load_i64(groups, CO_CURRENT), group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
+        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
     known = best_derived(reduction, group)
     row = -1
     if known >= 0:

@@ -346,8 +346,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
 # row (int64), CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows.
-# CO_TOUCHED: rows touched in this round. CO_HEADS and CO_CURRENT (int32, of a reduction's groups): first candidate (below 0: of
-# a list with a table), row of the result, plus one each; CO_RECORDS (of its candidates): CO_RECORD_BYTES each, see CANDIDATE_*;
+# CO_TOUCHED: rows touched in this round. CO_HEADS (pairs of int32) or CO_CURRENT (int32), of a reduction's groups: what they
+# lead to (heads.py); CO_RECORDS (of its candidates): CO_RECORD_BYTES each, see CANDIDATE_*;
 # CO_SUMS (of groups): CO_SUM_WORDS words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in
 # this batch, of which the first CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots
 # that are not free, those of removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dlog.engine.kernels.candidate import value_at
 from dlog.engine.kernels.collections import cell
+from dlog.engine.kernels.heads import current_of
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
-    CO_CURRENT,
     CO_FRESH,
     CO_INNER,
     CO_SCOPE,
@@ -57,10 +57,10 @@ def is_outdone(reduction, group, candidate, iteration):
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
     result = load_i64(reduction, RD_RESULT)
-    disturbed = load_i32(load_i64(groups, CO_STAMPS), group) >= load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK)
-    if disturbed and load_i64(result, CO_FRESH) == 0:
+    tick = load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK)
+    if load_i64(result, CO_FRESH) == 0 and load_i32(load_i64(groups, CO_STAMPS), group) >= tick:
         return False
-    best = load_i32(load_i64(groups, CO_CURRENT), group) - 1
+    best = current_of(groups, group) - 1
     inner = load_i64(result, CO_INNER)
     if best < 0 or get_bit(load_i64(inner, HI_BITS), best) != 0:
         return False

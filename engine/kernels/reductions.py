@@ -12,13 +12,13 @@ from dlog.engine.kernels.candidate import (
     candidate_at,
     candidate_group,
     candidate_value,
-    first_candidate,
     next_candidate,
     value_at,
 )
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.collections import add_values, cell, enter_indexes, find_or_add, remove_row, trim_rows
+from dlog.engine.kernels.heads import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -31,7 +31,6 @@ from dlog.engine.kernels.layout import (
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_ALIVE,
-    CO_CURRENT,
     CO_DOOMED,
     CO_ENTRIES,
     CO_FRESH,
@@ -88,7 +87,7 @@ def result_row(ctl, reduction, group, value):
 def current_row(reduction, group, value):
     """The row of the group's present result, or -1 if that does not have a value."""
     result = load_i64(reduction, RD_RESULT)
-    row = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
+    row = current_of(load_i64(reduction, RD_GROUPS), group) - 1
     return row if row >= 0 and cell(result, load_i64(reduction, RD_VALUE), row) == value else -1
 
 
@@ -124,12 +123,12 @@ def candidate_result(ctl, reduction, group, candidate):
 @kernel
 def replace_result(ctl, reduction, group, row, time):
     """Makes `row` (-1: none) the group's result from `time` on; false with CTL_ERROR set."""
-    current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
+    groups = load_i64(reduction, RD_GROUPS)
     result = load_i64(reduction, RD_RESULT)
-    before = load_i32(current, group) - 1
+    before = current_of(groups, group) - 1
     if before == row:
         return True
-    store_i32(current, group, row + 1)
+    set_current(groups, group, row + 1)
     missing = load_i64(reduction, RD_MISSING)
     if before >= 0 and not announce(ctl, result, before, time, -1):
         return False
@@ -202,11 +201,10 @@ def remove_groups(ctl, groups):
 @kernel
 def is_empty(groups, group):
     """Whether a living group has no result, no candidates and no members."""
-    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or load_i32(load_i64(groups, CO_CURRENT), group) != 0:
+    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or current_of(groups, group) != 0:
         return False
-    heads = load_i64(groups, CO_HEADS)
-    if heads != 0:
-        return load_i32(heads, group) == 0
+    if load_i64(groups, CO_HEADS) != 0:
+        return head_of(groups, group) == 0
     return load_i64(sum_at(groups, group), SUM_COUNT) == 0
 # ------------------------------------------------------------------------------------------------------------------ sums
 

@@ -15,7 +15,7 @@ from dlog.engine.embedded.native import words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import candidate, candidates, slots
+from dlog.engine.kernels import candidate, candidates, heads, slots
 from dlog.engine.kernels import collections as kernels
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Kind
@@ -58,7 +58,7 @@ class Groups:
         """The values of a group, along its list."""
         assert self.reduction.candidates is not None
         struct, group = self.reduction.candidates.struct.address, self.group(key)
-        at, found = int(candidate.first_candidate(self.reduction.groups.address, np.int64(group))), []
+        at, found = int(heads.first_candidate(self.reduction.groups.address, np.int64(group))), []
         while at:
             row = np.int64(at - 1)
             found.append(int(candidate.candidate_value(struct, row)))
