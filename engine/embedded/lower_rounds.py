@@ -58,15 +58,17 @@ class RoundLowering(PathLowering):
         struct[L.PATH_GATE_COUNT] = len(self.gates)
         assert self.target is not None
         struct.point(L.PATH_TARGET, self.target)
-        struct[L.PATH_FEW] = int(self.rounds.partial() and self._has_one_look_up())
+        struct[L.PATH_FEW] = self._few()
         return LoweredPath(self.path, struct, code, False)
 
-    def _has_one_look_up(self) -> bool:
-        """Whether the path is changes and then the rows of a group, nothing of it is left to Python, and nothing changes what
-        these rows share."""
-        if len(self.levels) != 2 or self.levels[0][0] != L.OP_CHANGES or self.levels[1][0] != L.OP_ROWS_OF:
-            return False
-        return {op for level in self.levels for op in _operations(level)}.isdisjoint({L.OP_EXTERNAL, L.OP_STAGGER})
+    def _few(self) -> int:
+        """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
+        is left to Python."""
+        shape = [level[0] for level in self.levels]
+        operations = {op for level in self.levels for op in _operations(level)}
+        if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF] or L.OP_EXTERNAL in operations:
+            return L.FEW_NOT
+        return L.FEW_APART if L.OP_STAGGER in operations else L.FEW_SHARED
 
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)

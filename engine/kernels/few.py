@@ -37,6 +37,7 @@ from dlog.engine.kernels.layout import (
     ENTRY_DIFF,
     ENTRY_NEXT,
     ENTRY_TIME,
+    FEW_SHARED,
     HI_BASE,
     HI_BITS,
     IX_COLLECTION,
@@ -94,7 +95,7 @@ def run_few(path, ctl, first, last):
                 slab = slab_at(load_i64(lower, 2), group)
                 if load_i32(slab, IXS_COUNT) > SHORT:
                     return at
-                passed = join_slab(ctl, registers, lower, slab)
+                passed = join_slab(ctl, registers, lower, slab, load_i64(path, PATH_FEW) == FEW_SHARED)
         if passed < 0:
             store_i64(ctl, CTL_ERROR_PATH, path)
             return -1
@@ -157,12 +158,18 @@ def step_one(ctl, registers, pc):
 
 
 @kernel
-def join_slab(ctl, registers, code, slab):
-    """The path's second level for the rows of a group (see `lookups.rows_of`): 1, or -1 with CTL_ERROR set. What is carried
-    over is the same for all of them."""
+def carry(registers, code):
+    """Carries over what the path's second level takes from the first."""
     for c in range(load_i64(code, 11)):
         value = load_i64(value_at(registers, load_i64(code, 13 + c * 2)), 0)
         store_i64(value_at(registers, load_i64(code, 14 + c * 2)), 0, value)
+
+
+@kernel
+def join_slab(ctl, registers, code, slab, shared):
+    """The path's second level for the rows of a group (see `lookups.rows_of`), which may share what is carried over: 1, or -1
+    with CTL_ERROR set."""
+    carry(registers, code)
     index = load_i64(code, 2)
     collection = load_i64(index, IX_COLLECTION)
     columns = load_i64(collection, REL_COLUMNS)
@@ -178,6 +185,8 @@ def join_slab(ctl, registers, code, slab):
     store_i64(ctl, CTL_WORK, load_i64(ctl, CTL_WORK) + count + 8)
     for at in range(start, start + count):
         row = row_at(pool, at)
+        if not shared:
+            carry(registers, code)
         if inner:
             done = join_entries(ctl, registers, code, columns, history, row, limit)
         elif plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:

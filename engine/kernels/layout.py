@@ -146,8 +146,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     SYM_SIZE,
 ) = range(10)
 
-# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW: few
-# changes go through it row by row (few.py).
+# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
+# whether few changes go through it row by row (few.py).
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -163,6 +163,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_FEW,
     PATH_SIZE,
 ) = range(13)
+# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed.
+FEW_NOT, FEW_SHARED, FEW_APART = range(3)
 
 # Loop of a scope: lists of addresses.
 (
