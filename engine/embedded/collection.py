@@ -49,13 +49,15 @@ _PARTS = {
     Role.TOTAL: (L.CO_COUNTS, L.CO_STAMPS),
     Role.PARTIAL: (L.CO_SUPPORT, L.CO_STAMPS),
     Role.RESULT: (),
-    Role.LATTICE: (L.CO_STAMPS,),
+    Role.LATTICE: (),
     Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT),
-    Role.CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_COUNTS),
-    Role.PARTIAL_CANDIDATES: (L.CO_NEXTS, L.CO_PREVIOUS, L.CO_SUPPORT, L.CO_STAMPS),
+    Role.CANDIDATES: (),
+    Role.PARTIAL_CANDIDATES: (),
 }
 _VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
 _INNER = {Role.PARTIAL, Role.LATTICE}
+UNFOUND = {Role.RESULT, Role.LATTICE}
+"""Their rows are found through groups and candidates, unless paths look for them by all their values."""
 
 
 def new_list(words_each: int) -> Struct:
@@ -99,7 +101,7 @@ class Collection:
         self.histories: list[Struct] = []
         self.asked = False
         """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
-        self.found = role is not Role.RESULT
+        self.found = role not in UNFOUND
         """Whether rows are looked for by all their values."""
         self.grouped: Reduction | None = None
         """Whose groups are the rows here; there are no others."""
@@ -175,8 +177,15 @@ class Collection:
         return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
 
     def keep_heads(self) -> None:
-        """Gives groups the lists of their candidates."""
-        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * 4)
+        """Gives groups the lists of their candidates, beside the rows of their results."""
+        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, ROWS * PER_ROW[L.CO_CURRENT])])
+
+    def keep_records(self, bytes_each: int) -> None:
+        """Gives rows records of so many bytes, which are all that there is of them."""
+        self.struct[L.CO_RECORD_BYTES] = bytes_each
+        self.struct[L.CO_RECORDS] = self._zeroed(self.struct[L.REL_CAPACITY] * bytes_each)
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, ROWS // 8)])
 
     def keep_sums(self, words_each: int) -> None:
         """Gives groups so many words of their own."""

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 PER_ROW = {
     L.CO_SUPPORT: 4,
     L.CO_STAMPS: 4,
-    L.CO_HEADS: 4,
-    L.CO_NEXTS: 4,
-    L.CO_PREVIOUS: 4,
     L.CO_CURRENT: 4,
     L.CO_COUNTS: 8,
+    L.CO_HEADS: 8,
 }
 """Bytes per row of the arrays beside the columns."""
 COLLECTION = (
@@ -35,6 +33,7 @@ COLLECTION = (
     L.CO_LIVE,
     L.CO_TAKEN,
     L.CO_SUM_WORDS,
+    L.CO_RECORD_BYTES,
     L.CO_BASE_ROWS,
     L.CO_BASE_KEY,
     L.CO_BASE_LOW,
@@ -109,6 +108,8 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
         yield Array(struct, field, 0 if field == L.CO_STAMPS else rows * size, capacity * size, size // 4)
     words = struct[L.CO_SUM_WORDS]
     yield Array(struct, L.CO_SUMS, rows * words * 8, capacity * words * 8, words * 2)
+    size = struct[L.CO_RECORD_BYTES]
+    yield Array(struct, L.CO_RECORDS, rows * size, capacity * size, size // 4)
     yield Array(struct, L.CO_ALIVE, marked, capacity // 8)
     yield Array(struct, L.CO_FREE, struct[L.CO_FREE_COUNT] * 4, struct[L.CO_FREE_CAPACITY] * 4)
     yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES, 0)
@@ -145,7 +146,7 @@ def reduction_cells(reduction: Reduction) -> Iterator[Cells]:
 
 def reduction_arrays(reduction: Reduction) -> Iterator[Array]:
     """The reduction's own array; groups and candidates are collections."""
-    yield _whole(reduction.struct, L.RD_TABLE, reduction.struct[L.RD_TABLE_COUNT] * 4)
+    yield _whole(reduction.struct, L.RD_TABLE, reduction.struct[L.RD_TABLE_COUNT] * L.PLACE_BYTES, L.PLACE_BYTES // 4)
 
 
 def _whole(struct: Struct, field: int, size: int, columns: int = 1) -> Array:

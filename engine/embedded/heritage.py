@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 import numpy as np
 
-from dlog.engine.embedded.collection import Collection, Index, Role
+from dlog.engine.embedded.collection import UNFOUND, Collection, Index
 from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Unable
 from dlog.engine.embedded.figures import OfCollections, Recorded
 from dlog.engine.embedded.held import Array, collection_arrays, index_arrays
@@ -143,7 +143,7 @@ class Heritage:
         words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
         self._heirlooms[name] = Heirloom(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
         found.name = name
-        found.asked, found.found = False, found.role is not Role.RESULT
+        found.asked, found.found = False, found.role not in UNFOUND
         found.wanted.clear()
         for index in found.indexes.values():
             index.proposes = index.read = False

@@ -6,7 +6,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from dlog.engine.embedded.collection import Collection, Index
@@ -58,7 +58,17 @@ class RoundLowering(PathLowering):
         struct[L.PATH_GATE_COUNT] = len(self.gates)
         assert self.target is not None
         struct.point(L.PATH_TARGET, self.target)
+        struct[L.PATH_FEW] = self._few()
         return LoweredPath(self.path, struct, code, False)
+
+    def _few(self) -> int:
+        """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
+        is left to Python."""
+        shape = [level[0] for level in self.levels]
+        operations = {op for level in self.levels for op in _operations(level)}
+        if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF] or L.OP_EXTERNAL in operations:
+            return L.FEW_NOT
+        return L.FEW_APART if L.OP_STAGGER in operations else L.FEW_SHARED
 
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)
@@ -259,3 +269,11 @@ class RoundLowering(PathLowering):
                 self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
+
+
+def _operations(code: Sequence[int]) -> Iterator[int]:
+    """The operations of a level."""
+    at = 0
+    while at < len(code):
+        yield code[at]
+        at += code[at + 1]

@@ -45,8 +45,8 @@ class Reduction:
         self.kind = kind
         if op in ("min", "max"):
             role = Role.CANDIDATES if scope is None else Role.PARTIAL_CANDIDATES
-            wide = Kind.FLOAT if kind is Kind.FLOAT else Kind.NUMBER
-            self.candidates = Collection(f"{result.name} candidates", (Kind.NUMBER, wide), role, memory, scope)
+            self.candidates = Collection(f"{result.name} candidates", (), role, memory, scope)
+            self.candidates.keep_records(L.CANDIDATE_WIDE if kind is Kind.FLOAT else L.CANDIDATE_NARROW)
             self.groups.keep_heads()
         if scope is None:
             self.groups.keep_sums(_SUM_WORDS.get(operation(op, kind), 1))
@@ -57,7 +57,6 @@ class Reduction:
             self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
             # They are found by their groups.
             self.candidates.struct[L.CO_UNKEYED] = 1
-            self.candidates.struct[L.CO_REDUCTION] = 0 if scope is None else self.struct.address
         self.struct.point(L.RD_RESULT, result.struct)
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
         self.struct.point(L.RD_DERIVED, self.derived)

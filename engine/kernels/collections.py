@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.index_building import build_index, clear_index, may_insert
+from dlog.engine.kernels.index_building import build_index, clear_index, may_insert, trim_index
 from dlog.engine.kernels.indexes import index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -29,10 +29,10 @@ from dlog.engine.kernels.layout import (
     CO_INDEXES,
     CO_INNER,
     CO_LIVE,
-    CO_NEXTS,
     CO_OUTER,
-    CO_PREVIOUS,
     CO_QUIET,
+    CO_RECORD_BYTES,
+    CO_RECORDS,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
@@ -58,7 +58,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
-from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize
+from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
@@ -102,10 +102,11 @@ def bytes_per_row(collection):
     total = 1
     for c in range(load_i64(collection, REL_ARITY)):
         total += load_i64(load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8, COL_WIDTH)
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_NEXTS, CO_PREVIOUS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         total += 4 if load_i64(collection, field) != 0 else 0
-    total += 8 if load_i64(collection, CO_COUNTS) != 0 else 0
-    total += load_i64(collection, CO_SUM_WORDS) * 8
+    for field in (CO_COUNTS, CO_HEADS):
+        total += 8 if load_i64(collection, field) != 0 else 0
+    total += load_i64(collection, CO_SUM_WORDS) * 8 + load_i64(collection, CO_RECORD_BYTES)
     return total + 4 if load_i64(collection, CO_INNER) != 0 else total
 
 
@@ -127,12 +128,15 @@ def reserve_rows(ctl, collection, new):
         if moved == 0:
             return False
         store_i64(column, COL_DATA, moved)
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_NEXTS, CO_PREVIOUS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         if not grow_words(ctl, collection, field, old >> 1, new >> 1):
             return False
     if not grow_words(ctl, collection, CO_ALIVE, old >> 6, new >> 6):
         return False
-    if not grow_words(ctl, collection, CO_COUNTS, old, new):
+    if not grow_words(ctl, collection, CO_COUNTS, old, new) or not grow_words(ctl, collection, CO_HEADS, old, new):
+        return False
+    words = load_i64(collection, CO_RECORD_BYTES) >> 3
+    if not grow_words(ctl, collection, CO_RECORDS, old * words, new * words):
         return False
     words = load_i64(collection, CO_SUM_WORDS)
     if not grow_words(ctl, collection, CO_SUMS, old * words, new * words):
@@ -147,12 +151,15 @@ def reserve_rows(ctl, collection, new):
 
 @kernel
 def trim_rows(ctl, collection):
-    """Gives back the room that a fresh collection reserved and did not use; false with CTL_ERROR set."""
-    rows = max((load_i64(collection, REL_ROWS) + 63) & ~63, 64)
-    if rows * 9 > load_i64(collection, REL_CAPACITY) * 8:
-        return True
-    if not reserve_rows(ctl, collection, rows):
+    """Gives back most of the room that a fresh collection reserved and did not use; false with CTL_ERROR set."""
+    rows = load_i64(collection, REL_ROWS)
+    target = max((rows + spare(rows) + 63) & ~63, 64)
+    if target + spare(target) < load_i64(collection, REL_CAPACITY) and not reserve_rows(ctl, collection, target):
         return False
+    indexes = load_i64(collection, CO_INDEXES)
+    for i in range(load_i64(collection, CO_INDEX_COUNT)):
+        if not trim_index(ctl, load_i64(indexes, i)):
+            return False
     return trim_slots(ctl, collection)
 
 
@@ -212,13 +219,14 @@ def take_number(ctl, collection):
 @kernel
 def clear_row(collection, row):
     """Zeroes what the collection notes beside a row's values."""
-    for field in (CO_SUPPORT, CO_STAMPS, CO_HEADS, CO_NEXTS, CO_PREVIOUS, CO_CURRENT):
+    for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         address = load_i64(collection, field)
         if address != 0:
             store_i32(address, row, 0)
-    counts = load_i64(collection, CO_COUNTS)
-    if counts != 0:
-        store_i64(counts, row, 0)
+    for field in (CO_COUNTS, CO_HEADS):
+        address = load_i64(collection, field)
+        if address != 0:
+            store_i64(address, row, 0)
     sums = load_i64(collection, CO_SUMS)
     words = load_i64(collection, CO_SUM_WORDS)
     for word in range(words):

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.candidates import candidate_row, warm_next
+from dlog.engine.kernels.candidates import candidate_row, warm_candidates
+from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.finding import find_block, scratch_block
+from dlog.engine.kernels.heads import current_of
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_COUNTS,
     CO_DERIVED,
     CO_FRESH,
-    CO_HEADS,
-    CO_NEXTS,
+    CO_INNER,
     CO_SCOPE,
+    CO_STAMPS,
     CO_SUPPORT,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
+    HI_ITERS,
     OP_DERIVE,
     RD_CANDIDATES,
     RD_DERIVED,
     RD_GROUPS,
+    RD_RESULT,
     RD_STREAMED,
+    RD_VALUE,
     REL_COLUMNS,
 )
 from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
-from dlog.engine.kernels.storage import load_cell, register
+from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.streamed import stream_block
 from dlog.engine.kernels.supports import add_support, support_at
+
+FEW = 8
+"""Rows of a block up to which nothing is asked for ahead."""
 
 
 @kernel
@@ -87,10 +95,10 @@ def reduce_block(ctl, pc, n):
     if not find_block(ctl, load_i64(reduction, RD_GROUPS), pc + 64, n, rows, True):
         return False
     if candidates != 0:
+        if load_i64(candidates, CO_SCOPE) != 0:
+            return lattice_block(ctl, reduction, pc, values, n, rows)
         if not candidate_block(ctl, reduction, values, n, rows):
             return False
-        if load_i64(candidates, CO_SCOPE) != 0:
-            return support_block(ctl, candidates, pc, rows, n)
     times = register(ctl, load_i64(pc, 3))
     diffs = register(ctl, load_i64(pc, 5))
     if load_i64(reduction, RD_STREAMED) != 0:
@@ -104,53 +112,57 @@ def reduce_block(ctl, pc, n):
 
 @kernel
 def candidate_block(ctl, reduction, values, n, rows):
-    """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set. Often it is the group's first:
-    in recursion what is derived in one iteration has one value."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    places = scratch_block(ctl, 4)
-    others = scratch_block(ctl, 5)
-    left = first_candidates(reduction, values, n, rows, places, others)
-    if left > 1:
-        for i in range(left):
-            first = load_i64(places, load_i64(others, i))
-            if first >= 0:
-                warm_next(candidates, first)
-    for i in range(left):
-        at = load_i64(others, i)
-        row = candidate_row(ctl, reduction, load_i64(rows, at), load_i64(values, at))
+    """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set."""
+    if n > FEW:
+        warm_candidates(reduction, values, n, rows)
+    for i in range(n):
+        row = candidate_row(ctl, reduction, load_i64(rows, i), load_i64(values, i))
         if row < 0:
             return False
-        store_i64(rows, at, row)
+        store_i64(rows, i, row)
     return True
 
 
 @kernel
-def first_candidates(reduction, values, n, rows, places, others):
-    """rows[i] becomes the first candidate of group rows[i] where that has values[i]; the places of all others go to `others`.
-    Returns how many these are."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-    column = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
+def lattice_block(ctl, reduction, pc, values, n, rows):
+    """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
+    CTL_ERROR set."""
+    if n > FEW:
+        warm_candidates(reduction, values, n, rows)
+        warm_results(reduction, n, rows)
+    diffs = register(ctl, load_i64(pc, 5))
+    advance = load_i64(pc, 6)
+    iterations = load_i64(pc, 4)
+    for i in range(n):
+        group = load_i64(rows, i)
+        row = candidate_row(ctl, reduction, group, load_i64(values, i))
+        if row < 0:
+            return False
+        iteration = advance
+        if iterations >= 0:
+            iteration += load_i64(register(ctl, iterations), i)
+        if not derive_candidate(ctl, reduction, group, row, iteration, load_i64(diffs, i)):
+            return False
+    return True
+
+
+@kernel
+def warm_results(reduction, n, rows):
+    """Asks for the results of groups, which say whether what is derived matters (outdone.py); after `warm_candidates`."""
+    groups = load_i64(reduction, RD_GROUPS)
+    result = load_i64(reduction, RD_RESULT)
+    if load_i64(result, CO_FRESH) == 0:
+        stamps = load_i64(groups, CO_STAMPS)
+        for i in range(n):
+            prefetch(stamps + load_i64(rows, i) * 4)
+    iterations = load_i64(load_i64(result, CO_INNER), HI_ITERS)
+    column = load_i64(result, REL_COLUMNS) + load_i64(reduction, RD_VALUE) * COL_SIZE * 8
     data = load_i64(column, COL_DATA)
     width = load_i64(column, COL_WIDTH)
-    nexts = load_i64(candidates, CO_NEXTS)
-    if n > 1:
-        for i in range(n):
-            prefetch(heads + load_i64(rows, i) * 4)
     for i in range(n):
-        first = load_i32(heads, load_i64(rows, i)) - 1
-        store_i64(places, i, first)
-        prefetch(data + max(first, 0) * width)
-        prefetch(nexts + max(first, 0) * 4)
-    left = 0
-    for i in range(n):
-        first = load_i64(places, i)
-        if first >= 0 and load_cell(data, width, first) == load_i64(values, i):
-            store_i64(rows, i, first)
-        else:
-            store_i64(others, left, i)
-            left += 1
-    return left
+        row = current_of(groups, load_i64(rows, i)) - 1
+        prefetch(iterations + row * 4)
+        prefetch(data + row * width)
 
 
 @kernel

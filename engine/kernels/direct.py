@@ -89,7 +89,8 @@ def extend_direct(ctl, collection, value):
     # Ahead as far as the values may lie apart anyway.
     spare = min(count >> 1, rows * SPREAD + FEWEST - 1 - (max(high, value) - min(low, value)))
     if value < low:
-        low = value - spare
+        # Where none of the values is negative, none is to be expected: places there would take the others' away.
+        low = value - spare if value < 0 else max(value - spare, 0)
     elif value > high:
         high = value + spare
     return 1 if move_direct(ctl, collection, low, high - low + 1) else -1

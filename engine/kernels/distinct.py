@@ -24,7 +24,6 @@ from dlog.engine.kernels.layout import (
     HI_ITERS,
     LIST_COUNT,
     LIST_DATA,
-    NEVER,
     SUPPORT_AT,
     SUPPORT_NEW,
     SUPPORT_OLD,
@@ -169,5 +168,4 @@ def settle_inner(history, row, iteration):
 @kernel
 def absent_inner(ctl, history, row):
     """The row is present at no iteration: an item without entries."""
-    store_i32(load_i64(history, HI_ITERS), row, NEVER)
     return get_bit(load_i64(history, HI_BITS), row) != 0 or open_item(ctl, history, row) != 0

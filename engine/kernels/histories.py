@@ -65,8 +65,11 @@ def item_slot(row, mask):
 @kernel
 def item_of(history, row):
     """Address of the item of a row whose bit is set."""
-    table = load_i64(history, HI_TABLE)
     items = load_i64(load_i64(history, HI_ITEMS), LIST_DATA)
+    iterations = load_i64(history, HI_ITERS)
+    if iterations != 0:
+        return items + load_i32(iterations, row) * (ITEM_SIZE * 8)
+    table = load_i64(history, HI_TABLE)
     mask = load_i64(history, HI_TABLE_COUNT) - 1
     at = item_slot(row, mask)
     while True:
@@ -78,10 +81,14 @@ def item_of(history, row):
 
 @kernel
 def place_item(history, number):
-    """Enters an item in the table."""
+    """Notes where an item is: in the place of its row's iteration or, where there is none, in the table."""
+    item = load_i64(load_i64(history, HI_ITEMS), LIST_DATA) + number * (ITEM_SIZE * 8)
+    iterations = load_i64(history, HI_ITERS)
+    if iterations != 0:
+        store_i32(iterations, load_i64(item, ITEM_ROW), number)
+        return
     table = load_i64(history, HI_TABLE)
     mask = load_i64(history, HI_TABLE_COUNT) - 1
-    item = load_i64(load_i64(history, HI_ITEMS), LIST_DATA) + number * (ITEM_SIZE * 8)
     at = item_slot(load_i64(item, ITEM_ROW), mask)
     while load_i32(table, at) != 0:
         at = (at + 1) & mask
@@ -91,9 +98,10 @@ def place_item(history, number):
 
 @kernel
 def grow_table(ctl, history, items):
-    """Keeps the table at least twice as long as the items; false with CTL_ERROR set when out of memory."""
+    """Keeps the table, if there has to be one, at least twice as long as the items; false with CTL_ERROR set when out of
+    memory."""
     count = load_i64(history, HI_TABLE_COUNT)
-    if items * 2 <= count:
+    if items * 2 <= count or load_i64(history, HI_ITERS) != 0:
         return True
     target = max(count * 2, 64)
     table = zeroed(ctl, target * 4)
@@ -159,8 +167,9 @@ def add_entry(ctl, history, row, time, diff):
         if never and diff == 1 and time >= load_i64(history, HI_BASE):
             store_i32(iterations, row, time - load_i64(history, HI_BASE))
             return True
+        settled = settled_time(history, row)
         item = open_item(ctl, history, row)
-        if item == 0 or (not never and not chain_entry(ctl, history, item, settled_time(history, row), 1)):
+        if item == 0 or (not never and not chain_entry(ctl, history, item, settled, 1)):
             return False
         return chain_entry(ctl, history, item, time, diff)
     return chain_entry(ctl, history, item_of(history, row), time, diff)
@@ -194,6 +203,12 @@ def presence(history, row, limit):
 
 
 @kernel
+def has_marked(history):
+    """Whether there is a row whose bit is set, in a collection where paths look rows up."""
+    return load_i64(load_i64(history, HI_ITEMS), LIST_COUNT) != 0
+
+
+@kernel
 def is_here(collection, row):
     """Whether a living row is present after all changes so far."""
     history = load_i64(collection, CO_OUTER)
@@ -204,7 +219,7 @@ def is_here(collection, row):
 
 @kernel
 def forget_items(history):
-    """Drops all items, and all entries, at once."""
+    """Drops all items, and all entries, of a history without iterations at once."""
     items = load_i64(history, HI_ITEMS)
     count = load_i64(items, LIST_COUNT)
     data = load_i64(items, LIST_DATA)
@@ -271,12 +286,15 @@ def settle_entries(history, item):
 
 @kernel
 def close_item(history, row):
-    """Drops the item of a row whose bit is set, and clears the bit; its entries are gone already."""
+    """Drops the item of a row whose bit is set, and clears the bit; its entries are gone already. Where rows have iterations,
+    the row's is to be noted again."""
     clear_bit(load_i64(history, HI_BITS), row)
     items = load_i64(history, HI_ITEMS)
     data = load_i64(items, LIST_DATA)
     item = item_of(history, row)
-    leave_table(history, load_i64(item, ITEM_SLOT))
+    iterations = load_i64(history, HI_ITERS)
+    if iterations == 0:
+        leave_table(history, load_i64(item, ITEM_SLOT))
     last = load_i64(items, LIST_COUNT) - 1
     store_i64(items, LIST_COUNT, last)
     moved = data + last * (ITEM_SIZE * 8)
@@ -284,7 +302,10 @@ def close_item(history, row):
         for word in range(ITEM_SIZE):
             store_i64(item, word, load_i64(moved, word))
         number = (item - data) // (ITEM_SIZE * 8)
-        store_i32(load_i64(history, HI_TABLE), load_i64(item, ITEM_SLOT), number + 1)
+        if iterations != 0:
+            store_i32(iterations, load_i64(item, ITEM_ROW), number)
+        else:
+            store_i32(load_i64(history, HI_TABLE), load_i64(item, ITEM_SLOT), number + 1)
 
 
 @kernel

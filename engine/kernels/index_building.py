@@ -14,7 +14,7 @@ from dlog.engine.kernels.groups import (
     slab_at,
     to_hash,
 )
-from dlog.engine.kernels.indexes import extend_slab, free_slab, index_insert
+from dlog.engine.kernels.indexes import index_insert
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CO_BASE_KEY,
@@ -50,7 +50,7 @@ from dlog.engine.kernels.layout import (
     REL_COLUMNS,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import load_cell, release, resize, zeroed
+from dlog.engine.kernels.storage import load_cell, release, resize, spare, zeroed
 
 AHEAD = 16
 FREE_SIZES = 40
@@ -94,7 +94,7 @@ def build_index(ctl, index, rows):
     if not assign_groups(ctl, index, groups, rows):
         release(ctl, groups, rows * 4)
         return False
-    if not lay_out(ctl, index, rows):
+    if not lay_out(ctl, index):
         release(ctl, groups, rows * 4)
         return False
     place_rows(index, groups, rows)
@@ -129,6 +129,50 @@ def may_insert(index, row):
 
 
 @kernel
+def trim_index(ctl, index):
+    """Gives back most of the room that an index does not use; false with CTL_ERROR set."""
+    drop_leading(index)
+    groups = load_i64(index, IX_GROUPS)
+    room = load_i64(index, IX_GROUP_CAPACITY)
+    target = groups + spare(groups)
+    if target + spare(target) < room:
+        slabs = resize(ctl, load_i64(index, IX_SLABS), room * IXS_SIZE * 4, target * IXS_SIZE * 4)
+        if slabs == 0:
+            return False
+        store_i64(index, IX_SLABS, slabs)
+        store_i64(index, IX_GROUP_CAPACITY, target)
+    size = load_i64(index, IX_POOL_SIZE)
+    room = load_i64(index, IX_POOL_CAPACITY)
+    target = size + spare(size)
+    if target + spare(target) < room:
+        pool = resize(ctl, load_i64(index, IX_POOL), room * 4, target * 4)
+        if pool == 0:
+            return False
+        store_i64(index, IX_POOL, pool)
+        store_i64(index, IX_POOL_CAPACITY, target)
+    return True
+
+
+@kernel
+def drop_leading(index):
+    """Drops the groups of a dense index below the first that has rows."""
+    groups = load_i64(index, IX_GROUPS)
+    if load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) == 0 or load_i64(index, IX_USED) == 0:
+        return
+    first = 0
+    while load_i32(slab_at(index, first), IXS_COUNT) == 0:
+        first += 1
+    slabs = load_i64(index, IX_SLABS)
+    if first > 0:
+        for word in range((groups - first) * IXS_SIZE):
+            store_i32(slabs, word, load_i32(slabs, word + first * IXS_SIZE))
+        for word in range((groups - first) * IXS_SIZE, groups * IXS_SIZE):
+            store_i32(slabs, word, 0)
+        store_i64(index, IX_GROUPS, groups - first)
+        store_i64(index, IX_LOW, load_i64(index, IX_LOW) + first)
+
+
+@kernel
 def clear_index(ctl, index):
     """Empties an index: one of row numbers, and dense."""
     release(ctl, load_i64(index, IX_SLABS), load_i64(index, IX_GROUP_CAPACITY) * IXS_SIZE * 4)
@@ -144,26 +188,32 @@ def clear_index(ctl, index):
 
 
 @kernel
-def lay_out(ctl, index, rows):
-    """Gives each group a slab for as many rows as it counts, and counts anew; `rows` are all of them. False with CTL_ERROR
-    set."""
-    start = load_i64(index, IX_POOL_SIZE)
+def lay_out(ctl, index):
+    """Gives each group a slab for as many rows as it counts, unless that is one which is a run, and counts anew. Of an empty
+    index, whose pool has nothing yet; false with CTL_ERROR set."""
+    runs = 1 if load_i64(index, IX_VALUES) == 0 else 0
+    groups = load_i64(index, IX_GROUPS)
+    wanted = 0
+    for group in range(groups):
+        count = load_i32(slab_at(index, group), IXS_COUNT)
+        wanted += count if count > runs else 0
     room = load_i64(index, IX_POOL_CAPACITY)
-    if start + rows > room:
-        pool = resize(ctl, load_i64(index, IX_POOL), room * 4, (start + rows) * 4)
+    start = load_i64(index, IX_POOL_SIZE)
+    if start + wanted > room:
+        pool = resize(ctl, load_i64(index, IX_POOL), room * 4, (start + wanted) * 4)
         if pool == 0:
             return False
         store_i64(index, IX_POOL, pool)
-        store_i64(index, IX_POOL_CAPACITY, start + rows)
-    for group in range(load_i64(index, IX_GROUPS)):
+        store_i64(index, IX_POOL_CAPACITY, start + wanted)
+    for group in range(groups):
         slab = slab_at(index, group)
         count = load_i32(slab, IXS_COUNT)
-        if count > 0:
-            free_slab(index, load_i32(slab, IXS_START), load_i32(slab, IXS_CAPACITY))
+        if count > runs:
             store_i32(slab, IXS_START, start)
             store_i32(slab, IXS_CAPACITY, count)
-            store_i32(slab, IXS_COUNT, 0)
             start += count
+        if count > 0:
+            store_i32(slab, IXS_COUNT, 0)
     store_i64(index, IX_POOL_SIZE, start)
     return True
 
@@ -205,7 +255,7 @@ def build_dense(ctl, index, rows):
         count = load_i32(slab, IXS_COUNT)
         used += 1 if count == 0 else 0
         store_i32(slab, IXS_COUNT, count + 1)
-    if not lay_out(ctl, index, rows):
+    if not lay_out(ctl, index):
         return False
     store_i64(index, IX_USED, used)
     pool = load_i64(index, IX_POOL)
@@ -215,10 +265,19 @@ def build_dense(ctl, index, rows):
             slab = slabs + load_cell(data, width, row + AHEAD) * (IXS_SIZE * 4)
             prefetch(pool + (load_i32(slab, IXS_START) + load_i32(slab, IXS_COUNT)) * 4)
         slab = slabs + load_cell(data, width, row) * (IXS_SIZE * 4)
-        count = load_i32(slab, IXS_COUNT)
-        store_i32(pool, load_i32(slab, IXS_START) + count, item_of_row(index, row))
-        store_i32(slab, IXS_COUNT, count + 1)
+        place_item(pool, slab, row, item_of_row(index, row))
     return True
+
+
+@kernel
+def place_item(pool, slab, row, item):
+    """Puts a row, of which the pool is to hold an item, into its group's slab: one without room is a run of this one row."""
+    count = load_i32(slab, IXS_COUNT)
+    if load_i32(slab, IXS_CAPACITY) == 0:
+        store_i32(slab, IXS_START, row)
+    else:
+        store_i32(pool, load_i32(slab, IXS_START) + count, item)
+    store_i32(slab, IXS_COUNT, count + 1)
 
 
 @kernel
@@ -244,7 +303,7 @@ def choose_dense(ctl, index, rows):
 
 @kernel
 def assign_groups(ctl, index, groups, rows):
-    """groups[row] and the groups' sizes. A new group by hash needs its first row in its slab, to be found by. An index by hash
+    """groups[row] and the groups' sizes. A new group is a run of its first row, which one by hash is found by. An index by hash
     stays one: the numbers of groups that rows have already would mean others."""
     for row in range(rows):
         group = group_of(ctl, index, row) if load_i64(index, IX_DENSE) != 0 else hash_group(ctl, index, row)
@@ -254,10 +313,7 @@ def assign_groups(ctl, index, groups, rows):
         count = load_i32(slab, IXS_COUNT)
         if count == 0:
             store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
-            if load_i64(index, IX_DENSE) == 0:
-                if load_i32(slab, IXS_CAPACITY) == 0 and not extend_slab(ctl, index, slab):
-                    return False
-                store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START), row)
+            store_i32(slab, IXS_START, row)
         store_i32(slab, IXS_COUNT, count + 1)
         store_i32(groups, row, group)
     return True
@@ -272,6 +328,4 @@ def place_rows(index, groups, rows):
         if row + AHEAD < rows:
             prefetch(slabs + load_i32(groups, row + AHEAD) * (IXS_SIZE * 4))
         slab = slabs + load_i32(groups, row) * (IXS_SIZE * 4)
-        count = load_i32(slab, IXS_COUNT)
-        store_i32(pool, load_i32(slab, IXS_START) + count, row)
-        store_i32(slab, IXS_COUNT, count + 1)
+        place_item(pool, slab, row, row)

@@ -1,7 +1,7 @@
 """Indexes: arrangements of a collection by key columns, kept while its rows come and go.
 
 A group (groups.py) is a slab of row numbers. The groups of a collection's base (base.py) by its own column are runs: rows with
-consecutive numbers, which take no place in the pool until one in the middle goes or another one comes.
+consecutive numbers, which take no place in the pool until one in the middle goes or another one comes. So are those of one row.
 
 A dense index of a binary relation that only proposes values (proposals.py) may hold these, of 4 bytes each, in the place of
 row numbers (IX_VALUES): who wants a group's values then finds them side by side.
@@ -38,6 +38,7 @@ from dlog.engine.kernels.layout import (
     IX_SLOT_COUNT,
     IX_SLOTS,
     IX_USED,
+    IX_VALUES,
     IXS_CAPACITY,
     IXS_COUNT,
     IXS_START,
@@ -112,12 +113,16 @@ def index_insert(ctl, index, row):
         return False
     slab = slab_at(index, group)
     count = load_i32(slab, IXS_COUNT)
+    if count == 0:
+        store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
+        if load_i64(index, IX_VALUES) == 0:
+            store_i32(slab, IXS_START, row)
+            store_i32(slab, IXS_COUNT, 1)
+            return True
     if count >= load_i32(slab, IXS_CAPACITY) and not extend_slab(ctl, index, slab):
         return False
     store_i32(load_i64(index, IX_POOL), load_i32(slab, IXS_START) + count, item_of_row(index, row))
     store_i32(slab, IXS_COUNT, count + 1)
-    if count == 0:
-        store_i64(index, IX_USED, load_i64(index, IX_USED) + 1)
     return True
 
 

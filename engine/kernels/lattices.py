@@ -6,10 +6,20 @@ Candidates keep derivations per iteration, and at iteration i the result changes
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidate import candidate_at, candidate_value, value_at
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import log_fresh
-from dlog.engine.kernels.collections import cell, enter_indexes
+from dlog.engine.kernels.collections import enter_indexes
+from dlog.engine.kernels.derivations import (
+    derivations_after,
+    is_single,
+    settle_derivations,
+    single_iteration,
+    single_new,
+    single_old,
+)
 from dlog.engine.kernels.distinct import absent_inner, settle_inner
+from dlog.engine.kernels.heads import current_of, first_candidate, set_current, warm_heads
 from dlog.engine.kernels.histories import (
     add_entry,
     drop_entries,
@@ -23,23 +33,18 @@ from dlog.engine.kernels.histories import (
 )
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
+    CANDIDATE_COUNT,
+    CANDIDATE_GROUP,
+    CANDIDATE_NEXT,
     CO_BUCKET_COUNT,
-    CO_CURRENT,
     CO_DOOMED,
-    CO_ENTRIES,
     CO_FRESH,
-    CO_HEADS,
     CO_INNER,
     CO_INNER_LOG,
-    CO_NEXTS,
     CO_OUTER,
     CO_QUIET,
     CO_STAMPS,
-    CO_SUPPORT,
     CO_TOUCHED,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
     ENTRY_DIFF,
     ENTRY_NEXT,
     ENTRY_TIME,
@@ -50,40 +55,38 @@ from dlog.engine.kernels.layout import (
     RD_GROUPS,
     RD_OP,
     RD_RESULT,
-    REL_COLUMNS,
-    SC_ROUND_TICK,
     SC_TICK,
     SUPPORT_AT,
     SUPPORT_NEW,
     SUPPORT_OLD,
 )
-from dlog.engine.kernels.lists import list_empty, list_push, pool_give, push_change
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.lists import list_empty, list_push, push_change
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32
 from dlog.engine.kernels.outdone import is_better
-from dlog.engine.kernels.reductions import remove_groups, replace_result, result_row, trim_fresh
-from dlog.engine.kernels.supports import AHEAD, bucket_at, gather_bucket, schedule, support_at
+from dlog.engine.kernels.reductions import candidate_result, remove_groups, replace_result, trim_fresh
+from dlog.engine.kernels.supports import AHEAD, bucket_at, schedule, support_at
 
 STRETCH = 64
 """Groups whose parts are asked for before they are looked at."""
+FEW = 16
+"""Groups up to which nothing is asked for."""
 
 
 @kernel
 def process_lattice(ctl, scope, reduction, iteration, time):
-    """The candidates derived at an iteration become changes of the result; false with CTL_ERROR set."""
+    """What was derived at an iteration becomes changes of the result, group by group; false with CTL_ERROR set."""
     candidates = load_i64(reduction, RD_CANDIDATES)
     if iteration >= load_i64(candidates, CO_BUCKET_COUNT):
         return True
-    rows = gather_bucket(ctl, scope, candidates, iteration)
-    if rows < 0:
-        return False
-    groups = load_i64(reduction, RD_GROUPS)
+    bucket = bucket_at(candidates, iteration)
+    count = load_i64(bucket, LIST_COUNT)
+    stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
     tick = load_i64(scope, SC_TICK)
-    data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
-    for i in range(rows):
+    for i in range(count):
+        data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
         if i % STRETCH == 0:
-            warm_groups(reduction, data + i * 8, min(STRETCH, rows - i))
-        group = cell(candidates, 0, load_i64(data, i))
-        stamps = load_i64(groups, CO_STAMPS)
+            warm_groups(reduction, data + i * 8, min(STRETCH, count - i))
+        group = load_i64(data, i)
         if load_i32(stamps, group) != tick:
             store_i32(stamps, group, tick)
             if not evaluate_group(ctl, scope, reduction, group, iteration, time):
@@ -93,61 +96,18 @@ def process_lattice(ctl, scope, reduction, iteration, time):
 
 
 @kernel
-def warm_groups(reduction, data, rows):
-    """Asks for what evaluating the groups of these candidates will touch."""
-    if rows < 2:
-        return
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    column = load_i64(candidates, REL_COLUMNS)
-    stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
-    heads = load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS)
-    for i in range(rows):
-        prefetch(load_i64(column, COL_DATA) + load_i64(data, i) * load_i64(column, COL_WIDTH))
-    for i in range(rows):
-        group = cell(candidates, 0, load_i64(data, i))
-        prefetch(heads + group * 4)
-        prefetch(stamps + group * 4)
-    for i in range(rows):
-        warm_candidate(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
-    for i in range(rows):
-        warm_support(candidates, load_i32(heads, cell(candidates, 0, load_i64(data, i))) - 1)
-
-
-@kernel
-def warm_candidate(candidates, row):
-    """Asks for what is noted of a candidate (-1: none)."""
-    if row >= 0:
-        values = load_i64(candidates, REL_COLUMNS) + COL_SIZE * 8
-        prefetch(load_i64(candidates, CO_SUPPORT) + row * 4)
-        prefetch(load_i64(candidates, CO_NEXTS) + row * 4)
-        prefetch(load_i64(values, COL_DATA) + row * load_i64(values, COL_WIDTH))
-
-
-@kernel
-def warm_support(candidates, row):
-    """Asks for the first derivations of a candidate (-1: none)."""
-    if row >= 0:
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
-        if number > 0:
-            prefetch(support_at(candidates, number))
-
-
-@kernel
-def warm_touched(reduction, data, count):
-    """Asks for what ending a round will touch of these groups."""
-    if count < 2:
+def warm_groups(reduction, data, count):
+    """Asks for what looking at these groups will touch."""
+    if count < FEW:
         return
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(groups, CO_HEADS)
-    current = load_i64(groups, CO_CURRENT)
+    stamps = load_i64(groups, CO_STAMPS)
+    warm_heads(groups, data, count)
     for i in range(count):
-        prefetch(heads + load_i64(data, i) * 4)
-        prefetch(current + load_i64(data, i) * 4)
+        prefetch(stamps + load_i64(data, i) * 4)
     for i in range(count):
-        warm_candidate(candidates, load_i32(heads, load_i64(data, i)) - 1)
-    for i in range(count):
-        warm_support(candidates, load_i32(heads, load_i64(data, i)) - 1)
+        prefetch(candidate_at(candidates, first_candidate(groups, load_i64(data, i)) - 1))
 
 
 @kernel
@@ -156,52 +116,62 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
     differently."""
     op = load_i64(reduction, RD_OP)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    nexts = load_i64(candidates, CO_NEXTS)
+    groups = load_i64(reduction, RD_GROUPS)
     old_before = -1
     new_before = -1
     old_after = -1
     new_after = -1
     following = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
-    first = at - 1
+    at = first_candidate(groups, group)
     while at != 0:
         row = at - 1
-        value = cell(candidates, 1, row)
+        place = candidate_at(candidates, row)
+        value = value_at(candidates, place)
+        at = load_i32(place, CANDIDATE_NEXT)
         old = 0
         new = 0
         had_old = 0
         had_new = 0
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
+        number = load_i64(place, CANDIDATE_COUNT)
+        if is_single(number):
+            then = single_iteration(number)
+            if then <= iteration:
+                old = single_old(number)
+                new = single_new(number)
+                if then < iteration:
+                    had_old = old
+                    had_new = new
+            elif following < 0 or then < following:
+                following = then
+            number = 0
         while number != 0:
             entry = support_at(candidates, number)
             word = load_i64(entry, SUPPORT_AT)
-            place = word & 0xFFFFFFFF
-            if place > iteration:
-                if following < 0 or place < following:
-                    following = place
+            then = word & 0xFFFFFFFF
+            if then > iteration:
+                if following < 0 or then < following:
+                    following = then
                 break
             old += load_i64(entry, SUPPORT_OLD)
             new += load_i64(entry, SUPPORT_NEW)
-            if place < iteration:
+            if then < iteration:
                 had_old = old
                 had_new = new
             number = word >> 32
-        if old > 0 and (old_after < 0 or is_better(op, value, cell(candidates, 1, old_after))):
+        if old > 0 and (old_after < 0 or is_better(op, value, candidate_value(candidates, old_after))):
             old_after = row
-        if new > 0 and (new_after < 0 or is_better(op, value, cell(candidates, 1, new_after))):
+        if new > 0 and (new_after < 0 or is_better(op, value, candidate_value(candidates, new_after))):
             new_after = row
-        if had_old > 0 and (old_before < 0 or is_better(op, value, cell(candidates, 1, old_before))):
+        if had_old > 0 and (old_before < 0 or is_better(op, value, candidate_value(candidates, old_before))):
             old_before = row
-        if had_new > 0 and (new_before < 0 or is_better(op, value, cell(candidates, 1, new_before))):
+        if had_new > 0 and (new_before < 0 or is_better(op, value, candidate_value(candidates, new_before))):
             new_before = row
-        at = load_i32(nexts, row)
-    if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, first):
+    if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
     if new_after == old_after and new_before == old_before:
         # Nothing changes here; a group that never had a result may be on its way out.
-        current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
-        return load_i32(current, group) != 0 or list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group)
-    if not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED), group):
+        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
+    if not list_push(ctl, load_i64(groups, CO_TOUCHED), group):
         return False
     if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
         return False
@@ -213,10 +183,10 @@ def note_fresh(ctl, reduction, group, candidate):
     """Notes a group's result so far, in the first round; false with CTL_ERROR set."""
     row = -1
     if candidate >= 0:
-        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, candidate))
+        row = candidate_result(ctl, reduction, group, candidate)
         if row < 0:
             return False
-    store_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group, row + 1)
+    set_current(load_i64(reduction, RD_GROUPS), group, row + 1)
     return True
 
 
@@ -244,15 +214,12 @@ def emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after,
 @kernel
 def emit_value(ctl, scope, reduction, group, row, diff, time):
     """Changes the result, at an iteration, by `diff` times a candidate's row; false with CTL_ERROR set."""
-    made = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, row))
+    made = candidate_result(ctl, reduction, group, row)
     if made < 0:
         return False
     result = load_i64(reduction, RD_RESULT)
-    stamps = load_i64(result, CO_STAMPS)
-    if load_i32(stamps, made) < load_i64(scope, SC_ROUND_TICK):
-        store_i32(stamps, made, load_i64(scope, SC_TICK))
-        if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
-            return False
+    if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
+        return False
     if not add_entry(ctl, load_i64(result, CO_INNER), made, time, diff):
         return False
     return push_change(ctl, load_i64(result, CO_INNER_LOG), made, time, diff, 0)
@@ -267,7 +234,7 @@ def end_lattice(ctl, reduction, time):
     for i in range(count):
         data = load_i64(touched, LIST_DATA)
         if i % STRETCH == 0:
-            warm_touched(reduction, data + i * 8, min(STRETCH, count - i))
+            warm_groups(reduction, data + i * 8, min(STRETCH, count - i))
         if not end_group(ctl, reduction, load_i64(data, i), time):
             return False
     list_empty(ctl, touched)
@@ -289,11 +256,11 @@ def end_group(ctl, reduction, group, time):
     if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0:
         # It is known; its rows are announced together (`log_fresh`, `end_value`).
         groups = load_i64(reduction, RD_GROUPS)
-        return load_i32(load_i64(groups, CO_CURRENT), group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
-    known = best_supported(reduction, group)
+        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
+    known = best_derived(reduction, group)
     row = -1
     if known >= 0:
-        row = result_row(ctl, reduction, group, cell(load_i64(reduction, RD_CANDIDATES), 1, known))
+        row = candidate_result(ctl, reduction, group, known)
         if row < 0:
             return False
     elif not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group):
@@ -303,68 +270,42 @@ def end_group(ctl, reduction, group, time):
 
 @kernel
 def end_candidates(ctl, reduction):
-    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set."""
+    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set.
+
+    A candidate may be among the touched ones more than once."""
     candidates = load_i64(reduction, RD_CANDIDATES)
-    heads = load_i64(candidates, CO_SUPPORT)
     touched = load_i64(candidates, CO_TOUCHED)
     count = load_i64(touched, LIST_COUNT)
     for i in range(count):
         data = load_i64(touched, LIST_DATA)
-        if i + 2 * AHEAD < count:
-            prefetch(heads + load_i64(data, i + 2 * AHEAD) * 4)
-            warm_support(candidates, load_i64(data, i + AHEAD))
+        if i + AHEAD < count:
+            prefetch(candidate_at(candidates, load_i64(data, i + AHEAD)))
         row = load_i64(data, i)
-        settle_support(candidates, row)
-        if load_i32(heads, row) == 0 and not unlink(ctl, reduction, cell(candidates, 0, row), row):
-            return False
+        place = candidate_at(candidates, row)
+        group = load_i32(place, CANDIDATE_GROUP)
+        if group >= 0:
+            settle_derivations(candidates, place)
+            if load_i64(place, CANDIDATE_COUNT) == 0 and not unlink(ctl, reduction, group, row):
+                return False
     list_empty(ctl, touched)
     return True
 
 
 @kernel
-def best_supported(reduction, group):
+def best_derived(reduction, group):
     """The best candidate of a group that is derived at any iteration after this round, or -1."""
     op = load_i64(reduction, RD_OP)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    nexts = load_i64(candidates, CO_NEXTS)
     best = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    at = first_candidate(load_i64(reduction, RD_GROUPS), group)
     while at != 0:
-        row = at - 1
-        total = 0
-        number = load_i32(load_i64(candidates, CO_SUPPORT), row)
-        while number != 0:
-            entry = support_at(candidates, number)
-            total += load_i64(entry, SUPPORT_NEW)
-            number = load_i64(entry, SUPPORT_AT) >> 32
-        if total > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
-            best = row
-        at = load_i32(nexts, row)
+        place = candidate_at(candidates, at - 1)
+        if derivations_after(candidates, place) > 0:
+            value = value_at(candidates, place)
+            if best < 0 or is_better(op, value, candidate_value(candidates, best)):
+                best = at - 1
+        at = load_i32(place, CANDIDATE_NEXT)
     return best
-
-
-@kernel
-def settle_support(candidates, row):
-    """Derivations after the round become those before the next; entries without any are freed."""
-    heads = load_i64(candidates, CO_SUPPORT)
-    pool = load_i64(candidates, CO_ENTRIES)
-    before = 0
-    at = load_i32(heads, row)
-    while at != 0:
-        entry = support_at(candidates, at)
-        word = load_i64(entry, SUPPORT_AT)
-        count = load_i64(entry, SUPPORT_NEW)
-        store_i64(entry, SUPPORT_OLD, count)
-        if count != 0:
-            before = at
-        else:
-            if before == 0:
-                store_i32(heads, row, word >> 32)
-            else:
-                previous = support_at(candidates, before)
-                store_i64(previous, SUPPORT_AT, (load_i64(previous, SUPPORT_AT) & 0xFFFFFFFF) | (word >> 32 << 32))
-            pool_give(pool, at - 1)
-        at = word >> 32
 
 
 @kernel

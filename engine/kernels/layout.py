@@ -146,7 +146,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     SYM_SIZE,
 ) = range(10)
 
-# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds).
+# Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
+# whether few changes go through it row by row (few.py).
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -159,8 +160,11 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_GATES,
     PATH_GATE_COUNT,
     PATH_TARGET,
+    PATH_FEW,
     PATH_SIZE,
-) = range(12)
+) = range(13)
+# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed.
+FEW_NOT, FEW_SHARED, FEW_APART = range(3)
 
 # Loop of a scope: lists of addresses.
 (
@@ -310,7 +314,6 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_BUCKET_COUNT,
     CO_TOUCHED,
     CO_HEADS,
-    CO_NEXTS,
     CO_CURRENT,
     CO_SUMS,
     CO_SCOPE,
@@ -320,8 +323,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_DOOMED,
     CO_TAKEN,
     CO_QUIET,
-    CO_REDUCTION,
-    CO_PREVIOUS,
+    CO_RECORDS,
+    CO_RECORD_BYTES,
     CO_SUM_WORDS,
     CO_UNKEYED,
     CO_BASE_ROWS,
@@ -340,23 +343,29 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PACKED,
     CO_EXPECTED,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 53)
+) = range(REL_SIZE, REL_SIZE + 52)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
 # row (int64), CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows.
-# CO_TOUCHED: rows touched in this round. CO_HEADS and CO_CURRENT (int32, of a reduction's groups): first candidate, row of the
-# result; CO_NEXTS, CO_PREVIOUS (int32, of its candidates): the group's next and previous; CO_SUMS (of groups): CO_SUM_WORDS
-# words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in this batch, of which the first
-# CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, those of
-# removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is
-# noted. CO_REDUCTION: the lattice whose candidates these are. CO_UNKEYED: nobody looks for a row by its values: there are no
-# slots. CO_BASE_*: rows that came in one go (base.py): how many, the column they are sorted by, its least value, how many
-# values from there on, where each one's rows begin (int32), and how many rows are dead. CO_DIRECT*: rows by the value of the
-# one column (direct.py); while it is there, there are no slots. CO_GROUPED: the reduction whose groups are its rows
-# (grouped.py). CO_PAIRABLE: its rows may be pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT
-# places; CO_PACKED: the log has the words of pairs in the place of row numbers. CO_EXPECTED: while a
-# path runs, the rows of a fresh collection that it derives from: as many may come here (0: nothing is known).
+# CO_TOUCHED: rows touched in this round. CO_HEADS (pairs of int32) or CO_CURRENT (int32), of a reduction's groups: what they
+# lead to (heads.py); CO_RECORDS (of its candidates): CO_RECORD_BYTES each, see CANDIDATE_*;
+# CO_SUMS (of groups): CO_SUM_WORDS words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in
+# this batch, of which the first CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots
+# that are not free, those of removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it
+# is absent, nothing more is noted. CO_UNKEYED: nobody looks for a row by its values: there are no slots. CO_BASE_*: rows that
+# came in one go (base.py): how many, the column they are sorted by, its least value, how many values from there on, where each
+# one's rows begin (int32), and how many rows are dead. CO_DIRECT*: rows by the value of the one column (direct.py); while it is
+# there, there are no slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be
+# pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
+# pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
+# many may come here (0: nothing is known).
+# Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
+# group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
+# value. One with a value of 8 bytes has that in a word of its own.
+CANDIDATE_COUNT, CANDIDATE_WIDE_VALUE = 0, 3
+CANDIDATE_GROUP, CANDIDATE_NEXT, CANDIDATE_ROW, CANDIDATE_VALUE = range(2, 6)
+CANDIDATE_NARROW, CANDIDATE_WIDE = 24, 32
 SLOT_BYTES = 5
 TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 
@@ -365,7 +374,8 @@ LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = 
 CHANGE_ROW, CHANGE_TIME, CHANGE_DIFF, CHANGE_VALUE, CHANGE_SIZE = range(5)
 
 # History: who knows when a row is present. A row without its bit is present from HI_BASE + HI_ITERS[row] on, and ever
-# after; a row with it has an item in HI_ITEMS (found by hash in HI_TABLE) with the first of its entries in HI_ENTRIES.
+# after; a row with it has an item in HI_ITEMS with the first of its entries in HI_ENTRIES. HI_ITERS has the item's number then;
+# in a history without iterations it is found by hash in HI_TABLE.
 HI_BITS, HI_ITERS, HI_BASE, HI_ITEMS, HI_TABLE, HI_TABLE_COUNT, HI_ENTRIES, HI_SIZE = range(8)
 ITEM_ROW, ITEM_HEAD, ITEM_SLOT, ITEM_SIZE = range(4)
 # Pool: a list whose items are freed and reused; POOL_FREE is the last freed one plus one, linked through its first word.
@@ -409,9 +419,10 @@ RUN = 1 << 40
 
 # Reduction: groups, candidates (min and max only), result; what kind. RD_STREAMED: contributions come from one path, by round,
 # and change the groups at once (streamed.py); RD_OPEN: the round whose last contribution may not have come yet (0: none).
-# RD_TABLE: candidates of groups that have many (candidates.py).
+# RD_TABLE: candidates of groups that have many (candidates.py), PLACE_BYTES each.
 RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE = range(9)
 RD_STREAMED, RD_OPEN, RD_WORK, RD_TABLE, RD_TABLE_COUNT, RD_TABLE_USED, RD_SIZE = range(9, 16)
+PLACE_BYTES = 8
 RED_COUNT, RED_SUM, RED_SUM_FLOAT, RED_MEAN, RED_MIN, RED_MAX = range(6)
 RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
 # Words of a group: members, sum, what rounding lost of it, and members that are not finite (NaN, inf, -inf: 21 bits each).

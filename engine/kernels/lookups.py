@@ -15,7 +15,7 @@ from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.grouped import fresh_groups
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
-from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, is_here, presence, settled_time
+from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.indexes import find_index_groups
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -179,6 +179,7 @@ def outer_rows(ctl, code, level):
     history = load_i64(load_i64(index, IX_COLLECTION), CO_OUTER)
     bits = load_i64(history, HI_BITS)
     base = load_i64(history, HI_BASE)
+    marked = has_marked(history)
     pool = load_i64(index, IX_POOL)
     source = scratch_block(ctl, 0)
     found = scratch_block(ctl, 1)
@@ -205,7 +206,7 @@ def outer_rows(ctl, code, level):
             number = row_at(pool, at)
             store_i64(source, n, row)
             store_i64(found, n, number)
-            if get_bit(bits, number) == 0:
+            if not marked or get_bit(bits, number) == 0:
                 n += plain
             elif presence(history, number, limit) > 0:
                 n += 1

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidate import value_at
 from dlog.engine.kernels.collections import cell
+from dlog.engine.kernels.heads import current_of
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
-    CO_CURRENT,
     CO_FRESH,
     CO_INNER,
-    CO_REDUCTION,
     CO_SCOPE,
     CO_STAMPS,
     HI_BITS,
     HI_ITERS,
+    RD_CANDIDATES,
     RD_GROUPS,
     RD_OP,
     RD_RESULT,
@@ -48,24 +49,22 @@ def is_better(op, left, right):
 
 
 @kernel
-def is_outdone(candidates, row, iteration):
-    """Whether a lattice's candidate cannot change anything from an iteration on: the group's result is better, is there by that
-    iteration, and nothing has disturbed the group in this round. If something does later, the group is evaluated then, and
-    after it wherever its history goes on. In the first round there is no history before it to be compared with, and the
-    group's result is what was found last (`evaluate_group`)."""
-    reduction = load_i64(candidates, CO_REDUCTION)
-    if reduction == 0:
-        return False
+def is_outdone(reduction, group, candidate, iteration):
+    """Whether a lattice's candidate (its address) cannot change anything from an iteration on: the group's result is better, is
+    there by that iteration, and nothing has disturbed the group in this round. If something does later, the group is evaluated
+    then, and after it wherever its history goes on. In the first round there is no history before it to be compared with, and
+    the group's result is what was found last (`evaluate_group`)."""
     groups = load_i64(reduction, RD_GROUPS)
-    group = cell(candidates, 0, row)
+    candidates = load_i64(reduction, RD_CANDIDATES)
     result = load_i64(reduction, RD_RESULT)
-    disturbed = load_i32(load_i64(groups, CO_STAMPS), group) >= load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK)
-    if disturbed and load_i64(result, CO_FRESH) == 0:
+    tick = load_i64(load_i64(candidates, CO_SCOPE), SC_ROUND_TICK)
+    if load_i64(result, CO_FRESH) == 0 and load_i32(load_i64(groups, CO_STAMPS), group) >= tick:
         return False
-    best = load_i32(load_i64(groups, CO_CURRENT), group) - 1
+    best = current_of(groups, group) - 1
     inner = load_i64(result, CO_INNER)
     if best < 0 or get_bit(load_i64(inner, HI_BITS), best) != 0:
         return False
     if load_i32(load_i64(inner, HI_ITERS), best) > iteration:
         return False
-    return is_better(load_i64(reduction, RD_OP), cell(result, load_i64(reduction, RD_VALUE), best), cell(candidates, 1, row))
+    known = cell(result, load_i64(reduction, RD_VALUE), best)
+    return is_better(load_i64(reduction, RD_OP), known, value_at(candidates, candidate))

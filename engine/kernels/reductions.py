@@ -8,26 +8,34 @@ Candidates of the `total` model have counts, and changes come by round.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.candidate import (
+    candidate_at,
+    candidate_group,
+    candidate_value,
+    next_candidate,
+    value_at,
+)
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.collections import add_values, cell, enter_indexes, find_or_add, remove_row, trim_rows
+from dlog.engine.kernels.heads import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
+    CANDIDATE_COUNT,
+    CANDIDATE_GROUP,
+    CANDIDATE_ROW,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_ALIVE,
-    CO_COUNTS,
-    CO_CURRENT,
     CO_DOOMED,
     CO_ENTRIES,
     CO_FRESH,
     CO_GROUPED,
     CO_HEADS,
-    CO_NEXTS,
     CO_STAMPS,
     CO_SUM_WORDS,
     CO_SUMS,
@@ -44,12 +52,13 @@ from dlog.engine.kernels.layout import (
     RD_OP,
     RD_RESULT,
     RD_VALUE,
+    REL_ROWS,
     SUM_COUNT,
 )
 from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.outdone import is_better
-from dlog.engine.kernels.slots import hash_values
+from dlog.engine.kernels.slots import has_values, hash_values
 from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
@@ -70,25 +79,56 @@ def result_values(ctl, reduction, group, value):
 @kernel
 def result_row(ctl, reduction, group, value):
     """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+    current = current_row(reduction, group, value)
+    return current if current >= 0 else other_row(ctl, reduction, result_values(ctl, reduction, group, value))
+
+
+@kernel
+def current_row(reduction, group, value):
+    """The row of the group's present result, or -1 if that does not have a value."""
     result = load_i64(reduction, RD_RESULT)
-    current = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT), group) - 1
-    if current >= 0 and cell(result, load_i64(reduction, RD_VALUE), current) == value:
-        return current
-    values = result_values(ctl, reduction, group, value)
+    row = current_of(load_i64(reduction, RD_GROUPS), group) - 1
+    return row if row >= 0 and cell(result, load_i64(reduction, RD_VALUE), row) == value else -1
+
+
+@kernel
+def other_row(ctl, reduction, values):
+    """The result's row with these values, which are no group's present result, made if there is none; -1 with CTL_ERROR
+    set."""
+    result = load_i64(reduction, RD_RESULT)
     if load_i64(result, CO_UNKEYED) != 0:
         return add_values(ctl, result, values, 0)
     return find_or_add(ctl, result, values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
 
 
 @kernel
+def candidate_result(ctl, reduction, group, candidate):
+    """The result's row with a candidate's value, made if there is none; -1 with CTL_ERROR set. Where it is not the group's
+    present one, the candidate knows the one it had, which may have gone and be another by now."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    place = candidate_at(candidates, candidate)
+    value = value_at(candidates, place)
+    row = current_row(reduction, group, value)
+    if row < 0:
+        result = load_i64(reduction, RD_RESULT)
+        values = result_values(ctl, reduction, group, value)
+        row = load_i32(place, CANDIDATE_ROW) - 1
+        alive = 0 <= row < load_i64(result, REL_ROWS) and get_bit(load_i64(result, CO_ALIVE), row) != 0
+        if not alive or not has_values(result, row, values):
+            row = other_row(ctl, reduction, values)
+            store_i32(place, CANDIDATE_ROW, row + 1)
+    return row
+
+
+@kernel
 def replace_result(ctl, reduction, group, row, time):
     """Makes `row` (-1: none) the group's result from `time` on; false with CTL_ERROR set."""
-    current = load_i64(load_i64(reduction, RD_GROUPS), CO_CURRENT)
+    groups = load_i64(reduction, RD_GROUPS)
     result = load_i64(reduction, RD_RESULT)
-    before = load_i32(current, group) - 1
+    before = current_of(groups, group) - 1
     if before == row:
         return True
-    store_i32(current, group, row + 1)
+    set_current(groups, group, row + 1)
     missing = load_i64(reduction, RD_MISSING)
     if before >= 0 and not announce(ctl, result, before, time, -1):
         return False
@@ -161,11 +201,10 @@ def remove_groups(ctl, groups):
 @kernel
 def is_empty(groups, group):
     """Whether a living group has no result, no candidates and no members."""
-    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or load_i32(load_i64(groups, CO_CURRENT), group) != 0:
+    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or current_of(groups, group) != 0:
         return False
-    heads = load_i64(groups, CO_HEADS)
-    if heads != 0:
-        return load_i32(heads, group) == 0
+    if load_i64(groups, CO_HEADS) != 0:
+        return head_of(groups, group) == 0
     return load_i64(sum_at(groups, group), SUM_COUNT) == 0
 # ------------------------------------------------------------------------------------------------------------------ sums
 
@@ -228,7 +267,6 @@ def best_round(ctl, reduction, derived, first, last, tick):
     op = load_i64(reduction, RD_OP)
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
     best = load_i64(groups, CO_SUMS)
     touched = load_i64(groups, CO_TOUCHED)
     if not count_candidates(ctl, reduction, derived, first, last, tick):
@@ -236,13 +274,13 @@ def best_round(ctl, reduction, derived, first, last, tick):
     for i in range(load_i64(touched, LIST_COUNT)):
         group = load_i64(load_i64(touched, LIST_DATA), i)
         row = load_i64(best, group) - 1
-        if row >= 0 and load_i64(counts, row) <= 0:
+        if row >= 0 and derived_times(candidates, row) <= 0:
             store_i64(best, group, best_candidate(reduction, group) + 1)
     for i in range(first, last):
         row = load_i64(change_at(derived, i), CHANGE_ROW)
-        group = cell(candidates, 0, row)
+        group = candidate_group(candidates, row)
         known = load_i64(best, group) - 1
-        if load_i64(counts, row) > 0 and (known < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, known))):
+        if derived_times(candidates, row) > 0 and (known < 0 or beats(op, candidates, row, known)):
             store_i64(best, group, row + 1)
     time = load_i64(change_at(derived, first), CHANGE_TIME)
     for i in range(load_i64(touched, LIST_COUNT)):
@@ -250,7 +288,7 @@ def best_round(ctl, reduction, derived, first, last, tick):
         known = load_i64(best, group) - 1
         row = -1
         if known >= 0:
-            row = result_row(ctl, reduction, group, cell(candidates, 1, known))
+            row = candidate_result(ctl, reduction, group, known)
             if row < 0:
                 return False
         elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
@@ -265,15 +303,15 @@ def count_candidates(ctl, reduction, derived, first, last, tick):
     """Adds the changes of a round to the candidates' counts and lists the groups touched."""
     groups = load_i64(reduction, RD_GROUPS)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
     stamps = load_i64(groups, CO_STAMPS)
     touched = load_i64(groups, CO_TOUCHED)
     store_i64(touched, LIST_COUNT, 0)
     for i in range(first, last):
         change = change_at(derived, i)
         row = load_i64(change, CHANGE_ROW)
-        store_i64(counts, row, load_i64(counts, row) + load_i64(change, CHANGE_DIFF))
-        group = cell(candidates, 0, row)
+        place = candidate_at(candidates, row)
+        store_i64(place, CANDIDATE_COUNT, load_i64(place, CANDIDATE_COUNT) + load_i64(change, CHANGE_DIFF))
+        group = load_i32(place, CANDIDATE_GROUP)
         if load_i32(stamps, group) != tick:
             store_i32(stamps, group, tick)
             if not list_push(ctl, touched, group):
@@ -286,15 +324,13 @@ def best_candidate(reduction, group):
     """The best candidate with derivations of a group, or -1."""
     op = load_i64(reduction, RD_OP)
     candidates = load_i64(reduction, RD_CANDIDATES)
-    counts = load_i64(candidates, CO_COUNTS)
-    nexts = load_i64(candidates, CO_NEXTS)
     best = -1
-    at = load_i32(load_i64(load_i64(reduction, RD_GROUPS), CO_HEADS), group)
+    at = first_candidate(load_i64(reduction, RD_GROUPS), group)
     while at != 0:
         row = at - 1
-        if load_i64(counts, row) > 0 and (best < 0 or is_better(op, cell(candidates, 1, row), cell(candidates, 1, best))):
+        if derived_times(candidates, row) > 0 and (best < 0 or beats(op, candidates, row, best)):
             best = row
-        at = load_i32(nexts, row)
+        at = next_candidate(candidates, row)
     return best
 
 
@@ -322,6 +358,16 @@ def drop_candidates(ctl, reduction, derived, first, last):
 @kernel
 def drop_candidate(ctl, reduction, row):
     candidates = load_i64(reduction, RD_CANDIDATES)
-    if get_bit(load_i64(candidates, CO_ALIVE), row) == 0 or load_i64(load_i64(candidates, CO_COUNTS), row) != 0:
-        return True
-    return unlink(ctl, reduction, cell(candidates, 0, row), row)
+    group = candidate_group(candidates, row)
+    return group < 0 or derived_times(candidates, row) != 0 or unlink(ctl, reduction, group, row)
+
+
+@kernel
+def derived_times(candidates, row):
+    """How many derivations a candidate of the total model has."""
+    return load_i64(candidate_at(candidates, row), CANDIDATE_COUNT)
+
+
+@kernel
+def beats(op, candidates, row, other):
+    return is_better(op, candidate_value(candidates, row), candidate_value(candidates, other))

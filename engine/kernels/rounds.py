@@ -12,6 +12,7 @@ from dlog.engine.kernels.batches import begin, settle
 from dlog.engine.kernels.changes import flush_distinct, next_tick
 from dlog.engine.kernels.collections import enter_indexes
 from dlog.engine.kernels.distinct import end_distinct, process_distinct
+from dlog.engine.kernels.few import run_few
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.layout import (
@@ -134,6 +135,11 @@ def run_seeded(path, work, ctl, whole):
                 first = load_i64(changes, LIST_LO)
                 last = load_i64(changes, LIST_HI)
             if first >= last or is_closed(path, work):
+                return DONE
+            first = run_few(path, ctl, first, last)
+            if first < 0:
+                return FAILED
+            if first == last:
                 return DONE
             if load_i64(changes, LIST_DATA) == 0:
                 store_i64(load_i64(path, PATH_TARGET), CO_EXPECTED, last)

@@ -84,6 +84,12 @@ def grown(room):
     return room + (room >> 1 if room < SMALL else room >> 3)
 
 
+@kernel
+def spare(items):
+    """Room that is left for more of what has come in one go."""
+    return items >> 6
+
+
 @entry()
 def zeroed(ctl, size):
     """Zeroed bytes on the worker's account, or 0 and CTL_ERROR set."""

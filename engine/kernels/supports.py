@@ -31,7 +31,6 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_push, list_room, pool_take
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.outdone import is_outdone
 from dlog.engine.kernels.storage import resize
 
 AHEAD = 32
@@ -119,7 +118,7 @@ def add_support(ctl, collection, row, iteration, diff):
         if load_i64(entry, SUPPORT_AT) & 0xFFFFFFFF == iteration:
             count = load_i64(entry, SUPPORT_NEW)
             store_i64(entry, SUPPORT_NEW, count + diff)
-            return count != load_i64(entry, SUPPORT_OLD) or wake(ctl, collection, iteration, row)
+            return count != load_i64(entry, SUPPORT_OLD) or schedule(ctl, collection, iteration, row)
     number = pool_take(ctl, load_i64(collection, CO_ENTRIES)) + 1
     if number == 0:
         return False
@@ -132,20 +131,7 @@ def add_support(ctl, collection, row, iteration, diff):
     else:
         previous = support_at(collection, before)
         store_i64(previous, SUPPORT_AT, (load_i64(previous, SUPPORT_AT) & 0xFFFFFFFF) | (number << 32))
-    return wake(ctl, collection, iteration, row)
-
-
-@kernel
-def wake(ctl, collection, iteration, row):
-    """Has a row whose derivations at an iteration differ looked at then, unless it cannot matter; false with CTL_ERROR set."""
-    if not is_outdone(collection, row, iteration):
-        return schedule(ctl, collection, iteration, row)
-    tick = load_i64(load_i64(collection, CO_SCOPE), SC_ROUND_TICK)
-    stamps = load_i64(collection, CO_STAMPS)
-    if load_i32(stamps, row) >= tick:
-        return True
-    store_i32(stamps, row, tick)
-    return list_push(ctl, load_i64(collection, CO_TOUCHED), row)
+    return schedule(ctl, collection, iteration, row)
 
 
 @kernel

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import view, words
+from dlog.engine.embedded.native import words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import candidates, slots
+from dlog.engine.kernels import candidate, candidates, heads, slots
 from dlog.engine.kernels import collections as kernels
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Kind
@@ -23,10 +23,6 @@ from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
 
 Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""
-
-
-def int_at(address: int, place: int) -> int:
-    return int(view(address, place + 1, np.int32)[place])
 
 
 class Groups:
@@ -61,13 +57,13 @@ class Groups:
     def listed(self, key: int) -> list[int]:
         """The values of a group, along its list."""
         assert self.reduction.candidates is not None
-        struct, column = self.reduction.candidates.struct, self.reduction.candidates.column
-        group = self.group(key)
-        at, found = int_at(self.reduction.groups.struct[L.CO_HEADS], group), []
+        struct, group = self.reduction.candidates.struct.address, self.group(key)
+        at, found = int(heads.first_candidate(self.reduction.groups.address, np.int64(group))), []
         while at:
-            found.append(int(column(1)[at - 1]))
-            assert int(column(0)[at - 1]) == self.group(key)
-            at = int_at(struct[L.CO_NEXTS], at - 1)
+            row = np.int64(at - 1)
+            found.append(int(candidate.candidate_value(struct, row)))
+            assert int(candidate.candidate_group(struct, row)) == group
+            at = int(candidate.next_candidate(struct, row))
         return found
 
     def check(self, keys: Sequence[int]) -> None:

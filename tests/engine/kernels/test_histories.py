@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from dlog.engine.embedded.collection import Collection, Role, new_list
 from dlog.engine.embedded.native import Struct, view
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import collections, histories, lists
+from dlog.engine.kernels import collections, distinct, histories, lists
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Kind
 from tests.engine.kernels.desk import EXAMPLES
@@ -30,14 +31,14 @@ OPS = st.one_of(
 
 
 class History:
-    """The history of a recursive scope's collection, and the entries that each row is to have."""
+    """A history of a recursive scope's collection, the inner or the outer one, and the entries that each row is to have."""
 
-    def __init__(self, rows: int = ROWS) -> None:
+    def __init__(self, rows: int = ROWS, field: int = L.CO_INNER) -> None:
         self.memory = Memory(None)
         self.worker = Worker(self.memory)
         self.control = self.worker.control.address
         self.collection = Collection("c", (Kind.NUMBER,), Role.LATTICE, self.memory)
-        found = self.collection.struct.keep[L.CO_INNER]
+        found = self.collection.struct.keep[field]
         assert isinstance(found, Struct)
         self.struct = found
         assert collections.reserve_rows(self.control, self.collection.address, rows)
@@ -67,7 +68,10 @@ class History:
         """The row is there from its iteration (0) on again."""
         if self.has_item(row):
             histories.drop_entries(self.struct.address, self.item(row))
-            histories.close_item(self.struct.address, np.int64(row))
+            if self.struct[L.HI_ITERS]:
+                distinct.settle_inner(self.struct.address, np.int64(row), np.int64(0))
+            else:
+                histories.close_item(self.struct.address, np.int64(row))
         self.entries[row] = [(0, 1)]
 
     def check(self, rows: Sequence[int] = range(ROWS)) -> None:
@@ -78,10 +82,14 @@ class History:
                 assert histories.presence(self.struct.address, np.int64(row), limit) == expected
 
 
+BOTH = pytest.mark.parametrize("field", [L.CO_INNER, L.CO_OUTER], ids=["inner", "outer"])
+
+
+@BOTH
 @settings(max_examples=EXAMPLES)
 @given(ops=st.lists(OPS, max_size=60))
-def test_presence_at_any_view_is_the_sum_of_the_entries_before_it(ops: list[tuple]) -> None:
-    history = History()
+def test_presence_at_any_view_is_the_sum_of_the_entries_before_it(field: int, ops: list[tuple]) -> None:
+    history = History(field=field)
     for name, *args in ops:
         getattr(history, name)(*args)
     history.check()
@@ -89,8 +97,9 @@ def test_presence_at_any_view_is_the_sum_of_the_entries_before_it(ops: list[tupl
     assert history.memory.used == 0
 
 
-def test_items_are_found_whatever_others_are_dropped() -> None:
-    history = History()
+@BOTH
+def test_items_are_found_whatever_others_are_dropped(field: int) -> None:
+    history = History(field=field)
     for row in range(ROWS):
         history.add(row, L.ROUND, -1)
         history.add(row, 2 * L.ROUND + row % 5, 1)
@@ -105,7 +114,7 @@ def test_items_are_found_whatever_others_are_dropped() -> None:
 
 def test_items_whose_slots_collide_are_found_whatever_others_are_dropped() -> None:
     """All of them want one of two neighbouring slots of the table, which has 64."""
-    history = History(4096)
+    history = History(4096, L.CO_OUTER)
     rows = [row for row in range(4096) if histories.item_slot(np.int64(row), np.int64(63)) in (62, 63)][:24]
     for row in rows:
         history.add(row, L.ROUND + row, -1)
@@ -116,7 +125,7 @@ def test_items_whose_slots_collide_are_found_whatever_others_are_dropped() -> No
 
 
 def test_forgetting_leaves_no_item_behind() -> None:
-    history = History()
+    history = History(field=L.CO_OUTER)
     for row in range(0, ROWS, 2):
         history.add(row, L.ROUND, -1)
         histories.clear_bit(history.struct[L.HI_BITS], np.int64(row))
