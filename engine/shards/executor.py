@@ -140,6 +140,8 @@ class ShardExecutor(Executor):
         return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+        if self.gang.size == 1:
+            return super()._scope_run(number, stratum)
         plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
         self.plans.append(plan)
         self.split.update(plan.split)
