@@ -54,7 +54,8 @@ EVERYWHERE_ROWS = 4_000_000
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """Moves the rows of `name` to where `place` says: the worker that owns the value in that column, `ROOT`, `EVERYWHERE` or
-    `SELF`. Paths whose sink is distinct allow to send each row once only. Rows arrive in `inbox`, from where `delivery` (roles home and copy) or a path of the plan takes them on."""
+    `SELF`. They arrive in `inbox`, from where `delivery` (roles home and copy) or a path of the plan takes them on. A path
+    whose sink is distinct allows that each row is sent once only."""
 
     name: str
     place: Place
@@ -136,7 +137,7 @@ def distribute(
     loop = world.phase(scope.loop, "l", aligned)
     loop = world.restricted(world.with_mirrors(loop))
     apart = frozenset(r.relation for r in scope.reductions) - aligned
-    return DistributedScope(replace(scope, connection=None), stages, enter, loop, tuple(world.mirrors), own, apart, split)
+    return DistributedScope(scope, stages, enter, loop, tuple(world.mirrors), own, apart, split)
 
 
 def _home_of(columns: Sequence[object]) -> Place:

@@ -150,7 +150,9 @@ class ShardExecutor(Executor):
         scope = replace(plan.scope, variables=(*plan.scope.variables, *(m.name for m in plan.mirrors)))
         types = Types(plan.scope, self.program)
         pause = lambda: self._pause(number, stratum)  # noqa: E731
-        return ShardRun(scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types)
+        return ShardRun(
+            scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types, homes=self.homes
+        )
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)

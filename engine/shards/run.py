@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,19 +15,21 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.distribute import DistributedScope, Exchange, Phase
-from dlog.engine.plan.places import EVERYWHERE, SOME, Copy, Place
+from dlog.engine.plan.places import EVERYWHERE, ROOT, SOME, Copy, Place
 from dlog.engine.program.rules import Variable
+from dlog.engine.shards.components import TREES, Trees
 from dlog.engine.shards.post import Consignment, Post, Rows
 
 
 @dataclass
 class ShardRun(ScopeRun):
     """Runs a distributed scope's part on this worker; all workers run theirs at once. `scope` is the plan's, with the mirrors
-    among its variables."""
+    among its variables; `homes` are those of the program's relations."""
 
     plan: DistributedScope = None  # type: ignore[assignment]
     post: Post = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
+    homes: Mapping[str, Place] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -102,8 +104,27 @@ class ShardRun(ScopeRun):
             self._run_phase(self.plan.stages[number])
             self._complete(stage)
         self._run_phase(self.plan.enter)
-        if self.scope.variables:
+        if self._connects():
+            self._connect_together()
+        elif self.scope.variables:
             self._run_loops(self.plan.loop)
+
+    def _connect_together(self) -> None:
+        """In the loop's place: what entered and the trees of all workers go to the root, what follows comes home."""
+        connection = self.scope.connection
+        assert connection is not None
+        name, types = connection.relation, self.types.columns(connection.relation)
+        relation = self.relation(name)
+        trees = Trees(connection, self.catalog, self.post)
+        try:
+            sent = trees.send()
+            arrived, _ = self.post.swap([sent, Consignment(name, types, ROOT, self._drain(relation))])
+            self._insert_all(name, arrived.get(name))
+            trees.finish(arrived.get(TREES))
+            arrived, _ = self.post.swap([Consignment(name, types, self.homes[name], self._drain(relation))])
+            self._insert_all(name, arrived.get(name))
+        finally:
+            trees.clean()
 
     def _complete(self, stage: Sequence[nodes.Path]) -> None:
         """Brings the parts of reductions together and makes what the stage filled available."""
