@@ -74,7 +74,8 @@ def test_copies_of_what_grows_are_indexed_as_far_as_they_lead_anywhere() -> None
     text = DECLS + "r(x, y) :- from(x, y).\nr(x, o) :- to(x, y), r(y, p), r(p, o).\n"
     program = compile_program(text)
     (stratum,) = (s for s in program.strata if s.recursive)
-    scope = build_scope(stratum, program, Sizes(to=(10, (10, 10))))
+    few = (400, (400, 400))
+    scope = build_scope(stratum, program, Sizes(**{"from": (4000, (4000, 4000)), "to": few}))
     plan = distribute(scope, program, choose_homes(program), lambda _: 10, 100)
     read = [s.arrangement for p in (*plan.loop.paths, *plan.loop.streams) for s in p.steps if isinstance(s, HalfJoin)]
     assert [a.only for a in read if a.relation == "@r by 1"] == [Only(0, "@to all", 1)]
