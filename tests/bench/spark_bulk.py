@@ -72,7 +72,7 @@ def _of(name: str, title: str, recipe: inputs.Recipe, program: str, output: str 
     """The program of another workload of Spark's, or the file of that name."""
     known = OTHERS.get(program)
     text = known.program() if known else (Path(__file__).parent / "programs" / f"{program}.dl").read_text(encoding="ascii")
-    return Bulk(name, title, f"bulk-{name}", recipe, output or (known.output if known else ""), of_rows, text)
+    return Bulk(name, title, f"bulk-{recipe.__name__}", recipe, output or (known.output if known else ""), of_rows, text)
 
 
 WORKLOADS = {
