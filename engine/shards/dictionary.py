@@ -20,6 +20,8 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 
 Fields = tuple[np.ndarray, ...]
+STRETCH = 1 << 16
+"""Values that are widened at once: so few that they stay in the processor's cache."""
 
 
 @dataclass
@@ -60,7 +62,9 @@ class Dictionary:
                 partition.owners_of_ids(np.arange(len(distinct)), self._record_hashes(type.record, distinct), workers, by_id)
                 owners[:] = by_id[places]
             case _:
-                partition.owners_of_values(_words(values), workers, owners)
+                for start in range(0, len(values), STRETCH):
+                    part = slice(start, start + STRETCH)
+                    partition.owners_of_values(_words(values[part]), workers, owners[part])
         return owners
 
     def fingerprint(self, relation: Relation, table: Table) -> int:

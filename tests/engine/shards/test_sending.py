@@ -14,6 +14,7 @@ from dlog.engine.plan.distribute import distribute
 from dlog.engine.plan.nodes import HalfJoin, Only
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind
+from dlog.engine.shards import dictionary as dictionaries
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang
 from dlog.engine.values.symbols import SymbolTable
@@ -90,6 +91,7 @@ def test_columns_of_any_width_are_cut_by_the_library(monkeypatch: pytest.MonkeyP
         symbols.intern(word)
     dictionary = Dictionary(symbols, RecordTables(Memory(None)), {}, 4)
     wanted = dictionary.owners(ColumnType(kind), np.array([0, 2, 1], np.int64), 4).tolist()
+    monkeypatch.setattr(dictionaries, "STRETCH", 2)
     monkeypatch.setattr(Kernel, "dispatcher", property(lambda kernel: pytest.fail(f"{kernel.name} by Numba")))
     column = np.array([0, 9, 2, 9, 1, 9], dtype)[::2]
     assert dictionary.owners(ColumnType(kind), column, 4).tolist() == wanted
