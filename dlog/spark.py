@@ -135,7 +135,12 @@ class SparkResult(Mapping[str, SparkRelation]):
     @property
     def processor(self) -> float:
         """How many seconds of the processor evaluation took on the busiest worker."""
-        return max((effort.processor for effort in self._outcome.efforts), default=0.0)
+        return self._outcome.processor
+
+    @property
+    def longest_way(self) -> float:
+        """The same between two exchanges, of the worker that was busiest there, over all of them."""
+        return self._outcome.longest_way
 
     @property
     def steps(self) -> int:

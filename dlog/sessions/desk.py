@@ -55,10 +55,11 @@ class Desk:
                 columns, count = intake.columns(rows)
                 self.stage_columns(relation, columns, np.full(count, diff, np.int64))
             return
-        self._fetch(relation)
         staged = self.staged.get(relation)
         if staged is None:
             staged = self.staged[relation] = Staged(intake.arity)
+        if not staged.takes_rows(diff):
+            self._fetch(relation)
         for row in few:
             staged.single[row] = diff
         if relation in self._indexes:
@@ -78,7 +79,7 @@ class Desk:
         staged = self.staged.setdefault(name, Staged(intake.arity))
         if not staged.takes_frame(diff):
             return False
-        staged.frames.append((frame, diff))
+        staged.put_frame(frame, diff)
         self._indexes.pop(name, None)
         return True
 

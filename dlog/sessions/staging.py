@@ -25,8 +25,8 @@ class Staged:
         self.arity = arity
         self.single: dict[Words, int] = {}
         self.frames: list[tuple[Any, int]] = []
-        """Rows that are elsewhere, and whether they come (+1) or go (-1): all do the same, and where there are any there is
-        nothing else."""
+        """Rows that are elsewhere, and whether they come (+1) or go (-1). No row comes in one and goes in another; where there
+        are rows here, too, all do the same."""
         self._chunks: list[Updates] = []
 
     def __len__(self) -> int:
@@ -35,8 +35,17 @@ class Staged:
         return len(self.single) + sum(chunk.rows for chunk in self._chunks) + elsewhere
 
     def takes_frame(self, diff: int) -> bool:
-        """Whether rows that are elsewhere may wait here, too: their order must not matter."""
-        return not self.single and not self._chunks and all(other == diff for _, other in self.frames)
+        """Whether rows that are elsewhere may wait here: no row that is here does the opposite."""
+        return set(self.single.values()) <= {diff} and all((chunk.diffs == diff).all() for chunk in self._chunks)
+
+    def takes_rows(self, diff: int) -> bool:
+        """Whether rows may wait here while others are elsewhere."""
+        return all(sign == diff for _, sign in self.frames)
+
+    def put_frame(self, frame: Any, diff: int) -> None:
+        """Rows that are elsewhere, where `takes_frame`: of those of earlier ones that did the opposite, what is left."""
+        others = ((held if sign == diff else held.subtract(frame), sign) for held, sign in self.frames)
+        self.frames = [*others, (frame, diff)]
 
     def put_many(self, columns: Columns, diffs: np.ndarray) -> None:
         """Rows as columns of words, in order."""

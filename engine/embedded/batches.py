@@ -10,7 +10,9 @@ from dlog.engine.values.updates import Updates
 
 
 def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of changes, and their diffs, of which those of one row in one round are added up."""
+    """The places of changes, and their diffs, of which those of one row (its number or word) in one round are added up."""
+    if len(rows) and (rows.min() < 0 or rows.max() >= 1 << 32):
+        rows = np.unique(rows, return_inverse=True)[1]
     code = (rounds << 32) + rows
     ordered = np.sort(code)
     if not (ordered[1:] == ordered[:-1]).any():

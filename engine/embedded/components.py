@@ -20,18 +20,27 @@ def connect(connection: Connection, catalog: Catalog, pause: Callable[[], None])
 
     Raises DlogError when out of memory, and what `pause` raises."""
     relation = catalog.relations[connection.relation]
-    keys = relation.code_space(relation.key)
-    assert keys is not None
-    with _zeroed(relation.memory, keys * 4) as parents, _zeroed(relation.memory, keys * 4) as best:
-        K.start_alone(parents, keys)
-        with _zeroed(relation.memory, keys if connection.where else 0) as marks:
-            _Edges(connection, catalog, relation, marks, pause).unite(parents)
+    with united(connection, catalog, pause) as (parents, _, keys), _zeroed(relation.memory, keys * 4) as best:
         K.choose_best(relation.address, parents, best)
         control = relation.memory.control.address
         for first, last in _stretches(keys):
             if not K.spread(control, relation.address, parents, best, first, last):
                 raise relation.memory.failure()
             pause()
+
+
+@contextmanager
+def united(
+    connection: Connection, catalog: Catalog, pause: Callable[[], None] = lambda: None
+) -> Iterator[tuple[int, int, int]]:
+    """The trees of keys that edges connect and the marks of keys that may get values, as addresses, and the number of keys."""
+    relation = catalog.relations[connection.relation]
+    keys = relation.code_space(relation.key)
+    assert keys is not None
+    with _zeroed(relation.memory, keys * 4) as parents, _zeroed(relation.memory, keys if connection.where else 0) as marks:
+        K.start_alone(parents, keys)
+        _Edges(connection, catalog, relation, marks, pause).unite(parents)
+        yield parents, marks, keys
 
 
 class _Edges:

@@ -316,6 +316,14 @@ class StoredRelation:
         elif kind != SET_NONE:
             self.new_set()
 
+    def forget_rows(self) -> None:
+        """As `empty`, but a bitmap still has the rows: it takes none of them again."""
+        if self.set_kind in (SET_BITS, SET_PAGES):
+            self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
+            self.sorted_by = ()
+        elif self.rows:
+            self.empty()
+
     def drop_columns(self) -> None:
         capacity = self.struct[REL_CAPACITY]
         for number, width in enumerate(self.widths):

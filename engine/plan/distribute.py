@@ -40,6 +40,7 @@ from dlog.engine.plan.nodes import (
 )
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.query import mask_all
+from dlog.engine.plan.restrict import restrict_paths
 from dlog.engine.program.rules import Constant, Kind, Program, Term, Variable
 
 Role: TypeAlias = Literal["stream", "home", "copy"]
@@ -53,7 +54,8 @@ EVERYWHERE_ROWS = 4_000_000
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """Moves the rows of `name` to where `place` says: the worker that owns the value in that column, `ROOT`, `EVERYWHERE` or
-    `SELF`. They arrive in `inbox`, from where `delivery` (roles home and copy) or a path of the plan takes them on."""
+    `SELF`. They arrive in `inbox`, from where `delivery` (roles home and copy) or a path of the plan takes them on. A path
+    whose sink is distinct allows that each row is sent once only."""
 
     name: str
     place: Place
@@ -133,9 +135,9 @@ def distribute(
     stages = tuple(world.phase(stage, f"{i}", aligned) for i, stage in enumerate(scope.stages))
     enter = world.phase(scope.enter, "e", aligned)
     loop = world.phase(scope.loop, "l", aligned)
-    loop = world.with_mirrors(loop)
+    loop = world.restricted(world.with_mirrors(loop))
     apart = frozenset(r.relation for r in scope.reductions) - aligned
-    return DistributedScope(replace(scope, connection=None), stages, enter, loop, tuple(world.mirrors), own, apart, split)
+    return DistributedScope(scope, stages, enter, loop, tuple(world.mirrors), own, apart, split)
 
 
 def _home_of(columns: Sequence[object]) -> Place:
@@ -196,6 +198,14 @@ class World:
             paths.append(Path(-1, seed, (), Insert(delivery_of, variables, False), len(types)))
         return replace(loop, paths=tuple(paths), exchanges=tuple(exchanges))
 
+    def restricted(self, loop: Phase) -> Phase:
+        """The loop with arrangements of growing relations, and of their copies here, without rows that lead nowhere here."""
+        lattices = {lattice.relation for lattice in self.scope.lattices}
+        growing = frozenset((*self.scope.variables, *(copy.name for copy in self.mirrors)))
+        whole = frozenset((*lattices, *(copy.name for copy in self.mirrors if copy.relation in lattices)))
+        paths, streams = (restrict_paths(given, growing, whole) for given in (loop.paths, loop.streams))
+        return replace(loop, paths=paths, streams=streams)
+
     def send_home(self, sink: Insert) -> Insert:
         """The sink for rows whose home may be another worker."""
         name = f"@out {sink.relation}"
@@ -204,12 +214,7 @@ class World:
         held = self.exchanges.get(name)
         distinct = sink.distinct or (held is not None and held.delivery is not None and _inserts_distinct(held.delivery))
         self.exchanges[name] = replace(exchange, delivery=_delivery(exchange, sink.relation, distinct))
-        return Insert(name, sink.terms, sink.distinct and self._repeats(sink))
-
-    def _repeats(self, sink: Insert) -> bool:
-        """Whether rows are found so often in one step that those sent before are worth a set: where one column is left of a
-        body, as often as there are ways to it. A lattice's outbox keeps the best value per key, whatever this says."""
-        return len(sink.terms) == 1
+        return Insert(name, sink.terms, sink.distinct)
 
     def cuts(self, relation: str, column: int) -> bool:
         """Whether a copy of the relation may be cut by the column: rows that replace each other must meet."""
@@ -422,7 +427,8 @@ class _Cutter:
         name = f"@{self.label}.{len(self.pieces)}"
         exchange = Exchange(name, SELF if place == SELF else live.index(place), "stream", types, heavy=heavy)
         self.world.exchanges[name] = exchange
-        self._end(Insert(name, terms, False))
+        # A row that was sent once need not be sent again: what it meets later meets the first one as a change of its own.
+        self._end(Insert(name, terms, isinstance(self.sink, Insert) and self.sink.distinct))
         self.seed = Scan(exchange.inbox, tuple(enumerate(live)))
         self.steps = []
         self.bound = sum(1 << v for v in live)

@@ -55,7 +55,7 @@ def explain(scope: Scope, program: Program) -> str:
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
     if scope.connection is not None:
-        lines.append(f"  {_connected(scope.connection)}")
+        lines.append(f"  {connected(scope.connection)}")
     if shared := _arrangements(scope):
         lines += ["  arrangements", *(noted(f"    {a}", n) for a, n in shared)]
     for title, paths in _parts(scope):
@@ -79,7 +79,7 @@ def _best(op: str) -> str:
     return {"min": "least", "max": "greatest"}[op]
 
 
-def _connected(connection: Connection) -> str:
+def connected(connection: Connection) -> str:
     edges = ", ".join(f"{name}({left}, {right})" for name, left, right in connection.edges)
     return f"{connection.relation} has one value per component of {edges}: united, where keys are dense, in the loop's place"
 

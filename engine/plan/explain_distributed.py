@@ -21,7 +21,7 @@ from typing import assert_never
 
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.distribute import DistributedScope, Exchange
-from dlog.engine.plan.explain import Drawer, heading, noted, titled
+from dlog.engine.plan.explain import Drawer, connected, heading, noted, titled
 from dlog.engine.plan.nodes import Accumulate, Insert, Path, Scan
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Place
 from dlog.engine.program.rules import Program, Term
@@ -34,6 +34,8 @@ def explain_distributed(plan: DistributedScope, program: Program, homes: Mapping
     lines += _copies(plan)
     if plan.apart:
         lines += ["  each worker's part is brought home", *(f"    {name}" for name in sorted(plan.apart))]
+    if scope.connection is not None:
+        lines += [f"  {connected(scope.connection)}", "    each worker unites its edges, the first what their trees say"]
     names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
     arities = _arities(plan, program)
     for title, phase in zip(titled(scope), plan.phases, strict=True):

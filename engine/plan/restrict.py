@@ -12,7 +12,7 @@ out for its value may get another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,7 +27,12 @@ def restrict(scope: Scope) -> Scope:
     """The same scope; the arrangements of feedback relations that its loop reads hold no rows that lead nowhere."""
     variables = frozenset(scope.variables)
     lattices = frozenset(lattice.relation for lattice in scope.lattices)
-    return replace(scope, loop=tuple(_restricted(path, variables, lattices) for path in scope.loop))
+    return replace(scope, loop=restrict_paths(scope.loop, variables, lattices))
+
+
+def restrict_paths(paths: Iterable[Path], variables: frozenset[str], lattices: frozenset[str]) -> tuple[Path, ...]:
+    """The same for paths of a loop in which these relations grow."""
+    return tuple(_restricted(path, variables, lattices) for path in paths)
 
 
 def _restricted(path: Path, variables: frozenset[str], lattices: frozenset[str]) -> Path:

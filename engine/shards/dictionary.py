@@ -20,6 +20,8 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 
 Fields = tuple[np.ndarray, ...]
+STRETCH = 1 << 16
+"""Values that are widened at once: so few that they stay in the processor's cache."""
 
 
 @dataclass
@@ -53,14 +55,16 @@ class Dictionary:
         owners = np.empty(len(values), np.int32)
         match type.kind:
             case Kind.SYMBOL:
-                partition.owners_of_ids(values, self._symbol_hashes(), workers, owners)
+                partition.owners_of_ids(_words(values), self._symbol_hashes(), workers, owners)
             case Kind.RECORD:
                 distinct, places = np.unique(values, return_inverse=True)
                 by_id = np.empty(len(distinct), np.int32)
                 partition.owners_of_ids(np.arange(len(distinct)), self._record_hashes(type.record, distinct), workers, by_id)
                 owners[:] = by_id[places]
             case _:
-                partition.owners_of_values(np.ascontiguousarray(values), workers, owners)
+                for start in range(0, len(values), STRETCH):
+                    part = slice(start, start + STRETCH)
+                    partition.owners_of_values(_words(values[part]), workers, owners[part])
         return owners
 
     def fingerprint(self, relation: Relation, table: Table) -> int:
@@ -87,7 +91,7 @@ class Dictionary:
 
     def _mix(self, hashes: np.ndarray, type: ColumnType, column: np.ndarray) -> None:
         """Mixes a column's contents into the hashes of rows, in place."""
-        values = column.astype(np.int64)
+        values = _words(column)
         if type.kind is Kind.SYMBOL:
             values = self._symbol_hashes()[values].view(np.int64)
         elif type.kind is Kind.RECORD:
@@ -219,3 +223,8 @@ def _by_type(found: Iterable[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
     for name, ids in found:
         parts.setdefault(name, []).append(ids)
     return {name: np.concatenate(ids) for name, ids in parts.items()}
+
+
+def _words(values: np.ndarray) -> np.ndarray:
+    """Values, of four bytes or eight, as the library's kernels take them: for any others Numba would be loaded."""
+    return np.ascontiguousarray(values, np.int64)

@@ -140,6 +140,8 @@ class ShardExecutor(Executor):
         return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+        if self.gang.size == 1:
+            return super()._scope_run(number, stratum)
         plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
         self.plans.append(plan)
         self.split.update(plan.split)
@@ -148,7 +150,9 @@ class ShardExecutor(Executor):
         scope = replace(plan.scope, variables=(*plan.scope.variables, *(m.name for m in plan.mirrors)))
         types = Types(plan.scope, self.program)
         pause = lambda: self._pause(number, stratum)  # noqa: E731
-        return ShardRun(scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types)
+        return ShardRun(
+            scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types, homes=self.homes
+        )
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)

@@ -6,6 +6,8 @@ communication. A worker that fails says so in its next step, and every other one
 
 from __future__ import annotations
 
+import time
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import Queue
@@ -46,6 +48,15 @@ class Gang:
         self.rank = transport.rank
         self.size = transport.size
         self.steps = 0
+        self.spent = array("d")
+        """Seconds of this process' processor in each step."""
+        self._at = time.process_time()
+
+    def take_stock(self) -> None:
+        """Ends a step of the account without an exchange."""
+        now = time.process_time()
+        self.spent.append(now - self._at)
+        self._at = now
 
     @property
     def is_root(self) -> bool:
@@ -55,6 +66,7 @@ class Gang:
         """One step. Raises PeerFailed."""
         self.steps += 1
         received = self._transport.swap(messages) if self.size > 1 else list(messages)
+        self.take_stock()
         for rank, message in enumerate(received):
             if isinstance(message, _Failure):
                 raise PeerFailed(rank)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,19 +15,21 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.distribute import DistributedScope, Exchange, Phase
-from dlog.engine.plan.places import EVERYWHERE, SOME, Copy, Place
+from dlog.engine.plan.places import EVERYWHERE, ROOT, SOME, Copy, Place
 from dlog.engine.program.rules import Variable
+from dlog.engine.shards.components import TREES, Trees
 from dlog.engine.shards.post import Consignment, Post, Rows
 
 
 @dataclass
 class ShardRun(ScopeRun):
     """Runs a distributed scope's part on this worker; all workers run theirs at once. `scope` is the plan's, with the mirrors
-    among its variables."""
+    among its variables; `homes` are those of the program's relations."""
 
     plan: DistributedScope = None  # type: ignore[assignment]
     post: Post = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
+    homes: Mapping[str, Place] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -59,6 +61,7 @@ class ShardRun(ScopeRun):
         for phase in self.plan.phases:
             for exchange in phase.exchanges:
                 self._combine(exchange)
+                self._forget_sent(self.relation(exchange.name))
 
     def _combine(self, exchange: Exchange) -> None:
         """What goes home to a lattice is merged before it is sent: of all values for a key only the best can count."""
@@ -67,6 +70,12 @@ class ShardRun(ScopeRun):
             relation = self.relation(exchange.name)
             key = [c for c in range(relation.arity) if c != lattice.column]
             relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op])
+
+    def _forget_sent(self, outbox: StoredRelation) -> None:
+        """Whether a row was sent before is asked where a bit tells, or where one column is left of a body, which is found as
+        often as there are ways to it. Elsewhere asking costs as much as sending."""
+        if outbox.set_kind == L.SET_HASH and not outbox.keyed and outbox.arity > 1:
+            outbox.drop_set()
 
     def _shape_mirror(self, mirror: Copy) -> None:
         """A mirror of a lattice keeps the best value per key as the lattice does."""
@@ -95,8 +104,27 @@ class ShardRun(ScopeRun):
             self._run_phase(self.plan.stages[number])
             self._complete(stage)
         self._run_phase(self.plan.enter)
-        if self.scope.variables:
+        if self._connects():
+            self._connect_together()
+        elif self.scope.variables:
             self._run_loops(self.plan.loop)
+
+    def _connect_together(self) -> None:
+        """In the loop's place: what entered and the trees of all workers go to the root, what follows comes home."""
+        connection = self.scope.connection
+        assert connection is not None
+        name, types = connection.relation, self.types.columns(connection.relation)
+        relation = self.relation(name)
+        trees = Trees(connection, self.catalog, self.post)
+        try:
+            sent = trees.send()
+            arrived, _ = self.post.swap([sent, Consignment(name, types, ROOT, self._drain(relation))])
+            self._insert_all(name, arrived.get(name))
+            trees.finish(arrived.get(TREES))
+            arrived, _ = self.post.swap([Consignment(name, types, self.homes[name], self._drain(relation))])
+            self._insert_all(name, arrived.get(name))
+        finally:
+            trees.clean()
 
     def _complete(self, stage: Sequence[nodes.Path]) -> None:
         """Brings the parts of reductions together and makes what the stage filled available."""
@@ -140,9 +168,17 @@ class ShardRun(ScopeRun):
     def _lower_phase(self, phase: Phase) -> tuple[list[LoweredPath], list[LoweredPath]]:
         """The paths of the phase, and those that inboxes seed."""
         deliveries = [x.delivery for x in phase.exchanges if x.delivery is not None]
-        lowered, tables = self._lower([*phase.paths, *deliveries, *phase.streams])
+        outboxes = {x.name for x in phase.exchanges}
+        lowered, tables = self._lower([self._fitting(p, outboxes) for p in (*phase.paths, *deliveries, *phase.streams)])
         self.team.prepare(tables)
         return lowered[: len(phase.paths)], lowered[len(phase.paths) :]
+
+    def _fitting(self, path: nodes.Path, outboxes: Container[str]) -> nodes.Path:
+        """The path with a sink that asks no more of an outbox than it knows."""
+        sink = path.sink
+        if isinstance(sink, nodes.Insert) and sink.relation in outboxes and self.relation(sink.relation).set_kind == L.SET_NONE:
+            return replace(path, sink=replace(sink, distinct=False))
+        return path
 
     def _starts_here(self, path: nodes.Path) -> bool:
         """The one row of a rule without positive atoms is at the root."""
@@ -204,11 +240,10 @@ class ShardRun(ScopeRun):
     def _swap(self, exchanges: Sequence[Exchange]) -> bool:
         """Empties the outboxes into the inboxes; whether anyone sent anything."""
         self.pause()
-        out = [
-            Consignment(x.inbox, x.types, x.place, self._drain(self.relation(x.name)), x.heavy, x.role == "stream")
-            for x in exchanges
-        ]
+        out = [Consignment(x.inbox, x.types, x.place, self._outgoing(x), x.heavy, x.role == "stream") for x in exchanges]
         arrived, any_sent = self.post.swap(out)
+        for exchange in exchanges:
+            self.relation(exchange.name).forget_rows()
         for exchange in exchanges:
             rows = arrived.get(exchange.inbox)
             if rows is not None:
@@ -218,6 +253,14 @@ class ShardRun(ScopeRun):
     def _empty_inboxes(self, exchanges: Sequence[Exchange]) -> None:
         for exchange in exchanges:
             self.relation(exchange.inbox).clear()
+
+    def _outgoing(self, exchange: Exchange) -> Rows:
+        """The rows of an outbox. They are copied unless the post does so as it cuts them: some are still on their way when the
+        outbox fills again."""
+        relation = self.relation(exchange.name)
+        columns = (relation.column(c) for c in range(relation.arity))
+        cut = exchange.place >= 0 and self.post.gang.size > 1
+        return Rows(tuple(c if cut else np.array(c) for c in columns), relation.rows)
 
     def _drain(self, relation: StoredRelation) -> Rows:
         """The rows of a relation, which is empty afterwards but keeps its shape."""

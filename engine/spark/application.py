@@ -148,7 +148,7 @@ def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> b
 
 def refuses_barriers(spark: SparkSession) -> bool:
     """Whether Spark runs no barrier stages: where it adds and takes away executors as it goes."""
-    dynamic: str = spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled") or "false"
+    dynamic = spark.conf.get("spark.dynamicAllocation.enabled", "false") or "false"
     return dynamic.lower() == "true" and not spark.sparkContext.master.startswith("local")
 
 

@@ -59,7 +59,8 @@ def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFra
     workers, each block in its owner's. Raises DlogError."""
     homes = choose_homes(program)
     # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
-    parts = [spark.range(1).selectExpr("0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block")]
+    nothing = "0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block"
+    parts = [spark.range(0, 1, 1, 1).selectExpr(*nothing)]
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
         cut = Cut(((number, homes[name]),), relation, program.types, workers)

@@ -58,6 +58,17 @@ class Outcome:
         return max((effort.seconds for effort in self.efforts), default=0.0)
 
     @property
+    def longest_way(self) -> float:
+        """Seconds of the processor from one exchange to the next, of the worker that took longest each time: what evaluation
+        takes on the clock where every worker has a core of its own and messages take no time."""
+        return sum(map(max, *(effort.by_step for effort in self.efforts))) if self.efforts[1:] else self.processor
+
+    @property
+    def processor(self) -> float:
+        """Seconds of the processor in evaluation: the busiest worker's."""
+        return max((effort.processor for effort in self.efforts), default=0.0)
+
+    @property
     def steps(self) -> int:
         """Exchanges among the workers."""
         return max((effort.steps for effort in self.efforts), default=0)

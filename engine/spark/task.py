@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ REPORT_SECONDS = 0.25
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
-    processor, exchanges, rows sent to other workers; and how many heavy values of which relations were spread."""
+    processor, exchanges, rows sent to other workers; how many heavy values of which relations were spread; and the processor's
+    seconds of each step between two exchanges."""
 
     taking: float
     seconds: float
@@ -35,6 +36,7 @@ class Effort:
     steps: int
     rows_sent: int
     spread: Mapping[str, int] = field(default_factory=dict)
+    by_step: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,14 @@ class _Worker:
             executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)
             codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
             self._load(executor, batches)
-            started, processor = time.perf_counter(), time.process_time()
+            gang.take_stock()
+            before, started, processor = len(gang.spent), time.perf_counter(), time.process_time()
             executor.run()
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
+            gang.take_stock()
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
-            effort = Effort(started - begun, seconds, processor, gang.steps, executor.post.rows_sent, spread)
+            taken = started - begun, seconds, processor
+            effort = Effort(*taken, gang.steps, executor.post.rows_sent, spread, gang.spent[before:])
             self.visitor.tell("evaluated", effort)
         finally:
             transport.close()

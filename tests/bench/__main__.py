@@ -10,6 +10,7 @@ strings rules heavy in string functors
 memory  peak memory of closures over sparse keys
 skew    a vertex with a tenth of the edges among 16 workers
 spark   programs on Spark against GraphFrames, DataFrame loops and the recursive CTE ($DLOG_GRAPHFRAMES: JARs or coordinates)
+spark-bulk  one worker and two on work of seconds
 spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
 spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
@@ -38,6 +39,7 @@ from tests.bench import (
     scaling,
     skew,
     spark,
+    spark_bulk,
     spark_graph,
     spark_rounds,
     spark_steps,
@@ -64,6 +66,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "memory": memory.run,
     "skew": skew.run,
     "spark": spark.run,
+    "spark-bulk": spark_bulk.run,
     "spark-steps": spark_steps.run,
     "spark-rounds": spark_rounds.run,
     "spark-graph": spark_graph.run,
@@ -78,7 +81,8 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
-    named = f"{', '.join(rounds.WORKLOADS)} for rounds; {', '.join(spark_workloads.WORKLOADS)} for spark"
+    own = {"rounds": rounds.WORKLOADS, "spark": spark_workloads.WORKLOADS, "spark-bulk": spark_bulk.WORKLOADS}
+    named = "; ".join(f"{', '.join(workloads)} for {bench}" for bench, workloads in own.items())
     told = f"W1 ... W9 for suite, growth and orders; {named}; all by default"
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=told)
     parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
@@ -87,7 +91,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
     parser.add_argument("--rounds", type=int, default=20_000, help="rounds measured one by one (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
-    known = {"rounds": rounds.WORKLOADS, "spark": spark_workloads.WORKLOADS}.get(given.bench, WORKLOADS)
+    known = own.get(given.bench, WORKLOADS)
     workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(","))
     if unknown := set(workloads) - set(known) | set(engines) - set(suite.ENGINES):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")

@@ -137,15 +137,16 @@ def triangles(nodes: int = 100_000, edges: int = 1_000_000) -> dict[str, Rows]:
     return {"edge": power_law_graph(np.random.default_rng(7), nodes, edges)}
 
 
-def points_to() -> dict[str, Rows]:
-    """Statements of a program with 6,500 variables: x = &y, x = y, x = *y, *x = y."""
-    rng, variables = np.random.default_rng(8), 6500
-    pointer, target = rng.integers(0, variables, 2400), rng.integers(0, variables, 2400)
+def points_to(variables: int = 6500) -> dict[str, Rows]:
+    """Statements of a program with so many variables: x = &y, x = y, x = *y, *x = y."""
+    rng = np.random.default_rng(8)
+    addresses, assignments, loads, stores = (count * variables // 6500 for count in (2400, 4800, 420, 320))
+    pointer, target = rng.integers(0, variables, addresses), rng.integers(0, variables, addresses)
     return {
         "addressof": np.unique(np.stack([pointer, target], 1), axis=0),
-        "assign": near_pairs(rng, variables, 4800, 160),
-        "load": near_pairs(rng, variables, 420, 160),
-        "store": near_pairs(rng, variables, 320, 160),
+        "assign": near_pairs(rng, variables, assignments, 160),
+        "load": near_pairs(rng, variables, loads, 160),
+        "store": near_pairs(rng, variables, stores, 160),
     }
 
 

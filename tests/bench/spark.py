@@ -113,7 +113,8 @@ def loaded(spark: SparkSession, workload: Workload) -> dict[str, DataFrame]:
     found = {}
     for path in sorted(workload.facts().glob("*.parquet")):
         frame = spark.read.parquet(str(path))
-        found[path.stem] = frame.toDF(*COLUMNS[path.stem][: len(frame.columns)]).repartition(2).cache()
+        named = COLUMNS.get(path.stem, tuple(frame.columns))[: len(frame.columns)]
+        found[path.stem] = frame.toDF(*named).repartition(2).cache()
         found[path.stem].count()
     return found
 

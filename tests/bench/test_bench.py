@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.pipeline import compile_program
-from tests.bench import inputs, spark_graphframes
+from tests.bench import inputs, spark_bulk, spark_graphframes
 from tests.bench.engine_souffle import printed_sizes, without_rules
 from tests.bench.orders import reorder, spread
 from tests.bench.process import NotMeasured, best_seconds, measure
@@ -123,6 +123,13 @@ def test_rmat_graphs_have_as_many_different_edges_as_asked_for() -> None:
 def test_programs_for_spark_compile_and_put_out_their_answer(name: str) -> None:
     program = compile_program(WORKLOADS[name].program())
     assert [io.relation for io in program.io if io.action == "output"] == [WORKLOADS[name].output]
+
+
+@pytest.mark.parametrize("name", spark_bulk.WORKLOADS)
+def test_bulk_programs_put_out_the_size_of_their_answer_only(name: str) -> None:
+    program = compile_program(spark_bulk.WORKLOADS[name].program())
+    assert [io.relation for io in program.io if io.action != "input"] == ["size"]
+    assert program.relations["size"].arity == 1
 
 
 def test_every_rival_has_a_workload() -> None:

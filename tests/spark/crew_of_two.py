@@ -40,8 +40,7 @@ def main() -> None:
     spark = start("local[3]", {"spark.ui.enabled": "false"})
     figures: dict[str, Any] = {}
     embedded = dlog.session(TEXT, {"edge": RING})
-    given = frame(spark, RING)
-    given.toArrow = None  # whoever brings the rows to the driver fails
+    given = held(frame(spark, RING))
     with dlog.session(TEXT, {"edge": given}, engine="spark", spark=spark, workers=2) as session:
         figures["plan"] = session.explain().splitlines()[0]
         figures["first"] = rows(session) == rows(embedded)
@@ -58,8 +57,23 @@ def main() -> None:
         figures["staged"] = session.staged
         session.commit()
         figures["mixed"] = [("a", "b") in session["edge"], ("b", "c") in session["edge"]]
+        session.insert("edge", held(frame(spark, [("b", "d"), ("b", "e")])))
+        session.remove("edge", held(frame(spark, [("b", "e"), ("b", "c")])))
+        session.insert("edge", held(frame(spark, [("b", "c")])))
+        session.commit()
+        figures["frames"] = sorted(row for row in session["edge"] if row[0] == "b")
+        session.insert("edge", held(frame(spark, [("b", "f"), ("b", "g")])))
+        session.insert("edge", ("b", "g"))
+        session.commit()
+        figures["with rows"] = sorted(row[1] for row in session["edge"] if row[0] == "b")
     print(json.dumps(figures), flush=True)
     spark.stop()
+
+
+def held(given: Any) -> Any:
+    """A DataFrame with which whoever brings its rows to the driver fails."""
+    given.toArrow = None
+    return given
 
 
 def frame(spark: SparkSession, listed: list[tuple[str, str]]) -> Any:

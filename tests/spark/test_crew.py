@@ -45,6 +45,11 @@ def test_rows_of_a_dataframe_and_others_take_effect_in_the_order_they_came(figur
     assert figures["mixed"] == [False, True]
 
 
+def test_dataframes_take_effect_in_the_order_they_came_and_stay_where_they_are(figures: dict[str, Any]) -> None:
+    assert figures["frames"] == [["b", "c"], ["b", "d"]]
+    assert figures["with rows"] == ["c", "d", "f", "g"]
+
+
 @pytest.fixture
 def session(spark: SparkSession) -> Any:
     with dlog.session(PROGRAM, engine="spark", spark=spark) as session:

@@ -245,6 +245,26 @@ def test_an_input_that_is_only_counted_has_pairs_and_one_that_is_joined_has_not(
         assert not is_paired(engine)
 
 
+def test_changes_of_pairs_are_told_by_row_and_round() -> None:
+    """Many at once, so that they are netted: second values that differ as rounds do must not make one row of two."""
+    with engine_of(COUNTS) as engine:
+        commit(engine, [(0, 1, 7, -1)])
+        commit(engine, [(number, 1, 7, 10 * (2 - number) + y) for number in range(3) for y in range(10)])
+        told = engine.changes("e")
+        listed = zip(told.rounds.tolist(), *(c.tolist() for c in told.columns), told.diffs.tolist(), strict=True)
+        assert sorted(listed) == sorted((4 - y // 10, 7, y, 1) for y in range(30))
+
+
+def test_changes_of_pairs_in_one_round_cancel_each_other() -> None:
+    with engine_of(COUNTS) as engine:
+        commit(engine, [(0, 1, 7, -1)])
+        turns = [(number, diff, 7, y) for number in range(2) for y in range(12) for diff in (1, -1)]
+        commit(engine, [*turns, (1, 1, 7, 5)])
+        told = engine.changes("e")
+        assert (told.rounds.tolist(), told.diffs.tolist()) == ([3], [1])
+        assert [c.tolist() for c in told.columns] == [[7], [5]]
+
+
 def test_a_commit_that_fails_leaves_the_pairs_as_they_were() -> None:
     with engine_of(FAILING) as engine:
         commit(engine, [(0, 1, x, y) for x in range(5) for y in range(2)])
