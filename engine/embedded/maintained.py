@@ -192,8 +192,8 @@ class Maintained(PlainRounds):
     def _batch_changes(self, collection: Collection) -> Updates:
         updates = collection.updates(self._first)
         if collection.role is Role.INPUT and collection.may_repeat():
-            rows, rounds, diffs = collection.changes()
-            places, diffs = net(rows, rounds, diffs)
+            rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
+            places, diffs = net(rows, rounds, updates.diffs)
             columns = tuple(column[places] for column in updates.columns)
             return Updates(columns, diffs, updates.rounds[places])
         return updates
