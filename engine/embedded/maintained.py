@@ -52,7 +52,8 @@ ROWS_PER_ROUND = 4
 """A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
 in a batch is met, and passed by, in all its rounds."""
 QUIET_ROUNDS = 1 << 17
-"""The rounds of a batch where no path meets rows of former rounds: nothing is passed by."""
+"""The rounds of a batch where no path meets rows of former rounds, and no group candidates that are gone: nothing is passed
+by."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -161,7 +162,7 @@ class Maintained(PlainRounds):
 
     def _batch_rounds(self, flow: Dataflow) -> int:
         if not flow.looks_back:
-            return QUIET_ROUNDS
+            return BATCH_ROUNDS if any(r.candidates is not None for r in flow.reductions.values()) else QUIET_ROUNDS
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
         return max(FEWEST_ROUNDS, min(rows // ROWS_PER_ROUND, BATCH_ROUNDS))
 
@@ -191,8 +192,8 @@ class Maintained(PlainRounds):
     def _batch_changes(self, collection: Collection) -> Updates:
         updates = collection.updates(self._first)
         if collection.role is Role.INPUT and collection.may_repeat():
-            rows, rounds, diffs = collection.changes()
-            places, diffs = net(rows, rounds, diffs)
+            rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
+            places, diffs = net(rows, rounds, updates.diffs)
             columns = tuple(column[places] for column in updates.columns)
             return Updates(columns, diffs, updates.rounds[places])
         return updates

@@ -32,6 +32,8 @@ from dlog.engine.kernels.storage import mix, release, zeroed
 
 FEWEST = 64
 """Places of the smallest table."""
+SMALL = 1 << 18
+"""Pairs up to which a table has three places for each: it stays in the cache, and runs of taken places are short."""
 STEP = BLOCK // 2
 """Changes that are looked at together: as many fit the scratch blocks that are free."""
 _SIGN = -2147483648
@@ -101,7 +103,7 @@ def room_for_pairs(ctl, collection, extra):
     places = load_i64(collection, CO_PAIR_COUNT)
     if wanted * 4 <= places * 3:
         return True
-    return resize_pairs(ctl, collection, max(wanted + (wanted >> 1), places + (places >> 1), FEWEST))
+    return resize_pairs(ctl, collection, max(wanted * 3 if wanted < SMALL else wanted + (wanted >> 1), FEWEST))
 
 
 @entry()

@@ -225,7 +225,7 @@ def next_iteration(scope):
     bit = 0
     while (current >> bit) & 1 == 0:
         bit += 1
-    store_i64(bits, word, load_i64(bits, word) & ~(1 << bit))
+    store_i64(bits, word, load_i64(bits, word) ^ (current & -current))
     return word * 64 + bit
 
 

@@ -379,3 +379,17 @@ def test_threads_that_commit_take_turns() -> None:
         thread.join(60)
     assert list(s["account"]) == [(1, 100)]
     assert s.round == 101
+
+
+def test_changes_that_were_read_stay_when_the_next_commit_comes() -> None:
+    """Ten of an input in one round, so that it is looked whether a row repeats; none does."""
+    s = dlog.session(".decl e(x: number, y: number)\n.decl back(x: number, y: number)\nback(y, x) :- e(x, y).\n", history=9)
+    s.insert("e", [(0, 0)])
+    s.commit()
+    s.insert("e", [(1, y) for y in range(10)])
+    came = s.commit().changes("e")
+    s.remove("e", [(1, y) for y in range(10)])
+    s.commit()
+    assert came.diffs.tolist() == [1] * 10
+    assert sorted(s.at(1)["e"]) == [(0, 0)]
+    assert sorted(s.at(2)["e"]) == [(0, 0), *((1, y) for y in range(10))]

@@ -142,3 +142,19 @@ def test_the_kernels_work_without_compilation() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+ITERATIONS = """
+import dlog
+s = dlog.session(".decl e(x: number, y: number) .decl p(x: number) p(0) :- e(_, _). p(y) :- p(x), e(x, y).")
+for change in (s.insert, s.remove, s.insert):
+    change("e", [(i, i + 1) for i in range(70)] if not s.round else (66, 67))
+    s.commit()
+    print(len(s["p"]))
+"""
+
+
+def test_iterations_that_fill_a_word_of_bits_run_without_compiled_code_too() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", ITERATIONS], env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.stderr, done.stdout.split()) == ("", ["71", "67", "71"])
