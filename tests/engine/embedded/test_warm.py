@@ -146,7 +146,7 @@ def test_the_kernels_work_without_compilation() -> None:
 
 ITERATIONS = """
 import dlog
-s = dlog.session(".decl e(x: number, y: number) .decl p(x: number) p(0) :- e(_, _). p(y) :- p(x), e(x, y).")
+s = dlog.session(".decl e(x: number, y: number) .decl p(x: number) p(0) :- e(_, _). p(y) :- p(x), e(x, y).\\n")
 for change in (s.insert, s.remove, s.insert):
     change("e", [(i, i + 1) for i in range(70)] if not s.round else (66, 67))
     s.commit()
