@@ -274,11 +274,10 @@ def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
         tell(story, seed)
 
 
-def test_another_program_keeps_what_follows_as_before(reopen: Open, made: list[str], tmp_path: Path) -> None:
+def test_another_program_keeps_what_follows_as_before(reopen: Open) -> None:
     program = f"{PATHS}edge(0, 1). edge(90, 91).\n"
     with reopen(program) as s:
         put(s, *((k, k + 1) for k in range(1, 50)))
-    made.clear()
     more = ".decl far(x: number)\nfar(x) :- path(0, x), x > 45.\n"
     with pytest.warns(RuntimeWarning, match=r"so is what follows as before \(path\), everything else .*: round 3"):
         s = reopen(f"{PATHS}edge(0, 1). edge(50, 51).\n{more}")

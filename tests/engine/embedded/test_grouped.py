@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 
-import numpy as np
 import pytest
 
-from dlog.engine.compiler import compile_source
 from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.kernels import layout as L
-from dlog.engine.values.updates import Updates
-from dlog.grammar.source import Source
+from tests.engine.embedded.maintaining import COUNTS, EDGES, commit, engine_of, rows
 
-EDGES = ".decl e(x: number, y: number)\n.input e\n"
-COUNTS = EDGES + ".decl n(x: number, c: number)\n.output n\nn(x, c) :- e(x, _), c = count : { e(x, _) }.\n"
 SUMS = EDGES + ".decl n(x: number, s: number)\n.output n\nn(x, s) :- e(x, _), s = sum y : { e(x, y) }.\n"
 MEANS = EDGES + ".decl n(x: number, m: float)\n.output n\nn(x, m) :- e(x, _), m = mean to_float(y) : { e(x, y) }.\n"
 ASKED = COUNTS + ".decl busy(x: number)\n.output busy\nbusy(x) :- n(x, 3), e(_, x).\n"
-
-
-@contextmanager
-def engine_of(text: str) -> Iterator[Maintained]:
-    engine = Maintained(compile_source(Source(text)))
-    try:
-        yield engine
-    finally:
-        engine.close()
-
-
-def commit(engine: Maintained, *changes: tuple[int, int, int, int]) -> None:
-    """Changes (round, diff, x, y); rounds are counted from the next one on."""
-    rounds, diffs, x, y = (np.array(column, np.int64) for column in zip(*changes, strict=True))
-    engine.commit({"e": Updates((x, y), diffs, rounds + engine.round + 1)})
-
-
-def rows(engine: Maintained, relation: str = "n") -> set[tuple[float, ...]]:
-    return set(zip(*(column.tolist() for column in engine.table(relation).columns), strict=True))
 
 
 def changes(engine: Maintained) -> list[tuple[int, ...]]:

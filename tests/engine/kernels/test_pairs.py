@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -23,9 +22,9 @@ from dlog.engine.kernels import inputs, loading, pairs
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.program.rules import Kind
-from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
+from tests.engine.embedded.maintaining import COUNTS, commit, engine_of, rows
 from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN
 
 Pair = tuple[int, int]
@@ -203,32 +202,7 @@ def test_a_word_tells_its_values_and_is_not_0(first: int, second: int) -> None:
 
 # -------------------------------------------------------------------------------------------------------------- in engines
 
-COUNTS = """.decl e(x: number, y: number)
-.input e
-.decl n(x: number, c: number)
-.output n
-n(x, c) :- e(x, _), c = count : { e(x, _) }.
-"""
 FAILING = COUNTS + ".decl q(x: number, y: number)\n.output q\nq(x, 10 / (c - 3)) :- n(x, c).\n"
-
-
-@contextmanager
-def engine_of(text: str) -> Iterator[Maintained]:
-    engine = Maintained(compile_source(Source(text)))
-    try:
-        yield engine
-    finally:
-        engine.close()
-
-
-def commit(engine: Maintained, changes: Sequence[tuple[int, int, int, int]]) -> None:
-    """Changes (round, diff, x, y); rounds are counted from the next one on."""
-    rounds, diffs, x, y = (np.array(column, np.int64) for column in zip(*changes, strict=True))
-    engine.commit({"e": Updates((x, y), diffs, rounds + engine.round + 1)})
-
-
-def rows(engine: Maintained, relation: str) -> set[tuple[int, ...]]:
-    return set(zip(*(column.tolist() for column in engine.table(relation).columns), strict=True))
 
 
 def is_paired(engine: Maintained) -> bool:
@@ -238,18 +212,18 @@ def is_paired(engine: Maintained) -> bool:
 
 def test_an_input_that_is_only_counted_has_pairs_and_one_that_is_joined_has_not() -> None:
     with engine_of(COUNTS) as engine:
-        commit(engine, [(0, 1, 1, 2)])
+        commit(engine, (0, 1, 1, 2))
         assert is_paired(engine)
     with engine_of(COUNTS + ".decl t(x: number, y: number)\n.output t\nt(x, z) :- e(x, y), e(y, z).\n") as engine:
-        commit(engine, [(0, 1, 1, 2)])
+        commit(engine, (0, 1, 1, 2))
         assert not is_paired(engine)
 
 
 def test_changes_of_pairs_are_told_by_row_and_round() -> None:
     """Many at once, so that they are netted: second values that differ as rounds do must not make one row of two."""
     with engine_of(COUNTS) as engine:
-        commit(engine, [(0, 1, 7, -1)])
-        commit(engine, [(number, 1, 7, 10 * (2 - number) + y) for number in range(3) for y in range(10)])
+        commit(engine, (0, 1, 7, -1))
+        commit(engine, *[(number, 1, 7, 10 * (2 - number) + y) for number in range(3) for y in range(10)])
         told = engine.changes("e")
         listed = zip(told.rounds.tolist(), *(c.tolist() for c in told.columns), told.diffs.tolist(), strict=True)
         assert sorted(listed) == sorted((4 - y // 10, 7, y, 1) for y in range(30))
@@ -257,9 +231,9 @@ def test_changes_of_pairs_are_told_by_row_and_round() -> None:
 
 def test_changes_of_pairs_in_one_round_cancel_each_other() -> None:
     with engine_of(COUNTS) as engine:
-        commit(engine, [(0, 1, 7, -1)])
+        commit(engine, (0, 1, 7, -1))
         turns = [(number, diff, 7, y) for number in range(2) for y in range(12) for diff in (1, -1)]
-        commit(engine, [*turns, (1, 1, 7, 5)])
+        commit(engine, *turns, (1, 1, 7, 5))
         told = engine.changes("e")
         assert (told.rounds.tolist(), told.diffs.tolist()) == ([3], [1])
         assert [c.tolist() for c in told.columns] == [[7], [5]]
@@ -267,12 +241,12 @@ def test_changes_of_pairs_in_one_round_cancel_each_other() -> None:
 
 def test_a_commit_that_fails_leaves_the_pairs_as_they_were() -> None:
     with engine_of(FAILING) as engine:
-        commit(engine, [(0, 1, x, y) for x in range(5) for y in range(2)])
+        commit(engine, *[(0, 1, x, y) for x in range(5) for y in range(2)])
         before = rows(engine, "e"), rows(engine, "n"), rows(engine, "q")
         with pytest.raises(DlogError, match="division by zero"):
-            commit(engine, [(0, -1, 0, 0), (0, 1, 9, 9), (1, 1, 2, 7), (1, 1, 9, 9)])
+            commit(engine, (0, -1, 0, 0), (0, 1, 9, 9), (1, 1, 2, 7), (1, 1, 9, 9))
         assert (rows(engine, "e"), rows(engine, "n"), rows(engine, "q")) == before
-        commit(engine, [(0, -1, 0, 0), (0, 1, 9, 9)])
+        commit(engine, (0, -1, 0, 0), (0, 1, 9, 9))
         assert rows(engine, "e") == before[0] - {(0, 0)} | {(9, 9)}
         assert is_paired(engine)
 
@@ -286,11 +260,11 @@ def test_a_rule_that_looks_rows_up_finds_them_when_it_comes_later(rule: str, row
         first = [(0, 1, random.randrange(30), random.randrange(30)) for _ in range(rows_before)]
         later = [(0, -1, x, y) for _, _, x, y in first[::3]]
         news = [(0, 1, x, y) for x in range(30) for y in (1, 2, 100)]
-        commit(old, [*first, (0, 1, 500, 0)])
-        commit(old, [*later, (0, -1, 500, 0)])
+        commit(old, *first, (0, 1, 500, 0))
+        commit(old, *later, (0, -1, 500, 0))
         heir = Maintained(compile_source(Source(text)), old=old)
         for engine in (heir, fresh):
-            commit(engine, news if engine is heir else [*first, *later, *news])
+            commit(engine, *(news if engine is heir else [*first, *later, *news]))
         for relation in ("e", "n", "t"):
             assert rows(heir, relation) == rows(fresh, relation)
         heir.close()
@@ -299,14 +273,14 @@ def test_a_rule_that_looks_rows_up_finds_them_when_it_comes_later(rule: str, row
 def test_an_engine_that_takes_nothing_over_in_the_end_gives_the_rows_back() -> None:
     text = COUNTS + ".decl t(x: number, y: number)\n.output t\nt(x, 10 / (z - 3)) :- e(x, y), e(y, z).\n"
     with engine_of(COUNTS) as old:
-        commit(old, [(0, 1, 1, 2), (0, 1, 2, 3), (0, 1, 2, 4)])
-        commit(old, [(0, -1, 2, 4)])
+        commit(old, (0, 1, 1, 2), (0, 1, 2, 3), (0, 1, 2, 4))
+        commit(old, (0, -1, 2, 4))
         heir = Maintained(compile_source(Source(text)), old=old)
         with pytest.raises(DlogError, match="division by zero"):
             heir.commit({})
         heir.close()
         told = old.changes("e")
         assert [tuple(int(c[0]) for c in told.columns), *told.diffs] == [(2, 4), -1]
-        commit(old, [(0, 1, 5, 5)])
+        commit(old, (0, 1, 5, 5))
         assert rows(old, "e") == {(1, 2), (2, 3), (5, 5)}
         assert rows(old, "n") == {(1, 1), (2, 1), (5, 1)}
