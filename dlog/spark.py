@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dlog.api import Relation, check_names, load_given
 from dlog.engine.program import rules
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dlog.engine.embedded.executor import Progress
-    from dlog.engine.spark.rounds import SparkRounds
     from dlog.engine.values.table import Table
     from dlog.progress import Display
     from dlog.values import Codec, Row
@@ -95,10 +94,20 @@ class SparkRelation:
         return f"<dlog.SparkRelation {self.name}({', '.join(self.attributes)}), {self.rows} rows>"
 
 
+class Remote(Protocol):
+    """What has the rows of relations that are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
+
+    def table(self, relation: str) -> Table: ...
+
+    def rows(self, relation: str) -> int: ...
+
+    def frame(self, relation: str) -> DataFrame: ...
+
+
 class RemoteRelation(Relation):
     """A relation of a session on Spark. Its rows are fetched when they are first asked for; `df` leaves them with Spark."""
 
-    def __init__(self, relation: rules.Relation, engine: SparkRounds, codec: Codec) -> None:
+    def __init__(self, relation: rules.Relation, engine: Remote, codec: Codec) -> None:
         self._relation = relation
         self._engine = engine
         self._codec = codec

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from threading import RLock
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -261,7 +261,12 @@ class Durable(PlainRounds):
     def changes(self, relation: str) -> Updates:
         inner = self._inner
         if self._told and inner is not None:
-            return inner.changes(relation)
+            try:
+                return inner.changes(relation)
+            except DlogError as error:
+                if not workers_lost(error):
+                    raise
+            self._let_go()
         if not self.round:
             return none(self.program.relations[relation].arity)
         message = f"what round {self.round} changed in `{relation}` is not known any more"
@@ -291,7 +296,11 @@ class Durable(PlainRounds):
         return self.table(relation).rows if inner is None else self._asked(lambda inner: inner.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
-        return self._awake().ranks(relation)
+        return self._asked(lambda inner: inner.ranks(relation))
+
+    def frame(self, relation: str) -> Any:
+        """The rows of a relation where they are elsewhere: what the engine has for them."""
+        return self._asked(lambda inner: cast("Any", inner).frame(relation))
 
     @property
     def pending(self) -> frozenset[str]:
@@ -302,7 +311,7 @@ class Durable(PlainRounds):
         return self._inner is not None and self._inner.elsewhere
 
     def explain(self) -> str:
-        return self._awake().explain()
+        return self._asked(lambda inner: inner.explain())
 
     # ------------------------------------------------------------------------------------------------------------- closing
 

@@ -18,7 +18,6 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.sessions.changes import Changes
-from dlog.sessions.durable import Durable
 from dlog.sessions.followers import Followers
 from dlog.sessions.mistakes import closed_session, unknown_relation
 from dlog.sessions.options import Options
@@ -29,7 +28,7 @@ from dlog.sessions.views import View
 from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
-    from dlog.engine.spark.rounds import SparkRounds
+    from dlog.spark import Remote
 
 
 class Reading:
@@ -91,8 +90,7 @@ class Reading:
         if self._engine.elsewhere:
             from dlog.spark import RemoteRelation
 
-            engine = self._engine.inner if isinstance(self._engine, Durable) else self._engine
-            return RemoteRelation(relation, cast("SparkRounds", engine), self._codec)
+            return RemoteRelation(relation, cast("Remote", self._engine), self._codec)
         return Relation(relation, self._engine.table(relation.name), self._codec)
 
     def __iter__(self) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,26 +92,31 @@ class SparkMaker:
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
         self._workers = workers
-        self._crew: SparkCrew | None = None
+        self._crews: list[SparkCrew] = []
+        """The one at work, if there is any."""
+        # At the end of the process too: sockets of threads that Python has stopped by then are never closed, and ZeroMQ waits.
+        self._go_home = weakref.finalize(self, _close, self._crews)
 
     def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
-        if self._crew is None or self._crew.gone:
+        if not self._crews or self._crews[0].gone:
             spark = self._spark or application.start()
-            if self._crew is not None:
-                self._crew.close()
-                slots_again(spark, self._crew.size)
-            self._crew = SparkCrew(spark, self._workers, **limits)
-        return SparkRounds(program, self._crew, old)
+            for lost in self._crews:
+                lost.close()
+                slots_again(spark, lost.size)
+            self._crews[:] = [SparkCrew(spark, self._workers, **limits)]
+        return SparkRounds(program, self._crews[0], old)
 
     def resumed(self, program: Program, image: Image, *, old: Beginning, **limits: Any) -> None:
         """Workers keep no images."""
         return
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
+        """A session that is not closed does this when nobody has it any more, or the process ends."""
+        self._go_home()
 
-    def __del__(self) -> None:
-        self.close()  # a session that was never opened cannot be closed
+
+def _close(crews: Sequence[SparkCrew]) -> None:
+    for crew in crews:
+        crew.close()

@@ -28,6 +28,7 @@ size(x, n) :- reach(x, _), n = count : { reach(x, _) }.
 RING = [(f"n{i}", f"n{(i + 1) % 150}") for i in range(150)]
 MORE = [("n3", "out"), ("out", "far")]
 WORKERS = 3
+KEPT: list[dlog.Session] = []
 
 
 def session() -> SparkSession:
@@ -90,21 +91,42 @@ def without_a_state(spark: SparkSession) -> dict[str, Any]:
 
 
 def between_rounds(spark: SparkSession) -> dict[str, Any]:
-    """With a state it goes on: with a commit, and with reading."""
+    """With a state it goes on: with a commit, and with reading, also what was at hand before."""
     session = opened(spark, tempfile.mkdtemp(), {"edge": RING})
     kill_one(spark)
     session.insert("edge", MORE)
     session.commit()
     after = rows(session) == expected(RING + MORE)
     settled(spark)
+    held = session["size"]
     kill_one(spark)
     read = rows(session) == expected(RING + MORE)
+    settled(spark)
+    kill_one(spark)
+    unseen(session)
+    at_hand = held.rows == len(expected(RING + MORE)[1])
+    in_spark = held.df.count() == held.rows
     session.remove("edge", MORE)
     session.commit()
     back = rows(session) == expected(RING)
-    found = {"round": session.round, "committed": after, "read": read, "back": back}
+    found = {"round": session.round, "committed": after, "read": read, "at hand": at_hand and in_spark, "back": back}
     session.close()
     return found
+
+
+def unseen(session: dlog.Session) -> None:
+    """Waits until the session's workers are found to be lost, by another one than the session."""
+    while not session._engine.inner.crew.gone:  # type: ignore[attr-defined]
+        time.sleep(0.1)
+
+
+def left_open(spark: SparkSession) -> dict[str, Any]:
+    """Nobody closes a session whose workers are lost; the process ends all the same."""
+    session = opened(spark, tempfile.mkdtemp(), {"edge": RING})
+    KEPT.append(session)
+    kill_one(spark)
+    unseen(session)
+    return {"round": session.round}
 
 
 def amid_a_round(spark: SparkSession) -> dict[str, Any]:

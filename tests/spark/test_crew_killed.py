@@ -14,6 +14,7 @@ from tests.conftest import ROOT
 from tests.engines import NO_SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
+STORIES = ["without_a_state", "between_rounds", "amid_a_round", "left_open"]
 SECONDS = 400
 """More than any of it takes; less than waiting for a worker that is no more."""
 
@@ -22,7 +23,7 @@ SECONDS = 400
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `tests/spark/crew_killed.py` found."""
     work = tmp_path_factory.mktemp("workers")
-    command = [sys.executable, "-m", "tests.spark.crew_killed", "without_a_state", "between_rounds", "amid_a_round"]
+    command = [sys.executable, "-m", "tests.spark.crew_killed", *STORIES]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(work)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -36,10 +37,14 @@ def test_a_session_without_a_state_says_that_its_workers_are_lost_and_frees_thei
 
 
 def test_a_session_with_a_state_goes_on_when_a_worker_dies_between_rounds(figures: dict[str, Any]) -> None:
-    assert figures["between_rounds"] == {"round": 3, "committed": True, "read": True, "back": True}
+    assert figures["between_rounds"] == {"round": 3, "committed": True, "read": True, "at hand": True, "back": True}
 
 
 def test_a_session_with_a_state_goes_on_when_a_worker_dies_amid_a_round(figures: dict[str, Any]) -> None:
     found = figures["amid_a_round"]
     assert found["killed amid"], "the round was over before: nothing was tested"
     assert found["right"] and found["reopened"]
+
+
+def test_a_process_ends_though_nobody_closed_a_session_whose_workers_are_lost(figures: dict[str, Any]) -> None:
+    assert figures["left_open"] == {"round": 1}
