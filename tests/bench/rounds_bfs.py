@@ -1,4 +1,4 @@
-"""Distances from a root in a graph of which one edge is replaced by another in every round."""
+"""Distances from a root in a graph of which, in every round, one edge comes or goes, or one is replaced by another."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ def run(nodes: int, edges: int, rounds: int, calls: dict[int, int] | None = None
     calls = CALLS if calls is None else calls
     most = max([rounds, *(per_call * count for per_call, count in calls.items())])
     stream, root = rooted_graph(1, nodes, edges, most)
-    bench = _Bench(f"bfs {nodes}/{edges}", stream, root)
-    yield bench.native(rounds)
-    yield bench.by_engine(rounds)
-    yield bench.by_session(rounds, None)
-    yield bench.by_session(rounds, "dist")
-    for per_call, count in calls.items():
-        yield bench.batches(per_call, count)
+    replacing = _Bench(f"bfs {nodes}/{edges}, an edge replaced a round", stream, root)
+    single = _Bench(f"bfs {nodes}/{edges}, a change a round", stream.one_by_one(), root)
+    for bench in (single, replacing):
+        yield bench.native(rounds)
+    yield single.by_engine(rounds)
+    yield single.by_session(rounds, None)
+    yield single.by_session(rounds, "dist")
+    for bench in (single, replacing):
+        for per_call, count in calls.items():
+            yield bench.batches(per_call, count)
 
 
 class _Bench:

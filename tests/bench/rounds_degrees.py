@@ -20,9 +20,12 @@ PAIRS: dict[str, tuple[str, Callable[[int, Rows], Rows]]] = {"least": ("least", 
 
 
 def run(nodes: int, edges: int, calls: int = 5, per_call: int = PER_CALL) -> Iterator[Row]:
-    """Batches of rounds of degrees and their distribution."""
+    """Batches of rounds of degrees and their distribution: in a round an edge comes or goes, or one is replaced."""
     stream = changing_graph(3, nodes, edges, calls * per_call)
-    yield batches(f"degrees {nodes}/{edges}", "degrees", "distribution", distribution_rows, stream, per_call)
+    ways = ("a change", stream.one_by_one().until(stream.rounds)), ("an edge replaced", stream)
+    for way, own in ways:
+        name = f"degrees {nodes}/{edges}, {way} a round"
+        yield batches(name, "degrees", "distribution", distribution_rows, own, per_call)
 
 
 def run_general(nodes: int, edges: int, calls: int = 5, per_call: int = PER_CALL) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.sessions.core import Session
 from tests.bench.inputs import Rows
-from tests.bench.rounds_streams import Stream
+from tests.bench.rounds_streams import Stream, diffs
 from tests.bench.rounds_twins import same_rows
 
 PROGRAMS = Path(__file__).parent / "programs" / "rounds"
@@ -79,14 +79,12 @@ def insertions(rows: Rows, round: int) -> Updates:
     )
 
 
-def replaced(stream: Stream, first: int, last: int, round: int) -> Updates:
+def changes(stream: Stream, first: int, last: int, round: int) -> Updates:
     """The changes of rounds [first, last) of a stream, as rounds from `round` on."""
-    count = last - first
-    rows = np.empty((2 * count, 2), np.int64)
-    rows[0::2], rows[1::2] = stream.removed[first:last], stream.inserted[first:last]
-    diffs = np.tile(np.array([-1, 1], np.int64), count)
+    each, count = stream.per_round, last - first
+    rows = stream.changed[first * each : last * each]
     columns = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
-    return Updates(columns, diffs, np.repeat(np.arange(round, round + count), 2))
+    return Updates(columns, diffs(len(rows), first * each), np.repeat(np.arange(round, round + count), each))
 
 
 # ---------------------------------------------------------------------------------------------------------- single rounds
@@ -98,15 +96,16 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
     assert flow is not None
     work, control = flow.work, engine.worker.control
     target = engine._input(flow, "edge").address
-    staged = np.zeros((stream.rounds, 2, 4), np.int64)
-    staged[:, 0, :2], staged[:, 1, :2] = stream.removed, stream.inserted
-    staged[:, 0, 2], staged[:, 1, 2] = -1, 1
+    each = stream.per_round
+    staged = np.zeros((stream.rounds, each, 4), np.int64)
+    staged[:, :, :2] = stream.changed.reshape(-1, each, 2)
+    staged[:, :, 2] = diffs(stream.rounds * each).reshape(-1, each)
     nanos, at, step = np.empty(stream.rounds, np.int64), int(staged.ctypes.data), staged.strides[0]
     clock, commit, resume = time.perf_counter_ns, kernels.commit_one, kernels.run_batch
     for r in range(stream.rounds):
         control[L.CTL_RUNNING] = control[L.CTL_WORK] = work[L.WORK_BEGUN] = 0
         start = clock()
-        status = commit(work.address, control.address, target, at + r * step, 2, 1)
+        status = commit(work.address, control.address, target, at + r * step, each, 1)
         while status == L.YIELD:
             status = resume(work.address, control.address)
         nanos[r] = clock() - start
@@ -118,12 +117,10 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
 def engine_rounds(engine: Maintained, stream: Stream) -> Nanos:
     """Each round as one commit of an engine."""
     nanos, clock = np.empty(stream.rounds, np.int64), time.perf_counter_ns
-    diffs = np.array([-1, 1], np.int64)
-    edges = np.stack([stream.removed, stream.inserted], 1)
     for r in range(stream.rounds):
-        x, y = edges[r, :, 0].copy(), edges[r, :, 1].copy()
+        given = changes(stream, r, r + 1, engine.round + 1)
         start = clock()
-        engine.commit({"edge": Updates((x, y), diffs, np.full(2, engine.round + 1))})
+        engine.commit({"edge": given})
         nanos[r] = clock() - start
     return nanos[WARM:]
 
@@ -137,11 +134,12 @@ def session_of(program: str, inputs: Mapping[str, Rows]) -> Session:
 def session_rounds(session: Session, stream: Stream, read: str | None = None) -> Nanos:
     """Each round as a user of Python writes it; `read` names a relation whose changes are looked at, too."""
     nanos, clock = np.empty(stream.rounds, np.int64), time.perf_counter_ns
-    removed, inserted = ([tuple(row) for row in rows.tolist()] for rows in (stream.removed, stream.inserted))
-    for r, (old, new) in enumerate(zip(removed, inserted, strict=True)):
+    each = stream.per_round
+    listed = list(zip(map(tuple, stream.changed.tolist()), diffs(stream.rounds * each).tolist(), strict=True))
+    for r in range(stream.rounds):
         start = clock()
-        session.remove("edge", old)
-        session.insert("edge", new)
+        for edge, diff in listed[r * each : (r + 1) * each]:
+            session.insert("edge", edge) if diff > 0 else session.remove("edge", edge)
         done = session.commit()
         if read is not None:
             len(done.changes(read).rows)
@@ -168,7 +166,7 @@ def batched_rounds(engine: Maintained, stream: Stream, per_call: int, relation: 
     calls = stream.rounds // per_call
     nanos, reading, parts = np.empty(calls, np.int64), np.empty(calls, np.int64), []
     for call in range(calls):
-        given = replaced(stream, call * per_call, (call + 1) * per_call, engine.round + 1)
+        given = changes(stream, call * per_call, (call + 1) * per_call, engine.round + 1)
         start = time.perf_counter_ns()
         engine.commit({"edge": given})
         middle = time.perf_counter_ns()

@@ -1,11 +1,11 @@
-"""Changing graphs: edges to begin with, and what each round takes away and brings. Seeded.
+"""Changing graphs: edges to begin with, and the changes of each round. Seeded.
 
 Rows are int64 arrays of (source, target) pairs. No stream inserts an edge that is there or removes one that is not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,16 +16,25 @@ from tests.bench.rounds_twins import distances, out_index
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A graph on nodes 0 to `nodes` - 1. Round r takes away `removed[r]` and brings `inserted[r]`."""
+    """A graph on nodes 0 to `nodes` - 1 and changes to its edges: in turn, one goes and another comes. A round has `per_round`
+    changes: two replace an edge by another."""
 
     nodes: int
     first: Rows
-    removed: Rows
-    inserted: Rows
+    changed: Rows
+    per_round: int = 2
 
     @property
     def rounds(self) -> int:
-        return len(self.removed)
+        return len(self.changed) // self.per_round
+
+    @property
+    def removed(self) -> Rows:
+        return self.changed[0::2]
+
+    @property
+    def inserted(self) -> Rows:
+        return self.changed[1::2]
 
     @property
     def last(self) -> Rows:
@@ -34,25 +43,34 @@ class Stream:
 
     def at(self, rounds: int) -> Rows:
         """The edges after so many rounds."""
-        came, gone = (side[:rounds] @ [self.nodes, 1] for side in (self.inserted, self.removed))
-        changed, place = np.unique(np.concatenate([came, gone]), return_inverse=True)
-        net = np.bincount(place, np.repeat([1, -1], [len(came), len(gone)]), len(changed))
+        codes = self.changed[: rounds * self.per_round] @ [self.nodes, 1]
+        changed, place = np.unique(codes, return_inverse=True)
+        net = np.bincount(place, diffs(len(codes)), len(changed))
         first = self.first[~np.isin(self.first @ [self.nodes, 1], changed[net < 0])]
         new = changed[net > 0]
         return np.concatenate([first, np.stack([new // self.nodes, new % self.nodes], 1)])
 
     def until(self, rounds: int) -> Stream:
         """The first rounds only."""
-        return Stream(self.nodes, self.first, self.removed[:rounds], self.inserted[:rounds])
+        return replace(self, changed=self.changed[: rounds * self.per_round])
+
+    def one_by_one(self) -> Stream:
+        """The same changes, each of them a round."""
+        return replace(self, per_round=1)
+
+
+def diffs(changes: int, first: int = 0) -> Rows:
+    """Those of so many changes of a stream, from number `first` on."""
+    return np.resize(np.array([1, -1] if first % 2 else [-1, 1], np.int64), changes)
 
 
 @kernel
-def swap(pool, present, waiting, removed, inserted):
-    """Round by round the edge at `present[r]` changes places with the one at `waiting[r]`."""
-    for r in range(len(present)):
-        out, into = present[r], waiting[r]
+def swap(pool, present, waiting, changed):
+    """In turn the edge at `present[i]` changes places with the one at `waiting[i]`."""
+    for i in range(len(present)):
+        out, into = present[i], waiting[i]
         for c in range(2):
-            removed[r, c], inserted[r, c] = pool[out, c], pool[into, c]
+            changed[2 * i, c], changed[2 * i + 1, c] = pool[out, c], pool[into, c]
             pool[out, c], pool[into, c] = pool[into, c], pool[out, c]
 
 
@@ -61,10 +79,10 @@ def replacements(rng: np.random.Generator, nodes: int, pool: Rows, edges: int, r
     The edges `kept` are there all the time."""
     first = pool[:edges].copy()
     present, waiting = rng.integers(0, edges, rounds), rng.integers(edges, len(pool), rounds)
-    removed, inserted = np.empty((rounds, 2), np.int64), np.empty((rounds, 2), np.int64)
-    swap(pool, present, waiting, removed, inserted)
+    changed = np.empty((2 * rounds, 2), np.int64)
+    swap(pool, present, waiting, changed)
     kept = np.empty((0, 2), np.int64) if kept is None else kept
-    return Stream(nodes, np.concatenate([first, kept]), removed, inserted)
+    return Stream(nodes, np.concatenate([first, kept]), changed)
 
 
 def changing_graph(seed: int, nodes: int, edges: int, rounds: int) -> Stream:

@@ -13,7 +13,7 @@ from dlog.engine.values.updates import Updates
 from tests.bench import rounds, rounds_bfs, rounds_closure, rounds_degrees, rounds_rival, rounds_triangles, rounds_w10
 from tests.bench import rounds_twins as twins
 from tests.bench.process import NotMeasured
-from tests.bench.rounds_engine import WARM, WrongAnswer, load, rolled
+from tests.bench.rounds_engine import WARM, WrongAnswer, changes, load, rolled
 from tests.bench.rounds_measure import cells, drift, from_json, row_of, to_json
 from tests.bench.rounds_streams import changing_graph, netted, rooted_graph, star, w10
 
@@ -38,6 +38,17 @@ def test_a_stream_removes_what_is_there_and_inserts_what_is_not() -> None:
         if r % 50 == 0:
             assert pairs(stream.at(r + 1)) == there
     assert pairs(stream.last) == there
+
+
+def test_the_same_changes_can_be_rounds_of_their_own() -> None:
+    stream = changing_graph(5, 8, 20, 100)
+    single = stream.one_by_one()
+    assert single.rounds == 200
+    assert all(pairs(single.at(2 * r)) == pairs(stream.at(r)) for r in range(0, 100, 20))
+    assert pairs(single.at(41)) == pairs(stream.at(20)) - {tuple(stream.removed[20])}
+    found = changes(single, 3, 6, 10)
+    assert (found.diffs.tolist(), found.rounds.tolist()) == ([1, -1, 1], [10, 11, 12])
+    assert np.stack(found.columns, 1).tolist() == stream.changed[3:6].tolist()
 
 
 def test_a_root_keeps_its_edges() -> None:
@@ -89,9 +100,9 @@ def test_changes_that_are_no_sets_are_refused() -> None:
 
 def test_every_way_of_distances_is_right() -> None:
     rows = list(rounds_bfs.run(40, 90, WARM + 20, calls={10: 3, 50: 2}))
-    assert [row.way for row in rows] == ["native", "engine", "session", "session, read", "10 a call", "50 a call"]
+    assert [row.way for row in rows] == ["native"] * 2 + ["engine", "session", "session, read"] + ["10 a call", "50 a call"] * 2
     assert all(row.right for row in rows)
-    assert [row.rounds for row in rows] == [20, 20, 20, 20, 30, 100]
+    assert [row.rounds for row in rows] == [20] * 5 + [30, 100] * 2
 
 
 @pytest.mark.parametrize(
