@@ -16,7 +16,7 @@ import numpy as np
 from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import index_building, lists, loading, reading, storage
+from dlog.engine.kernels import implied, index_building, lists, loading, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.kernels.index_building import FREE_SIZES
@@ -176,6 +176,18 @@ class Collection:
     def log(self) -> Struct:
         return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
 
+    def point_columns(self) -> None:
+        """Points columns that have no array of their own to what implies them."""
+        for at in self.widths[1]:
+            if self._columns[at] == L.IMPLIED:
+                self._columns[at - L.COL_WIDTH + L.COL_DATA] = self.address
+
+    def hold_keys(self) -> None:
+        """Makes an implied key column one like others: it is to be read at large. Raises DlogError where memory does not
+        suffice."""
+        implied.write_keys(self.memory.control.address, self.address)
+        self.memory.check()
+
     def keep_heads(self) -> None:
         """Gives groups the lists of their candidates, beside the rows of their results."""
         self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
@@ -196,6 +208,7 @@ class Collection:
         """The index by these columns, made (and filled) when it is first asked for."""
         self.wanted.add(key)
         if key not in self.indexes:
+            self.hold_keys()
             made = Index(self, key)
             made.fill()
             self.memory.check()
@@ -303,11 +316,18 @@ class Collection:
 
     def _values(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         if not self.struct[L.CO_PAIRS]:
-            return tuple(self.column(c)[rows] for c in range(self.arity))
+            return tuple(self._cells(c, rows) for c in range(self.arity))
         words = np.ascontiguousarray(rows)
         columns = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
         split_pairs(int(words.ctypes.data), len(rows), *(int(column.ctypes.data) for column in columns))
         return columns
+
+    def _cells(self, number: int, rows: np.ndarray) -> np.ndarray:
+        if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
+            return self.column(number)[rows]
+        wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
+        implied.copy_keys(self.address, int(wanted.ctypes.data), len(rows), int(found.ctypes.data))
+        return found
 
     def hold_rows(self) -> None:
         """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
@@ -324,7 +344,7 @@ class Collection:
         if count and not self.log[L.LIST_DATA]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
-        block = np.empty((self.arity + 2, count), np.int64)
+        block = self.memory.lender.words((self.arity + 2) * count).reshape(self.arity + 2, count)
         if count:
             # One address and its multiples: asking NumPy for each takes longer than a small round.
             *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, count * 8)

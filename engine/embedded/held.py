@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.embedded.native import Struct
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.implied import BITS as SAMPLED
 
 if TYPE_CHECKING:
     from dlog.engine.embedded.collection import Collection, Index
@@ -72,6 +73,11 @@ class Array(NamedTuple):
     columns: int = 1
 
 
+def sample_bytes(base: int) -> int:
+    """Of the keys that are noted where they are implied (kernels/implied.py)."""
+    return (((base - 1) >> SAMPLED) + 2) * 4
+
+
 Cells = tuple[Struct, tuple[int, ...]]
 """Words of a struct."""
 
@@ -101,7 +107,7 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
     rows, capacity = struct[L.REL_ROWS], struct[L.REL_CAPACITY]
     marked = (rows + 63) // 64 * 8
     columns, widths = collection.widths
-    for at in widths:
+    for at in (at for at in widths if columns[at] != L.IMPLIED):
         yield Array(columns, at - L.COL_WIDTH + L.COL_DATA, rows * columns[at], capacity * columns[at], columns[at] // 4)
     for field, size in PER_ROW.items():
         # Ticks begin anew where stamps do.
@@ -115,7 +121,11 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
     yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES, 0)
     yield _whole(struct, L.CO_DIRECT, struct[L.CO_DIRECT_COUNT] * 4)
     yield _whole(struct, L.CO_PAIRS, struct[L.CO_PAIR_COUNT] * 8, 2)
+    base = struct[L.CO_BASE_ROWS]
     yield _whole(struct, L.CO_BASE_OFFSETS, (struct[L.CO_BASE_KEYS] + 1) * 4)
+    if any(columns[at] == L.IMPLIED for at in widths):
+        yield _whole(struct, L.CO_KEY_SAMPLES, sample_bytes(base))
+        yield Array(struct, L.CO_KEY_TAIL, (rows - base) * 4, (capacity - base) * 4)
     for history in collection.histories:
         yield Array(history, L.HI_BITS, marked, capacity // 8)
         yield Array(history, L.HI_ITERS, rows * 4, capacity * 4)

@@ -144,6 +144,8 @@ def _fill(
             if len(columns) != table.shape[1] or any(len(c) not in (1, len(table)) for c in columns):
                 raise Unfit(f"{holder.name} has an array of another size")
             _write(table, columns)
+    if isinstance(holder.owner, Collection):
+        holder.owner.point_columns()
 
 
 def _write(table: np.ndarray, columns: Sequence[np.ndarray]) -> None:

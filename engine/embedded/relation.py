@@ -66,6 +66,7 @@ from dlog.engine.kernels.layout import (
     SET_PAGES,
 )
 from dlog.engine.program.rules import Kind
+from dlog.engine.values.loans import Lender
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BITS_LIMIT = 2**26
@@ -89,6 +90,8 @@ class Memory:
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
+        self.lender = Lender()
+        """For what is handed out of the kernels' memory; on nobody's account."""
 
     def new_control(self, size: int) -> Struct:
         control = Struct(size)

@@ -6,6 +6,7 @@ from dlog.engine.kernels.base import drop_base
 from dlog.engine.kernels.changes import with_rows
 from dlog.engine.kernels.collections import leave_base, remove_row, trim_rows
 from dlog.engine.kernels.histories import clear_bit, close_item, drop_entries, forget_items, get_bit, item_of, presence
+from dlog.engine.kernels.implied import imply_key
 from dlog.engine.kernels.indexes import warm_group, warm_slab
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
@@ -105,7 +106,7 @@ def settle(ctl, collection):
         list_empty(ctl, load_i64(collection, CO_INNER_LOG))
     if load_i64(collection, CO_FRESH) != 0:
         store_i64(collection, CO_FRESH, 0)
-        return trim_rows(ctl, collection)
+        return trim_rows(ctl, collection) and imply_key(ctl, collection)
     return leave_base(ctl, collection)
 
 

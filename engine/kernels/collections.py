@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import drop_base, find_base
 from dlog.engine.kernels.histories import clear_bit, get_bit, open_item, put_bit
+from dlog.engine.kernels.implied import cell_at, resize_tail, write_keys
 from dlog.engine.kernels.index_building import build_index, clear_index, may_insert, trim_index
 from dlog.engine.kernels.indexes import index_insert, index_remove, warm_group, warm_slab
 from dlog.engine.kernels.jit import kernel
@@ -28,6 +29,7 @@ from dlog.engine.kernels.layout import (
     CO_INDEXED,
     CO_INDEXES,
     CO_INNER,
+    CO_KEY_TAIL,
     CO_LIVE,
     CO_OUTER,
     CO_QUIET,
@@ -47,6 +49,7 @@ from dlog.engine.kernels.layout import (
     ERROR_ROWS,
     HI_BITS,
     HI_ITERS,
+    IMPLIED,
     LIST_COUNT,
     LIST_DATA,
     NEVER,
@@ -58,7 +61,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
-from dlog.engine.kernels.storage import ROWS_MAX, grown, load_cell, release, resize, spare
+from dlog.engine.kernels.storage import ROWS_MAX, grown, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
@@ -101,7 +104,7 @@ def bytes_per_row(collection):
     """Bytes that a row takes beside its bits and its slot, rounded up."""
     total = 1
     for c in range(load_i64(collection, REL_ARITY)):
-        total += load_i64(load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8, COL_WIDTH)
+        total += max(load_i64(load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8, COL_WIDTH), 4)
     for field in (CO_SUPPORT, CO_STAMPS, CO_CURRENT):
         total += 4 if load_i64(collection, field) != 0 else 0
     for field in (CO_COUNTS, CO_HEADS):
@@ -124,6 +127,10 @@ def reserve_rows(ctl, collection, new):
     for c in range(load_i64(collection, REL_ARITY)):
         column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
         width = load_i64(column, COL_WIDTH)
+        if width == IMPLIED:
+            if not resize_tail(ctl, collection, old, new):
+                return False
+            continue
         moved = resize(ctl, load_i64(column, COL_DATA), old * width, new * width)
         if moved == 0:
             return False
@@ -182,11 +189,14 @@ def widen(ctl, collection, column):
 @kernel
 def put_cell(ctl, collection, number, row, value):
     column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
-    if load_i64(column, COL_WIDTH) == 4:
+    if load_i64(column, COL_WIDTH) != 8:
         if -2147483648 <= value <= 2147483647:
-            store_i32(load_i64(column, COL_DATA), row, value)
+            if load_i64(column, COL_WIDTH) == IMPLIED:
+                store_i32(load_i64(collection, CO_KEY_TAIL), row - load_i64(collection, CO_BASE_ROWS), value)
+            else:
+                store_i32(load_i64(column, COL_DATA), row, value)
             return True
-        if not widen(ctl, collection, column):
+        if not write_keys(ctl, collection) or not widen(ctl, collection, column):
             return False
     store_i64(load_i64(column, COL_DATA), row, value)
     return True
@@ -196,7 +206,7 @@ def put_cell(ctl, collection, number, row, value):
 def cell(collection, number, row):
     """Value of a column in a row."""
     column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
-    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+    return cell_at(column, row)
 
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -383,6 +393,8 @@ def leave_base(ctl, collection):
     rows = load_i64(collection, CO_BASE_ROWS)
     if load_i64(collection, CO_BASE_DEAD) * 2 <= rows:
         return True
+    if not write_keys(ctl, collection):
+        return False
     drop_base(ctl, collection)
     alive = load_i64(collection, CO_ALIVE)
     for row in range(rows):

@@ -13,6 +13,7 @@ from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.direct import find_direct
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
+from dlog.engine.kernels.implied import cell_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
@@ -26,9 +27,7 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_PACKED,
     CO_SCOPE,
-    COL_DATA,
     COL_SIZE,
-    COL_WIDTH,
     CTL_BUDGET,
     CTL_ERROR_PATH,
     CTL_REGISTERS,
@@ -63,7 +62,6 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.machine import step
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i64
-from dlog.engine.kernels.storage import load_cell
 
 FEW = 16
 """Changes up to which a path goes through them row by row."""
@@ -134,7 +132,7 @@ def take_columns(registers, columns, pairs, count, row):
     """Brings columns of a row to registers: `count` (column, register) pairs."""
     for c in range(count):
         column = columns + load_i64(pairs, c * 2) * COL_SIZE * 8
-        value = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+        value = cell_at(column, row)
         store_i64(value_at(registers, load_i64(pairs, c * 2 + 1)), 0, value)
 
 

@@ -6,11 +6,11 @@ slab stands for its key. An index without key columns has one group: all rows.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.implied import cell_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
     COL_SIZE,
-    COL_WIDTH,
     IX_COLLECTION,
     IX_DENSE,
     IX_FREE_GROUP,
@@ -33,7 +33,7 @@ from dlog.engine.kernels.layout import (
     RUN,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.storage import grown, load_cell, mix, release, resize, zeroed
+from dlog.engine.kernels.storage import grown, mix, release, resize, zeroed
 
 BULK = 1024
 """Rows from which an empty index is built in one go."""
@@ -45,7 +45,7 @@ SPREAD = 4
 def key_of(index, number, row):
     """Value of the key column in a row."""
     column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + load_i64(load_i64(index, IX_KEYS), number) * COL_SIZE * 8
-    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+    return cell_at(column, row)
 
 
 @kernel

@@ -14,6 +14,7 @@ from dlog.engine.kernels.groups import (
     slab_at,
     to_hash,
 )
+from dlog.engine.kernels.implied import write_keys
 from dlog.engine.kernels.indexes import index_insert
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
@@ -53,8 +54,8 @@ from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, 
 from dlog.engine.kernels.storage import load_cell, release, resize, spare, zeroed
 
 AHEAD = 16
-FREE_SIZES = 40
-"""Lists of freed slabs, by the powers of two that they hold."""
+FREE_SIZES = 124
+"""Lists of freed slabs, by their sizes (`indexes.size_for`)."""
 
 
 @entry()
@@ -70,6 +71,8 @@ def fill_index(ctl, index, alive, rows):
 def build_index(ctl, index, rows):
     """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
     collection = load_i64(index, IX_COLLECTION)
+    if not write_keys(ctl, collection):
+        return False
     dense = load_i64(index, IX_DENSE) != 0 and load_i64(index, IX_KEY_COUNT) == 1
     if load_i64(index, IX_USED) == 0:
         store_i64(index, IX_VALUES, 0)

@@ -55,17 +55,34 @@ STRETCH = 64
 
 
 @kernel
+def room_of(size):
+    """Items that a slab of a size holds: 1 to 8, then four sizes from each power of two to the next."""
+    if size < 8:
+        return size + 1
+    return (5 + ((size - 8) & 3)) << (((size - 8) >> 2) + 1)
+
+
+@kernel
+def size_for(items):
+    """The least size that holds so many items."""
+    if items <= 8:
+        return items - 1
+    power = 0
+    while (16 << power) < items:
+        power += 1
+    return 8 + power * 4 + ((items - (8 << power) - 1) >> (power + 1))
+
+
+@kernel
 def extend_slab(ctl, index, slab):
-    """Doubles a full slab, or gives a run a place in the pool; freed ones of each size are kept in lists threaded through their
+    """Gives a full slab, or a run, a larger place in the pool; freed ones of each size are kept in lists threaded through their
     first item."""
     capacity = load_i32(slab, IXS_CAPACITY)
     count = load_i32(slab, IXS_COUNT)
     first = slab_first(slab)
-    target = 1
-    size = 0
-    while target <= max(capacity, count):
-        target *= 2
-        size += 1
+    items = max(capacity, count)
+    size = size_for(items + max(items >> 3, 1))
+    target = room_of(size)
     lists = load_i64(index, IX_FREE)
     start = load_i64(lists, size) - 1
     pool = load_i64(index, IX_POOL)
@@ -95,11 +112,9 @@ def extend_slab(ctl, index, slab):
 
 @kernel
 def free_slab(index, start, capacity):
-    """Keeps a slab for reuse, in the list of the largest power of two that it holds."""
+    """Keeps a slab for reuse, in the list of the largest size that it holds."""
     if capacity > 0:
-        size = 0
-        while (2 << size) <= capacity:
-            size += 1
+        size = size_for(capacity + 1) - 1
         lists = load_i64(index, IX_FREE)
         store_i32(load_i64(index, IX_POOL), start, load_i64(lists, size))
         store_i64(lists, size, start + 1)

@@ -9,6 +9,8 @@ BLOCK = 512
 
 # Column of a relation: where its values are, 4 or 8 bytes each, and its place in the relation's dense code.
 COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
+IMPLIED = 0
+"""Width of a collection's column that is not there: the base implies it (implied.py)."""
 
 # Relation. Rows [0, REL_ROWS) exist; [REL_LO, REL_HI) are the changes of this iteration; the set or map is over the columns
 # listed at REL_KEYS; REL_LIMIT is the number of rows that ends the loop (0: none); REL_SHARES lists a relation per worker that
@@ -342,8 +344,10 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PAIR_COUNT,
     CO_PACKED,
     CO_EXPECTED,
+    CO_KEY_SAMPLES,
+    CO_KEY_TAIL,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 52)
+) = range(REL_SIZE, REL_SIZE + 54)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -359,7 +363,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # there, there are no slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be
 # pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
 # pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
-# many may come here (0: nothing is known).
+# many may come here (0: nothing is known). CO_KEY_*: of a base whose key column is implied (implied.py): the keys of some rows,
+# and those of the rows that came later (both int32).
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.

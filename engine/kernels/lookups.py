@@ -16,6 +16,7 @@ from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.grouped import fresh_groups
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, is_here, presence, settled_time
+from dlog.engine.kernels.implied import gather_keys
 from dlog.engine.kernels.indexes import find_index_groups
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -28,11 +29,13 @@ from dlog.engine.kernels.layout import (
     CO_INNER,
     CO_OUTER,
     CO_PACKED,
+    COL_WIDTH,
     ENTRY_DIFF,
     ENTRY_NEXT,
     ENTRY_TIME,
     HI_BASE,
     HI_BITS,
+    IMPLIED,
     IX_COLLECTION,
     IX_POOL,
     IXS_COUNT,
@@ -110,10 +113,19 @@ def scan_changes(ctl, code, level):
         if packed:
             unpack_column(rows, number, n, target, 1)
         elif grouped == 0:
-            gather(column_of(collection, number), rows, n, target)
+            take_cells(column_of(collection, number), rows, n, target)
         else:
             grouped_column(grouped, number, rows, values, n, target)
     return n
+
+
+@kernel
+def take_cells(column, rows, n, target):
+    """target[i] = the cell of a collection's column at rows[i]."""
+    if load_i64(column, COL_WIDTH) == IMPLIED:
+        gather_keys(column, rows, n, target)
+    else:
+        gather(column, rows, n, target)
 
 
 @kernel
@@ -165,7 +177,7 @@ def rows_of(ctl, code, level):
         pairs = code + 104 + carried * 16
         for c in range(load_i64(code, 12)):
             target = register(ctl, load_i64(pairs, c * 2 + 1))
-            gather(column_of(collection, load_i64(pairs, c * 2)), scratch_block(ctl, 1), n, target)
+            take_cells(column_of(collection, load_i64(pairs, c * 2)), scratch_block(ctl, 1), n, target)
     return n
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.implied import implied_key
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -16,6 +17,7 @@ from dlog.engine.kernels.layout import (
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
+    IMPLIED,
     LIST_COUNT,
     RD_GROUPS,
     RD_VALUE,
@@ -72,6 +74,10 @@ def copy_cells(log, collection, number, target, start, end):
     column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
     data = load_i64(column, COL_DATA)
     width = load_i64(column, COL_WIDTH)
+    if width == IMPLIED:
+        for i in range(start, end):
+            store_i64(target, i, implied_key(collection, load_i64(change_at(log, i), CHANGE_ROW)))
+        return
     for i in range(start, end):
         store_i64(target, i, load_cell(data, width, load_i64(change_at(log, i), CHANGE_ROW)))
 

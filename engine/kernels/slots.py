@@ -21,6 +21,7 @@ from dlog.engine.kernels.direct import (
     trim_direct,
 )
 from dlog.engine.kernels.histories import get_bit
+from dlog.engine.kernels.implied import cell_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_ALIVE,
@@ -46,7 +47,7 @@ from dlog.engine.kernels.layout import (
     TAG_ROW,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
-from dlog.engine.kernels.storage import SMALL, load_cell, mix, release, zeroed
+from dlog.engine.kernels.storage import SMALL, mix, release, zeroed
 
 AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
@@ -71,7 +72,7 @@ def hash_row(collection, row):
     hashed = 0
     for c in range(load_i64(collection, REL_ARITY)):
         column = columns + c * COL_SIZE * 8
-        hashed = mix(hashed, load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row))
+        hashed = mix(hashed, cell_at(column, row))
     return hashed
 
 
@@ -103,7 +104,7 @@ def has_values(collection, row, values):
     columns = load_i64(collection, REL_COLUMNS)
     for c in range(load_i64(collection, REL_ARITY)):
         column = columns + c * COL_SIZE * 8
-        if load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) != load_i64(values, c):
+        if cell_at(column, row) != load_i64(values, c):
             return False
     return True
 
@@ -194,7 +195,7 @@ def remove_slot(collection, row):
 def only_value(collection, row):
     """Value of the one column in a row."""
     column = load_i64(collection, REL_COLUMNS)
-    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+    return cell_at(column, row)
 
 
 @kernel

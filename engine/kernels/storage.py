@@ -39,6 +39,8 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
 SMALL = 1 << 17
 """Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
+LARGE = 1 << 20
+"""Items above which they grow by a 32nd: the system moves pages, not bytes."""
 
 
 @kernel
@@ -80,8 +82,10 @@ def resize(ctl, address, old_bytes, new_bytes):
 
 @kernel
 def grown(room):
-    """Room after growing: half as much again, or an eighth where that is much."""
-    return room + (room >> 1 if room < SMALL else room >> 3)
+    """Room after growing: half as much again, or less where that is much."""
+    if room < SMALL:
+        return room + (room >> 1)
+    return room + (room >> 3 if room < LARGE else room >> 5)
 
 
 @kernel

@@ -170,13 +170,21 @@ def batched_rounds(engine: Maintained, stream: Stream, per_call: int, relation: 
         start = time.perf_counter_ns()
         engine.commit({"edge": given})
         middle = time.perf_counter_ns()
-        parts.append(engine.changes(relation))
+        found = engine.changes(relation)
         nanos[call] = time.perf_counter_ns() - start
         reading[call] = nanos[call] - (middle - start)
+        parts.append(_copied(found))
+        del found
     arity = len(parts[0].columns)
     columns = tuple(np.concatenate([p.columns[c] for p in parts]) for c in range(arity))
     diffs, rounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("diffs", "rounds"))
     return Batches(nanos, reading, Updates(columns, diffs, rounds - before))
+
+
+def _copied(updates: Updates) -> Updates:
+    """What is kept of a call's changes until all is over: new arrays each time would have the system find new memory for the
+    next ones, within their time."""
+    return Updates(tuple(c.copy() for c in updates.columns), updates.diffs.copy(), updates.rounds.copy())
 
 
 # -------------------------------------------------------------------------------------------------------------- answers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from random import Random
 
@@ -11,148 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import view, words
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import base, indexes, inputs, loading, slots
-from dlog.engine.kernels import batches as batch
+from dlog.engine.embedded.native import words
+from dlog.engine.kernels import base, slots
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.jit import JIT
-from dlog.engine.program.rules import Kind
 from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN, Row
-
-Change = tuple[Row, int]
-KEYS = {1: [(), (0,)], 2: [(), (0,), (1,), (0, 1)], 3: [(0,), (1,), (0, 2), (2, 1)]}
-"""The indexes kept for rows of each arity."""
-
-
-class Store:
-    """An input of some arity with indexes, which may hold values, and the set of rows that it is to hold."""
-
-    def __init__(self, arity: int, *, valued: bool = False) -> None:
-        self.memory = Memory(None)
-        self.worker = Worker(self.memory)
-        self.control = self.worker.control
-        self.collection = Collection("c", (Kind.NUMBER,) * arity, Role.INPUT, self.memory)
-        self.keys = KEYS[arity]
-        for key in self.keys:
-            index = self.collection.index(key)
-            index.proposes = valued
-            index.want_values()
-        self.rows: set[Row] = set()
-        self.seen: set[Row] = set()
-
-    def batch(self, rounds: Sequence[Sequence[Change]]) -> None:
-        """One batch of rounds, in the store and in the set; the changes that it logs are those of the set."""
-        control, address = self.control.address, self.collection.address
-        listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
-        staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
-        batch.begin(control, address, len(rounds))
-        assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
-        assert batch.settle(control, address)
-        assert self.logged(len(rounds)) == [self.followed(round) for round in rounds]
-
-    def followed(self, round: Sequence[Change]) -> set[Change]:
-        """What a round changes in all."""
-        before = set(self.rows)
-        for row, diff in round:
-            self.seen.add(row)
-            (self.rows.add if diff > 0 else self.rows.discard)(row)
-        return {(row, 1) for row in self.rows - before} | {(row, -1) for row in before - self.rows}
-
-    def logged(self, rounds: int) -> list[set[Change]]:
-        """What the log says that each round changed; rows that come and go in one round are in it twice."""
-        numbers, places, diffs = self.collection.changes()
-        totals = [Counter[Row]() for _ in range(rounds)]
-        for row, place, diff in zip(self.values(numbers), places.tolist(), diffs.tolist(), strict=True):
-            totals[place][row] += diff
-        return [{(row, diff) for row, diff in total.items() if diff} for total in totals]
-
-    def values(self, numbers: np.ndarray) -> list[Row]:
-        columns = [self.collection.column(c)[numbers].tolist() for c in range(self.collection.arity)]
-        return list(zip(*columns, strict=True))
-
-    def check(self) -> None:
-        """Everything that can be asked of the store is as the set has it."""
-        present = self.values(self.collection.present())
-        assert len(present) == len(self.rows) == self.collection.struct[L.CO_LIVE]
-        assert set(present) == self.rows
-        for row in self.seen:
-            assert (self.find(row) >= 0) == (row in self.rows)
-        for key in self.keys:
-            self.check_index(key)
-
-    def find(self, row: Row) -> int:
-        values = words(row)
-        hashed = slots.hash_values(values.address, len(row))
-        return int(slots.find_values(self.collection.address, values.address, hashed))
-
-    def searched(self, rows: Sequence[Row], making: bool) -> list[int]:
-        """What a search ahead says of rows: the likely one, that there is none, or nothing."""
-        listed = [words(row) for row in rows]
-        hashes = np.array([slots.hash_values(w.address, len(row)) for w, row in zip(listed, rows, strict=True)], np.int64)
-        places = np.empty(len(rows), np.int64)
-        address = self.collection.address
-        slots.search_ahead(address, int(hashes.ctypes.data), len(rows), making, int(places.ctypes.data))
-        return [int(place) for place in places]
-
-    def load(self, rows: Sequence[Row]) -> None:
-        """A first batch by columns, which may repeat rows."""
-        control, address = self.control.address, self.collection.address
-        columns = np.array(rows, np.int64).reshape(len(rows), self.collection.arity).T.copy()
-        listed = words(int(column.ctypes.data) for column in columns)
-        batch.begin(control, address, 1)
-        assert loading.bring_in(control, address, 0, listed.address, len(rows))
-        assert batch.settle(control, address)
-        self.rows |= set(rows)
-        self.seen |= set(rows)
-
-    def check_index(self, key: tuple[int, ...]) -> None:
-        struct = self.collection.indexes[key].struct
-        groups: dict[Row, set[Row]] = {}
-        for row in self.rows:
-            groups.setdefault(tuple(row[c] for c in key), set()).add(row)
-        assert struct[L.IX_USED] == len(groups)
-        for wanted in {tuple(row[c] for c in key) for row in self.seen}:
-            listed = self.rows_of(key, wanted)
-            assert len(listed) == len(set(listed))
-            assert set(listed) == groups.get(wanted, set())
-
-    def rows_of(self, key: tuple[int, ...], wanted: Row) -> list[Row]:
-        """The rows that an index has for a key."""
-        numbers, pooled = self.items(key, wanted)
-        if pooled and self.holds_values(key):
-            return [(*wanted, value) if key == (0,) else (value, *wanted) for value in numbers.tolist()]
-        return self.values(numbers)
-
-    def holds_values(self, key: tuple[int, ...]) -> bool:
-        return bool(self.collection.indexes[key].struct[L.IX_VALUES])
-
-    def group(self, key: tuple[int, ...], wanted: Row) -> np.ndarray:
-        """The row numbers of a key."""
-        return self.items(key, wanted)[0]
-
-    def items(self, key: tuple[int, ...], wanted: Row) -> tuple[np.ndarray, bool]:
-        """What the slab of a key has, and whether it is in the pool."""
-        struct = self.collection.indexes[key].struct
-        values = words(wanted)  # must outlive the call: the kernel gets its address
-        group = int(indexes.find_group(struct.address, values.address))
-        if group < 0:
-            return np.empty(0, np.int32), False
-        slab = view(struct[L.IX_SLABS] + group * L.IXS_SIZE * 4, L.IXS_SIZE, np.int32)
-        start, count = int(slab[L.IXS_START]), max(int(slab[L.IXS_COUNT]), 0)
-        if slab[L.IXS_CAPACITY] == 0:
-            return np.arange(start, start + count, dtype=np.int32), False
-        return view(struct[L.IX_POOL] + start * 4, count, np.int32), True
-
-    def is_dense(self, key: tuple[int, ...]) -> bool:
-        return bool(self.collection.indexes[key].struct[L.IX_DENSE])
-
-    def close(self) -> None:
-        self.collection.free()
-        assert self.memory.used == 0
-
+from tests.engine.kernels.store import Change, Store
 
 # Near each other, far apart, below the first, at the borders of 32 and 64 bits.
 VALUES = st.sampled_from([0, 1, 2, 3, -1, -4097, 4096, 9000, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, MAX, MAX - 1, MIN, MIN + 1])

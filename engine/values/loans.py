@@ -1,0 +1,51 @@
+"""Memory for large arrays that come and go, batch after batch: what the last ones had is taken again.
+
+New memory is expensive to touch for the first time, on virtual machines several times as expensive as what is done with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LEAST = 1 << 17
+"""Words below which the allocator serves as well."""
+MOST = 1 << 23
+"""Words above which nothing is kept."""
+KEPT = 2
+"""Blocks that are kept: the last batch's arrays are still read when the next ones are made."""
+
+
+class Lender:
+    """Lends memory, and keeps a little of what comes back."""
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []
+
+    def words(self, count: int) -> np.ndarray:
+        """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is lent again."""
+        if not LEAST <= count <= MOST:
+            return np.empty(count, np.int64)
+        fitting = [block for block in self._free if count <= len(block) <= 2 * count]
+        block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
+        self._free = [other for other in self._free if other is not block]
+        return np.asarray(_Loan(self, block))[:count]
+
+    def back(self, block: np.ndarray) -> None:
+        """Keeps the latest."""
+        self._free = [*self._free, block][-KEPT:]
+
+
+class _Loan:
+    """What arrays in lent memory rest on."""
+
+    def __init__(self, lender: Lender, block: np.ndarray) -> None:
+        self._lender, self._block = lender, block
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._block.__array_interface__
+
+    def __del__(self) -> None:
+        self._lender.back(self._block)

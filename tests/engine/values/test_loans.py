@@ -1,0 +1,71 @@
+"""Lent memory: nobody's array is lent again, what comes back is, and little is kept."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.values.loans import KEPT, LEAST, MOST, Lender
+
+
+def place(array: np.ndarray) -> int:
+    return int(array.ctypes.data)
+
+
+def test_what_comes_back_is_lent_again() -> None:
+    lender = Lender()
+    first = lender.words(2 * LEAST)
+    at = place(first)
+    del first
+    gc.collect()
+    again = lender.words(2 * LEAST - 1)
+    assert (place(again), again.size) == (at, 2 * LEAST - 1)
+    assert place(lender.words(2 * LEAST - 1)) != at
+
+
+def test_much_is_not_lent_for_little() -> None:
+    lender = Lender()
+    first = lender.words(8 * LEAST)
+    at = place(first)
+    del first
+    gc.collect()
+    assert place(lender.words(LEAST)) != at
+
+
+def test_as_long_as_a_part_is_in_use_it_is_not_lent() -> None:
+    lender = Lender()
+    block = lender.words(4 * LEAST).reshape(4, LEAST)
+    row, arrow = block[1], pa.array(block[2])
+    row[:] = 7
+    del block
+    gc.collect()
+    others = [lender.words(4 * LEAST) for _ in range(3)]
+    for other in others:
+        other[:] = 0
+    assert (row == 7).all()
+    del row
+    gc.collect()
+    assert lender.words(4 * LEAST).size == 4 * LEAST
+    assert len(arrow) == LEAST
+
+
+def test_little_is_kept() -> None:
+    lender = Lender()
+    held = [lender.words(LEAST) for _ in range(5)]
+    places = {place(array) for array in held}
+    del held
+    gc.collect()
+    assert len(lender._free) == KEPT
+    assert {place(block) for block in lender._free} <= places
+    del places
+    large = lender.words(MOST + 1)
+    del large
+    gc.collect()
+    assert len(lender._free) == KEPT
+
+
+def test_few_words_are_ordinary_memory() -> None:
+    array = Lender().words(10)
+    assert array.base is None
