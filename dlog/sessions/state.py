@@ -35,7 +35,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.changes import none
 from dlog.sessions.externals import Chunk, ExternalRows, applied, last_changes
 from dlog.sessions.interned import Interned
-from dlog.sessions.mistakes import mistake
+from dlog.sessions.mistakes import mistake, remark
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
@@ -66,7 +66,10 @@ class State:
         if sync not in get_args(Sync):
             note = f"it is one of {', '.join(get_args(Sync))}"
             raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
-        self._store = Store.open(folder, "", sync=sync)
+        self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(_DERIVED))
+        for name, error in self._store.lost.items():
+            what = f"`{name.removesuffix(_DERIVED)}` is derived anew"
+            remark(f"{error.diagnostics[0].place}: {error.diagnostics[0].message}; {what}")
         try:
             self.interned = Interned(memory)
             self.relations: Mapping[str, Relation] = {}

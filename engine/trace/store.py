@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -56,7 +56,7 @@ class Store:
     """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
     than the one that appends may take them. Closing, or beginning another checkpoint, has to wait until that is at an end."""
 
-    def __init__(self, folder: Path, fingerprint: str, sync: Sync) -> None:
+    def __init__(self, folder: Path, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
         self.path, self.fingerprint, self.sync_policy = folder, fingerprint, sync
         self._lock = Lock(folder)
@@ -65,7 +65,9 @@ class Store:
         try:
             self._manifest = self._first_manifest()
             self._file_of: dict[Layer, LayerFile] = {}
-            self.relations = {name: self._map(name, verify=True) for name in self._manifest.relations}
+            self.lost: dict[str, DlogError] = {}
+            """The relations that `follow` and are damaged."""
+            self.relations = self._map_all(follows)
             self.tables = {name: read_table(folder, name, size) for name, size in self._manifest.tables.items()}
             self._segments = self._scan_segments()
             self._replayed = tuple(self._segments)
@@ -78,10 +80,13 @@ class Store:
         self.round = max(rounds, default=self.checkpoint_round)
 
     @staticmethod
-    def open(path: str | Path, fingerprint: str, *, sync: Sync = "always") -> Store:
+    def open(
+        path: str | Path, fingerprint: str, *, sync: Sync = "always", follows: Callable[[str], bool] = lambda name: False
+    ) -> Store:
         """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program. All layers are
         read once: what follows from rows that are not those that were written may be anything. Raises DlogError if the folder
-        is locked, damaged, of another version, or something else's."""
+        is locked, damaged, of another version, or something else's; a relation that `follows` from others may be damaged, and
+        is not among those there are then."""
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +94,7 @@ class Store:
         if foreign and not (folder / manifest.NAME).exists():
             notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
             raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
-        return Store(folder, fingerprint, sync)
+        return Store(folder, fingerprint, sync, follows)
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
@@ -241,6 +246,17 @@ class Store:
     def _is_first_segment(self, path: Path) -> bool:
         """Whether a file is what a new state has before its manifest: the first segment of the log, without a record."""
         return path == log.segment_path(self.path, Manifest("").log) and path.stat().st_size <= len(log.MAGIC)
+
+    def _map_all(self, follows: Callable[[str], bool]) -> dict[str, Stored]:
+        found = {}
+        for name in self._manifest.relations:
+            try:
+                found[name] = self._map(name, verify=True)
+            except DlogError as error:
+                if not follows(name):
+                    raise
+                self.lost[name] = error
+        return found
 
     def _map(self, name: str, verify: bool) -> Stored:
         relation = self._manifest.relations[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -129,6 +130,29 @@ def test_a_damaged_state_is_named(reopen: Open, tmp_path: Path) -> None:
     manifest.write_text(manifest.read_text().replace('"round": 1', '"round": 9'))
     error = refused(reopen)
     assert error.diagnostics[0].code == "state-corrupt" and str(manifest) in error.diagnostics[0].place
+
+
+@pytest.mark.parametrize("relation", ["path/rows", "edge"])
+def test_a_damaged_layer_is_derived_anew_if_it_follows_from_others(reopen: Open, tmp_path: Path, relation: str) -> None:
+    with reopen() as s:
+        put(s, (1, 2), (2, 3))
+    written = json.loads((tmp_path / "state" / "manifest.json").read_text())["relations"][relation]
+    layer = next(tmp_path / "state" / f["file"] for batch in written["batches"] for f in batch["layers"])
+    content = bytearray(layer.read_bytes())
+    content[len(content) // 2] ^= 1
+    layer.write_bytes(content)
+    for image in (tmp_path / "state").glob("*.image"):
+        image.write_bytes(b"")
+    if relation == "edge":
+        assert refused(reopen).diagnostics[0].code == "state-corrupt"
+        return
+    with pytest.warns(RuntimeWarning) as told:
+        s = reopen()
+        assert sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)]
+    assert any(layer.name in str(w.message) and "`path` is derived anew" in str(w.message) for w in told)
+    s.close()
+    with reopen() as s:
+        assert sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)]
 
 
 def test_a_damaged_text_of_the_program_is_named(reopen: Open, tmp_path: Path) -> None:
