@@ -75,14 +75,17 @@ def size_for(items):
 
 @kernel
 def extend_slab(ctl, index, slab):
-    """Gives a full slab, or a run, a larger place in the pool; freed ones of each size are kept in lists threaded through their
-    first item."""
+    """Gives a full slab the next power of two, or a run a place in the pool with little to spare: most change once or twice.
+    Freed ones of each size are kept in lists threaded through their first item."""
     capacity = load_i32(slab, IXS_CAPACITY)
     count = load_i32(slab, IXS_COUNT)
     first = slab_first(slab)
-    items = max(capacity, count)
-    size = size_for(items + max(items >> 3, 1))
-    target = room_of(size)
+    target = room_of(size_for(count + 1))
+    if capacity > 0:
+        target = 1
+        while target <= capacity:
+            target *= 2
+    size = size_for(target)
     lists = load_i64(index, IX_FREE)
     start = load_i64(lists, size) - 1
     pool = load_i64(index, IX_POOL)
