@@ -15,7 +15,7 @@ from tests.engines import NO_SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
 STORIES = ["without_a_state", "between_rounds", "amid_a_round", "left_open"]
-SECONDS = 400
+SECONDS = 600
 """More than any of it takes; less than waiting for a worker that is no more."""
 
 
