@@ -69,7 +69,9 @@ def ours(query: str, kind: str, changes: Rows, data: dict[str, Rows], arrays: bo
         right = same_rows(rows_of(session._engine, relation), twin(nodes, after(data["edge"], changes), source))
         used = session._engine.memory.used / 2**20
     notes = f"load {loaded:.2f} s; {len(changes) / (nanos.sum() / 1e9):,.0f} changes/s"
-    return Row(f"W10 {query}", f"{kind}, as arrays" if arrays else kind, len(nanos), len(nanos), figures(nanos), None, used, resident_mb(), right, notes)
+    way = f"{kind}, as arrays" if arrays else kind
+    count = len(nanos)
+    return Row(f"W10 {query}", way, count, count, figures(nanos), None, used, resident_mb(), right, notes)
 
 
 def rounds_of(session, relation: str, changes: Rows) -> Nanos:
