@@ -36,7 +36,7 @@ HEAD_SIZE words for each input, two descriptions, the frontier's elements, the a
 say where a column is, and for each of the updates written together PENDING_SIZE words and one for each coordinate."""
 HEAD_LAYER, HEAD_ROW, HEAD_VALUE, HEAD_END, HEAD_ROWS, HEAD_SINGLE, HEAD_SETTLES, HEAD_SIZE = range(8)
 """An input: its description, its next row, the first column there, where the updates of this row end, how many rows there are,
-whether no row comes twice, and whether all updates settle."""
+whether no row comes twice, and whether all updates settle: no row comes twice then, either."""
 PENDING_SIZE = 5
 """Input and row of an update that settles; input, row and diff of one that stays open, followed by its time."""
 MERGE_DONE, MERGE_PAUSED, MERGE_NEEDS_ROOM = 1, 0, -1
@@ -65,7 +65,7 @@ def advanced(merge, coordinate, depth, value):  # type: ignore[no-untyped-def]
 
 @kernel
 def _settles(merge, layer):  # type: ignore[no-untyped-def]
-    """Whether all updates of a layer become diffs of +1 at the advanced least time."""
+    """Whether all updates of a layer become diffs of +1 at the advanced least time: those of different rows settle."""
     arity, depth = load_i64(layer, LAYER_ARITY), load_i64(layer, LAYER_DEPTH)
     at = field_at(arity + depth)
     if load_i64(layer, at + FIELD_WIDTH) != 0 or load_i64(layer, at) != 1:
@@ -119,12 +119,13 @@ def plan_merge(merge):  # type: ignore[no-untyped-def]
         rows = load_i64(layer, LAYER_ROWS)
         total += rows
         weight += load_i64(layer, field_at(arity + depth) + FIELD_BOUND)
-        settles = load_i64(merge, MERGE_SPLIT) != 0 and _settles(merge, layer)
+        single = _at_one_time(layer)
+        settles = load_i64(merge, MERGE_SPLIT) != 0 and single and _settles(merge, layer)
         if settles:
             settling += rows
             largest = max(largest, rows)
         store_i64(head_of(merge, s), HEAD_SETTLES, 1 if settles else 0)
-        store_i64(head_of(merge, s), HEAD_SINGLE, 1 if _at_one_time(layer) else 0)
+        store_i64(head_of(merge, s), HEAD_SINGLE, 1 if single else 0)
         store_i64(head_of(merge, s), HEAD_ROWS, rows)
     set_field(settled, arity + depth, 1, 0, 0)
     set_field(opened, arity + depth, 0, width_of(-weight, weight), weight)

@@ -137,6 +137,19 @@ def test_settled_rows_take_no_room_for_times_and_diffs() -> None:
     assert batch.nbytes == 8 * batch.rows
 
 
+def test_a_row_that_comes_twice_is_one_row() -> None:
+    spine = Spine(1, 1)
+    handle = spine.handle()
+    spine.insert(batch_of([((FRANK,), (0,), 1), ((FRANK,), (1,), 1), ((DAVID,), (0,), 1)], 1, at(0), at(2)))
+    handle.advance(at(1))
+    assert rows_of(handle.read_at((1,))) == {(FRANK,): 2, (DAVID,): 1}
+    insert(spine, 2, ((FRANK,), (2,), -1))
+    handle.advance(at(2))
+    spine.settle()
+    assert spine.rows == 2
+    assert rows_of(handle.read_at((2,))) == {(FRANK,): 1, (DAVID,): 1}
+
+
 def test_a_held_round_keeps_the_rest_settled() -> None:
     spine = Spine(1, 1)
     handle = spine.handle()
