@@ -101,6 +101,8 @@ class Collection:
         self.histories: list[Struct] = []
         self.asked = False
         """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
+        self.followed = False
+        """Whether some path looks rows up here while the iterations of a round go on."""
         self.found = role not in UNFOUND
         """Whether rows are looked for by all their values."""
         self.grouped: Reduction | None = None

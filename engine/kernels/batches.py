@@ -88,8 +88,11 @@ def settle(ctl, collection):
     if load_i64(collection, CO_GROUPED) != 0 or load_i64(collection, CO_PACKED) != 0:
         done = True
     elif load_i64(collection, CO_QUIET) != 0:
-        done = settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
-        done = done and settle_quiet(ctl, collection, doomed, 1) and settle_quiet(ctl, collection, born, 1)
+        done = settle_quiet(ctl, collection, doomed, 1)
+        if inner == 0:
+            # Rows of a recursive scope are doomed whenever a round leaves them without derivations.
+            done = done and settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
+            done = done and settle_quiet(ctl, collection, born, 1)
     elif inner == 0:
         done = settle_all(ctl, collection)
     else:

@@ -6,6 +6,8 @@ addresses of further words. All row numbers are 32-bit: a relation holds fewer t
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
+REGISTER = BLOCK + 8
+"""Words from one register to the next: first rows that lie whole pages apart would all share one set of the cache."""
 
 # Column of a relation: where its values are, 4 or 8 bytes each, and its place in the relation's dense code.
 COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
@@ -147,7 +149,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
 ) = range(10)
 
 # Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
-# whether few changes go through it row by row (few.py).
+# whether few changes go through it row by row (few.py); of a path that does, columns, or -1: PATH_SOUGHT and PATH_GROUP of the
+# seed, by which it looks rows up and chooses the group of PATH_REDUCTION, PATH_KEY of the rows looked up, by which it does.
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -161,10 +164,15 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_GATE_COUNT,
     PATH_TARGET,
     PATH_FEW,
+    PATH_SOUGHT,
+    PATH_GROUP,
+    PATH_KEY,
+    PATH_REDUCTION,
     PATH_SIZE,
-) = range(13)
-# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed.
-FEW_NOT, FEW_SHARED, FEW_APART = range(3)
+) = range(17)
+# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed; they
+# share it, and each contributes a value that is carried over to the lattice's group by PATH_KEY.
+FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
 
 # Loop of a scope: lists of addresses.
 (
@@ -342,8 +350,9 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PAIR_COUNT,
     CO_PACKED,
     CO_EXPECTED,
+    CO_BETWEEN,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 52)
+) = range(REL_SIZE, REL_SIZE + 53)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -359,7 +368,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # there, there are no slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be
 # pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
 # pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
-# many may come here (0: nothing is known).
+# many may come here (0: nothing is known). CO_BETWEEN: its own scope looks rows up between its rounds only, before the first
+# iteration of one: CO_INNER may have at once what the round makes of a row.
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.
