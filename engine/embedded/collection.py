@@ -381,6 +381,7 @@ class Index:
         self.struct.point(L.IX_KEYS, words(key))
         self.struct[L.IX_DENSE] = int(len(key) <= 1)
         self.struct.point(L.IX_FREE, Struct(FREE_SIZES))
+        self.struct.point(L.IX_GONE, new_list(L.CHANGE_SIZE))
         self.proposes = self.read = False
 
     @property

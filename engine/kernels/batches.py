@@ -52,6 +52,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import change_at, list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.pairs import drop_pairs
+from dlog.engine.kernels.removals import leave_groups
 
 STRIDE = 8
 """Rows between two stages of what is asked for of rows that are removed."""
@@ -97,6 +98,9 @@ def settle(ctl, collection):
         done = settle_all(ctl, collection)
     else:
         done = settle_some(ctl, collection)
+    indexes = load_i64(collection, CO_INDEXES)
+    for i in range(load_i64(collection, CO_INDEX_COUNT)):
+        done = done and leave_groups(ctl, load_i64(indexes, i))
     if not done:
         return False
     list_again(ctl, doomed)

@@ -418,10 +418,11 @@ ROUND = 2**32
     IX_FREE,
     IX_WANTED,
     IX_VALUES,
+    IX_GONE,
     IX_SIZE,
-) = range(19)
+) = range(20)
 # IX_VALUES: 0, or the column, plus one, whose values slabs in the pool hold in the place of row numbers; IX_WANTED: which
-# column that may be.
+# column that may be. IX_GONE: while a batch settles, rows that are to leave long groups (removals.py).
 # Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and
 # nothing in the pool: positions in it are row numbers plus RUN.
 IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
