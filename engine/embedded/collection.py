@@ -16,7 +16,7 @@ import numpy as np
 from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import index_building, lists, loading, reading, storage
+from dlog.engine.kernels import index_building, lists, loading, reading, storage, stretches
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.kernels.index_building import FREE_SIZES
@@ -332,6 +332,22 @@ class Collection:
             *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, count * 8)
             listed = words(places)
             reading.copy_changes(self.address, first, listed.address, rounds, diffs)
+        return Updates(tuple(block[:-2]), block[-1], block[-2])
+
+    def keep_changes(self) -> None:
+        """Has the batches of a stretch leave their changes here; forgets those of an earlier one."""
+        if L.CO_KEPT not in self.struct.keep:
+            self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
+        stretches.forget_kept(self.memory.control.address, self.address)
+
+    def kept(self) -> Updates:
+        """The changes that the batches of a stretch have left (see `updates`)."""
+        kept = self.struct.keep[L.CO_KEPT]
+        assert isinstance(kept, Struct)
+        count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
+        block = np.empty((columns, count), np.int64)
+        if count:
+            block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
         return Updates(tuple(block[:-2]), block[-1], block[-2])
 
     def may_repeat(self) -> bool:

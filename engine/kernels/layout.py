@@ -351,8 +351,9 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PACKED,
     CO_EXPECTED,
     CO_BETWEEN,
+    CO_KEPT,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 53)
+) = range(REL_SIZE, REL_SIZE + 54)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -369,7 +370,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
 # pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
 # many may come here (0: nothing is known). CO_BETWEEN: its own scope looks rows up between its rounds only, before the first
-# iteration of one: CO_INNER may have at once what the round makes of a row.
+# iteration of one: CO_INNER may have at once what the round makes of a row. CO_KEPT: a list of the changes of a stretch's
+# batches that are over (stretches.py), 0 where nobody reads them: column after column, LIST_CAPACITY words each.
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.
@@ -458,6 +460,22 @@ TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
     WORK_COUNTS,
     WORK_SIZE,
 ) = range(13)
+# Stretch: changes of an input, ST_COUNT of them in ST_COLUMNS (addresses of columns of values, of diffs and of rounds), that go
+# through the dataflow in batches of ST_ROUNDS rounds. Those before ST_AT have been given to a batch; ST_BEGUN: the last batch,
+# whose first round is ST_FIRST, is not over yet. ST_BATCH has room for a batch's addresses. ST_REPEATED: a row of the input may
+# have changed twice in one round.
+(
+    ST_INPUT,
+    ST_COLUMNS,
+    ST_BATCH,
+    ST_COUNT,
+    ST_AT,
+    ST_ROUNDS,
+    ST_FIRST,
+    ST_BEGUN,
+    ST_REPEATED,
+    ST_SIZE,
+) = range(10)
 # Recursive scope over rounds.
 (
     SC_ENTER,
