@@ -7,7 +7,7 @@ on, what they lead to is asked for. Only for paths of one look-up (few.py) by a 
 
 from __future__ import annotations
 
-from dlog.engine.kernels.candidate import candidate_at
+from dlog.engine.kernels.candidate import candidate_at, next_candidate
 from dlog.engine.kernels.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.heads import current_of, first_candidate, head_place
@@ -56,6 +56,8 @@ from dlog.engine.kernels.storage import load_cell
 
 STEP = 8
 """Changes between two steps of what is asked for."""
+STEPS = 5
+"""Steps behind a change's values: what they lead to, what this leads to, and so on."""
 FEW = 16
 """Changes of a round up to which later ones are worth a look."""
 
@@ -85,13 +87,13 @@ def warm_change(path, seed, changes, at):
     columns = load_i64(seed, REL_COLUMNS)
     sought = columns + load_i64(path, PATH_SOUGHT) * COL_SIZE * 8
     grouped = columns + load_i64(path, PATH_GROUP) * COL_SIZE * 8
-    if at + 4 * STEP < last:
-        row = load_i64(change_at(changes, at + 4 * STEP), CHANGE_ROW)
+    if at + (STEPS + 1) * STEP < last:
+        row = load_i64(change_at(changes, at + (STEPS + 1) * STEP), CHANGE_ROW)
         prefetch(load_i64(sought, COL_DATA) + row * load_i64(sought, COL_WIDTH))
         prefetch(load_i64(grouped, COL_DATA) + row * load_i64(grouped, COL_WIDTH))
     index = load_i64(load_i64(load_i64(path, PATH_CODE), 1), 2)
     reduction = load_i64(path, PATH_REDUCTION)
-    for step in range(1, 4):
+    for step in range(1, STEPS + 1):
         if at + step * STEP < last:
             row = load_i64(change_at(changes, at + step * STEP), CHANGE_ROW)
             warm_sought(index, load_cell(load_i64(sought, COL_DATA), load_i64(sought, COL_WIDTH), row), step)
@@ -101,21 +103,21 @@ def warm_change(path, seed, changes, at):
 @kernel
 def warm_sought(index, key, step):
     """Asks for the rows with a key, so many steps ahead: for their slab, its place in the pool, the first of them."""
-    if load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) != 1:
+    if step < STEPS - 2 or load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) != 1:
         return
     group = key - load_i64(index, IX_LOW)
     if not 0 <= group < load_i64(index, IX_GROUPS):
         return
     slab = slab_at(index, group)
-    if step == 3:
+    if step == STEPS:
         prefetch(slab)
     elif load_i32(slab, IXS_COUNT) > 0:
         pool = load_i64(index, IX_POOL)
         first = slab_first(slab)
         alone = load_i32(slab, IXS_CAPACITY) == 0
-        if alone == (step == 2):
+        if alone == (step == STEPS - 1):
             warm_row(load_i64(index, IX_COLLECTION), row_at(pool, first))
-        elif step == 2:
+        elif step == STEPS - 1:
             prefetch(pool + first * 4)
 
 
@@ -134,19 +136,25 @@ def warm_row(collection, row):
 
 @kernel
 def warm_group(reduction, key, step):
-    """Asks for a lattice's group with a key, so many steps ahead: for its number, what it leads to, its first candidate and its
-    result."""
+    """Asks for a lattice's group with a key, so many steps ahead: for its number, what it leads to, its result and, one after
+    the other, its first candidates."""
     groups = load_i64(reduction, RD_GROUPS)
-    if step == 3:
+    if step == STEPS:
         if has_place(groups, key):
             prefetch_direct(groups, key)
         return
     group = find_direct(groups, key)
     if group < 0:
         return
-    if step == 2:
+    if step == STEPS - 1:
         prefetch(head_place(groups, group))
         prefetch(load_i64(groups, CO_STAMPS) + group * 4)
         return
-    prefetch(candidate_at(load_i64(reduction, RD_CANDIDATES), first_candidate(groups, group) - 1))
-    warm_row(load_i64(reduction, RD_RESULT), current_of(groups, group) - 1)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    number = first_candidate(groups, group)
+    for _ in range(STEPS - 2 - step):
+        if number != 0:
+            number = next_candidate(candidates, number - 1)
+    prefetch(candidate_at(candidates, number - 1))
+    if step == STEPS - 2:
+        warm_row(load_i64(reduction, RD_RESULT), current_of(groups, group) - 1)
