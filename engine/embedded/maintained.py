@@ -143,6 +143,7 @@ class Maintained(PlainRounds):
                 for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
+                        self._stretch = None
                     flow.work[L.WORK_ROUNDS] = 0
                     self._first = start
                     check()

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from dlog.engine.embedded import maintained
 from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.maintained import FEWEST_STRETCHED, Maintained
 from dlog.engine.values.updates import Updates
@@ -84,6 +85,23 @@ def test_a_mistake_in_a_later_batch_takes_all_rounds_back(make: type[Maintained]
         assert {relation: rows(engine, relation) for relation in before} == before
         commit(engine, *changes[:ROUNDS])
         assert engine.round == 1 + ROUNDS and len(told(engine, "e")) == ROUNDS
+
+
+def test_a_signal_between_two_stretches_takes_both_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def check() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with engine_of(PROGRAMS["closure"]) as engine:
+        commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
+        monkeypatch.setattr(maintained, "check", check)
+        with pytest.raises(KeyboardInterrupt):
+            commit(engine, *((r, 1 if r % 2 else -1, 1, 2) for r in range(3 * maintained.BATCH_ROUNDS)))
+        assert len(calls) == 3 and engine.round == 1
+        assert rows(engine, "r") == {(0, 1), (1, 2), (0, 2)}
 
 
 def test_a_stretch_that_meets_the_limit_of_memory_is_taken_back() -> None:
