@@ -16,7 +16,7 @@ import numpy as np
 from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import implied, index_building, lists, loading, reading, storage
+from dlog.engine.kernels import implied, index_building, lists, loading, reading, storage, stretches
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.kernels.index_building import FREE_SIZES
@@ -101,6 +101,8 @@ class Collection:
         self.histories: list[Struct] = []
         self.asked = False
         """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
+        self.followed = False
+        """Whether some path looks rows up here while the iterations of a round go on."""
         self.found = role not in UNFOUND
         """Whether rows are looked for by all their values."""
         self.grouped: Reduction | None = None
@@ -352,6 +354,22 @@ class Collection:
             reading.copy_changes(self.address, first, listed.address, rounds, diffs)
         return Updates(tuple(block[:-2]), block[-1], block[-2])
 
+    def keep_changes(self) -> None:
+        """Has the batches of a stretch leave their changes here; forgets those of an earlier one."""
+        if L.CO_KEPT not in self.struct.keep:
+            self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
+        stretches.forget_kept(self.memory.control.address, self.address)
+
+    def kept(self) -> Updates:
+        """The changes that the batches of a stretch have left (see `updates`)."""
+        kept = self.struct.keep[L.CO_KEPT]
+        assert isinstance(kept, Struct)
+        count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
+        block = self.memory.lender.words(columns * count).reshape(columns, count)
+        if count:
+            block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
+        return Updates(tuple(block[:-2]), block[-1], block[-2])
+
     def may_repeat(self) -> bool:
         """Whether a row may have several changes in one round."""
         return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
@@ -399,6 +417,7 @@ class Index:
         self.struct.point(L.IX_KEYS, words(key))
         self.struct[L.IX_DENSE] = int(len(key) <= 1)
         self.struct.point(L.IX_FREE, Struct(FREE_SIZES))
+        self.struct.point(L.IX_GONE, new_list(L.CHANGE_SIZE))
         self.proposes = self.read = False
 
     @property

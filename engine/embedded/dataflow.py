@@ -358,6 +358,9 @@ class StratumBuilder:
 
     def _looped(self, loop: Struct, imports: Sequence[object]) -> None:
         """The stratum's recursion is ready to run, seeded by the changes in these logs first."""
+        for name in self.scope.relations:
+            collection = self.flow.collections[name]
+            collection.struct[L.CO_BETWEEN] = int(collection.role is Role.LATTICE and not collection.followed)
         self.flow.task(L.TASK_LOOP, loop.address)
 
     # -------------------------------------------------------------------------------------------- storage, for lowering

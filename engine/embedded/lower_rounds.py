@@ -46,6 +46,8 @@ class RoundLowering(PathLowering):
         self.seed_list: Struct | None = None
         self.gates: list[Collection] = []
         self.target: Struct | None = None
+        self.looping = isinstance(path.seed, nodes.Scan) and storage.is_inner(path.seed.relation)
+        """Whether it is changes of the own scope's relations that seed the path."""
 
     def _finish(self) -> LoweredPath:
         code = [words(level) for level in self.levels]
@@ -58,8 +60,24 @@ class RoundLowering(PathLowering):
         struct[L.PATH_GATE_COUNT] = len(self.gates)
         assert self.target is not None
         struct.point(L.PATH_TARGET, self.target)
-        struct[L.PATH_FEW] = self._few()
+        struct[L.PATH_FEW] = few = self._few()
+        if few:
+            self._note_columns(struct)
         return LoweredPath(self.path, struct, code, False)
+
+    def _note_columns(self, struct: Struct) -> None:
+        """Which columns decide what a path of one look-up touches, so that it can be asked for before."""
+        first, second = self.levels
+        seeded = dict(zip(first[10 : first[1] : 2], first[9 : first[1] : 2], strict=True))
+        carried, bound = moved(second)
+        sought = next(first[at:] for at, op in _places(first) if op == L.OP_INDEX)
+        *_, (at, op) = _places(second)
+        struct[L.PATH_SOUGHT] = seeded.get(sought[4], -1) if sought[1] == 5 else -1
+        struct[L.PATH_GROUP] = struct[L.PATH_KEY] = -1
+        if op == L.OP_REDUCE and second[at + 1] == 9:
+            key = second[at + 8]
+            struct[L.PATH_REDUCTION] = second[at + 2]
+            struct[L.PATH_GROUP], struct[L.PATH_KEY] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
 
     def _few(self) -> int:
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
@@ -68,7 +86,9 @@ class RoundLowering(PathLowering):
         operations = {op for level in self.levels for op in _operations(level)}
         if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF] or L.OP_EXTERNAL in operations:
             return L.FEW_NOT
-        return L.FEW_APART if L.OP_STAGGER in operations else L.FEW_SHARED
+        if L.OP_STAGGER in operations:
+            return L.FEW_APART
+        return L.FEW_VALUE if contributes_alone(self.levels[1]) else L.FEW_SHARED
 
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)
@@ -109,14 +129,15 @@ class RoundLowering(PathLowering):
     def _gate(self, collection: Collection, view: nodes.View) -> None:
         """Notes a collection without whose old rows the path finds nothing. Paths seeded by iterations have none: there `alt`
         has this round's earlier iterations."""
-        looping = isinstance(self.path.seed, nodes.Scan) and self.rounds.is_inner(self.path.seed.relation)
-        if view == "alt" and not looping and collection not in self.gates:
+        if view == "alt" and not self.looping and collection not in self.gates:
             self.gates.append(collection)
 
     def _viewed(self, name: str) -> Collection:
         """The collection of a relation that the path looks up."""
         collection = self.rounds.collection(name)
-        collection.asked = collection.asked or not self.rounds.is_inner(name)
+        inner = self.rounds.is_inner(name)
+        collection.asked = collection.asked or not inner
+        collection.followed = collection.followed or (inner and self.looping)
         return collection
 
     def _group_of(self, index: Index, key: Sequence[Term], *, proposes: bool = False) -> int:
@@ -271,9 +292,30 @@ class RoundLowering(PathLowering):
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
 
 
+def contributes_alone(level: Sequence[int]) -> bool:
+    """Whether the second level of a path of one look-up does nothing with a row but contribute a value that is carried over to
+    the group of a lattice, by the one key, which is the row's."""
+    sink = level[level[1] :]
+    carried, bound = moved(level)
+    one = sink[0] == L.OP_REDUCE and sink[1] == 9 and not level[6]
+    return one and sink[4] in carried and sink[7] in carried and sink[8] in bound
+
+
+def moved(level: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Of the second level of a path of one look-up: what registers are carried over from, and the columns of the others."""
+    pairs = list(zip(level[13 : level[1] : 2], level[14 : level[1] : 2], strict=True))
+    carried, bound = pairs[: level[11]], pairs[level[11] :]
+    return {to: source for source, to in carried}, {to: column for column, to in bound}
+
+
 def _operations(code: Sequence[int]) -> Iterator[int]:
     """The operations of a level."""
+    return (op for _, op in _places(code))
+
+
+def _places(code: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where each operation of a level is."""
     at = 0
     while at < len(code):
-        yield code[at]
+        yield at, code[at]
         at += code[at + 1]

@@ -29,10 +29,11 @@ from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.stretch import Stretch
 from dlog.engine.embedded.succession import derive_new, followed
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import loading, rounds
+from dlog.engine.kernels import loading, rounds, stretches
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
@@ -51,6 +52,9 @@ FEWEST_ROUNDS = 512
 ROWS_PER_ROUND = 4
 """A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
 in a batch is met, and passed by, in all its rounds."""
+FEWEST_STRETCHED = 64
+ROWS_PER_STRETCHED = 32
+"""The same for batches of a stretch, which cost less to begin."""
 QUIET_ROUNDS = 1 << 17
 """The rounds of a batch where no path meets rows of former rounds, and no group candidates that are gone: nothing is passed
 by."""
@@ -107,6 +111,8 @@ class Maintained(PlainRounds):
         self._again = isinstance(old, Beginning) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
+        self._stretch: Stretch | None = None
+        """The last part of the last commit, if it was one."""
         self.worker.control[L.CTL_BUDGET] = BUDGET
 
     @property
@@ -129,7 +135,7 @@ class Maintained(PlainRounds):
             given = self._with_facts(given, first)
             self._flow = self._build(given)
         with Delayed(), self._turns.lock:
-            self._batches, self._news, self._forgotten = [], None, False
+            self._batches, self._news, self._forgotten, self._stretch = [], None, False, None
             flow = self._flow
             self._keep_ticks(flow)
             flow.running = True
@@ -137,6 +143,7 @@ class Maintained(PlainRounds):
                 for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
+                        self._stretch = None
                     flow.work[L.WORK_ROUNDS] = 0
                     self._first = start
                     check()
@@ -144,7 +151,7 @@ class Maintained(PlainRounds):
                     self._run(flow, batch, start, end - start + 1)
             except BaseException:
                 # Whatever a signal's handler raises may come when the native part is over.
-                if flow.phase == "after" and end == last:
+                if flow.phase == "after" and end == last and (self._stretch is None or self._stretch.is_over):
                     self._note(flow, last)
                 else:
                     self._restore(flow)
@@ -158,13 +165,20 @@ class Maintained(PlainRounds):
         """The first and last rounds of a commit's batches."""
         if first == last:
             return ((first, last),)
-        return batches([u.rounds for u in given.values()], first, last, self._batch_rounds(flow))
+        most = BATCH_ROUNDS if self._stretched(flow, given) else self._batch_rounds(flow)
+        return batches([u.rounds for u in given.values()], first, last, most)
+
+    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+        """How many rounds batches have that follow each other in compiled code; 0 where they are not worth it."""
+        if not flow.started or not flow.looks_back or len(given) != 1 or not all(u.columns for u in given.values()):
+            return 0
+        rounds = max(FEWEST_STRETCHED, _input_rows(flow) // ROWS_PER_STRETCHED)
+        return rounds if rounds < BATCH_ROUNDS else 0
 
     def _batch_rounds(self, flow: Dataflow) -> int:
         if not flow.looks_back:
             return BATCH_ROUNDS if any(r.candidates is not None for r in flow.reductions.values()) else QUIET_ROUNDS
-        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
-        return max(FEWEST_ROUNDS, min(rows // ROWS_PER_ROUND, BATCH_ROUNDS))
+        return max(FEWEST_ROUNDS, min(_input_rows(flow) // ROWS_PER_ROUND, BATCH_ROUNDS))
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
@@ -184,12 +198,19 @@ class Maintained(PlainRounds):
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
         """The changes of the batch just run, of the program's relations and the external rows, out of the kernels' memory."""
         taken = {}
-        for name, collection in flow.collections.items():
-            if collection.log[L.LIST_COUNT] and (name in self.program.relations or collection.role is Role.INPUT):
+        for name, collection in self._told(flow).items():
+            if self._stretch is not None or collection.log[L.LIST_COUNT]:
                 taken[name] = self._batch_changes(collection)
         return taken
 
+    def _told(self, flow: Dataflow) -> dict[str, Collection]:
+        """The collections whose changes somebody may ask for."""
+        own = self.program.relations
+        return {name: c for name, c in flow.collections.items() if name in own or c.role is Role.INPUT}
+
     def _batch_changes(self, collection: Collection) -> Updates:
+        if self._stretch is not None:
+            return self._stretch.changes(collection)
         updates = collection.updates(self._first)
         if collection.role is Role.INPUT and collection.may_repeat():
             rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
@@ -244,8 +265,13 @@ class Maintained(PlainRounds):
         """One batch. Raises what a rule's evaluation raises."""
         control, work = self.worker.control, flow.work.address
         control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+        self._stretch = None
         if len(given) == 1:
             ((name, updates),) = given.items()
+            stretched = self._stretched(flow, given)
+            if 0 < stretched < count:
+                self._stretch = Stretch(self._input(flow, name), updates, stretched, list(self._told(flow).values()))
+                return self._finish(flow, stretches.run_stretch(self._stretch.address, work, control.address))
             if updates.rows < BULK_ROWS:
                 rows = staged(updates, first)
                 target = self._input(flow, name).address
@@ -276,7 +302,8 @@ class Maintained(PlainRounds):
                 raise self._mistake(flow)
             if status == L.EXTERNAL:
                 self._call(flow)
-            if self._turns.waiting and not self._batches:
+            begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
+            if self._turns.waiting and not begun:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
                 self._turns.lock.release()
                 try:
@@ -284,7 +311,13 @@ class Maintained(PlainRounds):
                 finally:
                     self._turns.lock.acquire()
             check()
-            status = rounds.run_batch(flow.work.address, self.worker.control.address)
+            status = self._resume(flow)
+
+    def _resume(self, flow: Dataflow) -> int:
+        work, control = flow.work.address, self.worker.control.address
+        if self._stretch is not None:
+            return int(stretches.run_stretch(self._stretch.address, work, control))
+        return int(rounds.run_batch(work, control))
 
     def _input(self, flow: Dataflow, name: str) -> Collection:
         found = flow.input(name)
@@ -439,7 +472,12 @@ class Maintained(PlainRounds):
         if flow.phase == "before" and not self._batches:
             flow.running = False
             return
-        if flow.phase == "after":
+        if self._stretch is not None:
+            self._batches.append(self._take_changes(flow))
+            unkept, self._first, self._stretch = self._stretch.is_begun, self._stretch.struct[L.ST_FIRST], None
+        else:
+            unkept = True
+        if flow.phase == "after" and unkept:
             self._batches.append(self._take_changes(flow))
         inputs = [name for name in self.program.relations if flow.input(name) is not None]
         before = {name: self._old_rows(flow, name) for name in inputs}
@@ -541,6 +579,10 @@ class Maintained(PlainRounds):
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()
+
+
+def _input_rows(flow: Dataflow) -> int:
+    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
 
 
 def _is_changing(collection: Collection) -> bool:

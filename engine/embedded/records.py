@@ -36,7 +36,7 @@ class RecordTables:
         table = self.table(arity)
         rows = len(columns[0]) if columns else 1
         ids = np.empty(rows, np.int32)
-        registers = np.zeros((max(arity, 1), L.BLOCK), np.int64)
+        registers = np.zeros((max(arity, 1), L.REGISTER), np.int64)
         scratch = np.empty((3, L.BLOCK), np.int64)
         control = self._memory.new_control(L.CTL_SIZE)
         control[L.CTL_REGISTERS] = int(registers.ctypes.data)

@@ -40,11 +40,11 @@ class Worker:
         self.control.point(L.CTL_CURSOR, Struct(1))
         self.control[L.CTL_BUDGET] = BUDGET
         self.control[L.CTL_NUMBER] = number
-        self.registers = np.empty((0, L.BLOCK), np.int64)
+        self.registers = np.empty((0, L.REGISTER), np.int64)
 
     def prepare(self, tables: Tables) -> None:
         """Makes room for a scope's registers and marks and fills its constants."""
-        self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.BLOCK), np.int64)
+        self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.REGISTER), np.int64)
         for value, number in tables.constants.items():
             self.registers[CONSTANTS + number] = value
         self.control[L.CTL_ERROR_PATH] = 0

@@ -53,6 +53,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.lists import change_at, list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
 from dlog.engine.kernels.pairs import drop_pairs
+from dlog.engine.kernels.removals import leave_groups
 
 STRIDE = 8
 """Rows between two stages of what is asked for of rows that are removed."""
@@ -89,12 +90,18 @@ def settle(ctl, collection):
     if load_i64(collection, CO_GROUPED) != 0 or load_i64(collection, CO_PACKED) != 0:
         done = True
     elif load_i64(collection, CO_QUIET) != 0:
-        done = settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
-        done = done and settle_quiet(ctl, collection, doomed, 1) and settle_quiet(ctl, collection, born, 1)
+        done = settle_quiet(ctl, collection, doomed, 1)
+        if inner == 0:
+            # Rows of a recursive scope are doomed whenever a round leaves them without derivations.
+            done = done and settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
+            done = done and settle_quiet(ctl, collection, born, 1)
     elif inner == 0:
         done = settle_all(ctl, collection)
     else:
         done = settle_some(ctl, collection)
+    indexes = load_i64(collection, CO_INDEXES)
+    for i in range(load_i64(collection, CO_INDEX_COUNT)):
+        done = done and leave_groups(ctl, load_i64(indexes, i))
     if not done:
         return False
     list_again(ctl, doomed)

@@ -17,6 +17,7 @@ from dlog.engine.kernels.layout import (
     CO_ALIVE,
     CO_BASE_DEAD,
     CO_BASE_ROWS,
+    CO_BETWEEN,
     CO_BORN,
     CO_COUNTS,
     CO_CURRENT,
@@ -244,14 +245,14 @@ def clear_row(collection, row):
 
 
 @kernel
-def born_absent(ctl, history, row, fresh):
-    """Notes that a new row is not there before this batch; false with CTL_ERROR set."""
+def born_absent(ctl, history, row, plain):
+    """Notes that a new row is not there before this batch, with `plain` in its iteration alone; false with CTL_ERROR set."""
     if history == 0:
         return True
     iterations = load_i64(history, HI_ITERS)
     if iterations != 0:
         store_i32(iterations, row, NEVER)
-    if fresh != 0:
+    if plain != 0:
         return True
     return open_item(ctl, history, row) != 0
 
@@ -290,7 +291,7 @@ def add_values(ctl, collection, values, hashed):
             put_bit(load_i64(outer, HI_BITS), row)
     elif not born_absent(ctl, outer, row, fresh):
         return -1
-    if not born_absent(ctl, load_i64(collection, CO_INNER), row, fresh):
+    if not born_absent(ctl, load_i64(collection, CO_INNER), row, fresh | load_i64(collection, CO_BETWEEN)):
         return -1
     born = load_i64(collection, CO_BORN)
     if born != 0 and fresh == 0 and not list_push(ctl, born, row):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CO_EXPECTED, CO_LIVE
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import release, resize, zeroed
 
 SPREAD = 2
@@ -18,6 +18,8 @@ HOPE = 2
 """Of so many rows that are expected, one counts until all have come."""
 EDGE = 1 << 40
 """Values beyond are not looked up directly."""
+MANY = 1 << 15
+"""Places from which on the cache does not have what rows lead to."""
 
 
 @kernel
@@ -33,6 +35,18 @@ def find_direct(collection, value):
 def has_place(collection, value):
     low = load_i64(collection, CO_DIRECT_LOW)
     return low <= value < low + load_i64(collection, CO_DIRECT_COUNT)
+
+
+@kernel
+def are_many(collection):
+    """Whether what the rows lead to is worth being asked for before it is looked at."""
+    return load_i64(collection, CO_DIRECT_COUNT) >= MANY
+
+
+@kernel
+def prefetch_direct(collection, value):
+    """Asks for the place of a value that has one."""
+    prefetch(load_i64(collection, CO_DIRECT) + (value - load_i64(collection, CO_DIRECT_LOW)) * 4)
 
 
 @kernel

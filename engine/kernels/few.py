@@ -7,17 +7,17 @@ whose instructions are all in compiled code, have PATH_FEW set (lower_rounds).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.candidates import candidate_row
+from dlog.engine.kernels.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.derivations import derive_candidate
-from dlog.engine.kernels.derive import derive
-from dlog.engine.kernels.direct import find_direct
+from dlog.engine.kernels.derive import derive, warm_results
+from dlog.engine.kernels.direct import are_many, find_direct, has_place, prefetch_direct
+from dlog.engine.kernels.finding import scratch_block
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
 from dlog.engine.kernels.implied import cell_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
-    BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
@@ -27,7 +27,9 @@ from dlog.engine.kernels.layout import (
     CO_OUTER,
     CO_PACKED,
     CO_SCOPE,
+    COL_DATA,
     COL_SIZE,
+    COL_WIDTH,
     CTL_BUDGET,
     CTL_ERROR_PATH,
     CTL_REGISTERS,
@@ -37,6 +39,7 @@ from dlog.engine.kernels.layout import (
     ENTRY_NEXT,
     ENTRY_TIME,
     FEW_SHARED,
+    FEW_VALUE,
     HI_BASE,
     HI_BITS,
     IX_COLLECTION,
@@ -54,19 +57,24 @@ from dlog.engine.kernels.layout import (
     OP_REDUCE,
     PATH_CODE,
     PATH_FEW,
+    PATH_KEY,
     PATH_LIST,
     RD_CANDIDATES,
     RD_GROUPS,
+    REGISTER,
     REL_COLUMNS,
 )
 from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.machine import step
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i64
+from dlog.engine.kernels.storage import load_cell
 
-FEW = 16
+FEW = 64
 """Changes up to which a path goes through them row by row."""
 SHORT = 256
 """Rows of a group up to which they are gone through row by row."""
+SEVERAL = 4
+"""Rows of a group from which on what they lead to is asked for first."""
 _ITERATION = 0xFFFFFFFF
 
 
@@ -93,7 +101,11 @@ def run_few(path, ctl, first, last):
                 slab = slab_at(load_i64(lower, 2), group)
                 if load_i32(slab, IXS_COUNT) > SHORT:
                     return at
-                passed = join_slab(ctl, registers, lower, slab, load_i64(path, PATH_FEW) == FEW_SHARED)
+                way = load_i64(path, PATH_FEW)
+                if way == FEW_VALUE:
+                    passed = join_values(ctl, registers, lower, slab, load_i64(path, PATH_KEY))
+                else:
+                    passed = join_slab(ctl, registers, lower, slab, way == FEW_SHARED)
         if passed < 0:
             store_i64(ctl, CTL_ERROR_PATH, path)
             return -1
@@ -103,7 +115,7 @@ def run_few(path, ctl, first, last):
 @kernel
 def value_at(registers, number):
     """Address of the row's value in a register."""
-    return registers + number * (BLOCK * 8)
+    return registers + number * (REGISTER * 8)
 
 
 @kernel
@@ -197,6 +209,74 @@ def join_slab(ctl, registers, code, slab, shared):
 
 
 @kernel
+def join_values(ctl, registers, code, slab, key):
+    """`join_slab` where each row contributes a value that is carried over to the lattice's group by one of its columns."""
+    carry(registers, code)
+    sink = code + load_i64(code, 1) * 8
+    reduction = load_i64(sink, 2)
+    groups = load_i64(reduction, RD_GROUPS)
+    iteration = load_i64(value_at(registers, load_i64(sink, 4)), 0) + load_i64(sink, 6)
+    diff = load_i64(value_at(registers, load_i64(sink, 5)), 0)
+    value = load_i64(value_at(registers, load_i64(sink, 7)), 0)
+    index = load_i64(code, 2)
+    collection = load_i64(index, IX_COLLECTION)
+    columns = load_i64(collection, REL_COLUMNS)
+    column = columns + key * COL_SIZE * 8
+    data = load_i64(column, COL_DATA)
+    width = load_i64(column, COL_WIDTH)
+    pool = load_i64(index, IX_POOL)
+    limit = load_i64(value_at(registers, load_i64(code, 5)), 0) + load_i64(code, 4)
+    history = load_i64(collection, CO_OUTER)
+    bits = load_i64(history, HI_BITS)
+    marked = has_marked(history)
+    plain = load_i64(history, HI_BASE) < limit
+    start = slab_first(slab)
+    count = load_i32(slab, IXS_COUNT)
+    store_i64(ctl, CTL_WORK, load_i64(ctl, CTL_WORK) + count + 8)
+    if count >= SEVERAL and are_many(groups):
+        warm_values(ctl, reduction, pool, start, count, data, width, value)
+    for at in range(start, start + count):
+        row = row_at(pool, at)
+        if plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
+            group = find_direct(groups, load_cell(data, width, row))
+            if group >= 0:
+                done = contribute(ctl, reduction, group, value, iteration, diff)
+            else:
+                done = join_row(ctl, registers, code, columns, row)
+            if not done:
+                return -1
+    return 1
+
+
+@kernel
+def warm_values(ctl, reduction, pool, start, count, data, width, value):
+    """Asks for what contributing a value to the groups by a column of a slab's rows will touch."""
+    groups = load_i64(reduction, RD_GROUPS)
+    rows = scratch_block(ctl, 1)
+    values = scratch_block(ctl, 3)
+    for i in range(count):
+        key = load_cell(data, width, row_at(pool, start + i))
+        store_i64(rows, i, key)
+        if has_place(groups, key):
+            prefetch_direct(groups, key)
+    known = 0
+    for i in range(count):
+        group = find_direct(groups, load_i64(rows, i))
+        store_i64(rows, known, group)
+        store_i64(values, known, value)
+        known += 1 if group >= 0 else 0
+    warm_candidates(reduction, values, known, rows)
+    warm_results(reduction, known, rows)
+
+
+@kernel
+def contribute(ctl, reduction, group, value, iteration, diff):
+    """Adds derivations of a value in a lattice's group; false with CTL_ERROR set."""
+    row = candidate_row(ctl, reduction, group, value)
+    return row >= 0 and derive_candidate(ctl, reduction, group, row, iteration, diff)
+
+
+@kernel
 def join_entries(ctl, registers, code, columns, history, row, limit):
     """`join_row` for each entry before a limit of a row of the own scope; false with CTL_ERROR set."""
     if get_bit(load_i64(history, HI_BITS), row) == 0:
@@ -246,10 +326,8 @@ def derive_one(ctl, registers, pc):
     group = find_direct(groups, load_i64(value_at(registers, load_i64(pc, 8)), 0))
     if group < 0:
         return derive(ctl, pc, 1)
-    row = candidate_row(ctl, reduction, group, load_i64(value_at(registers, load_i64(pc, 7)), 0))
-    if row < 0:
-        return False
     iteration = load_i64(pc, 6)
     if load_i64(pc, 4) >= 0:
         iteration += load_i64(value_at(registers, load_i64(pc, 4)), 0)
-    return derive_candidate(ctl, reduction, group, row, iteration, load_i64(value_at(registers, load_i64(pc, 5)), 0))
+    value = load_i64(value_at(registers, load_i64(pc, 7)), 0)
+    return contribute(ctl, reduction, group, value, iteration, load_i64(value_at(registers, load_i64(pc, 5)), 0))

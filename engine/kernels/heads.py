@@ -22,6 +22,12 @@ def set_head(groups, group, head):
 
 
 @kernel
+def head_place(groups, group):
+    """Address of what a group with candidates leads to."""
+    return load_i64(groups, CO_HEADS) + group * 8
+
+
+@kernel
 def first_candidate(groups, group):
     """The first candidate of a group, plus one; 0 if it has none."""
     return abs(head_of(groups, group))

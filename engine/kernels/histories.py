@@ -40,6 +40,9 @@ from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.storage import release, zeroed
 
 _MIX = -7046029254386353131
+_ITERATION = 0xFFFFFFFF
+_NO_TIME = 1 << 62
+"""Of a row that is not there: no limit is beyond."""
 
 
 @kernel
@@ -148,11 +151,29 @@ def chain_entry(ctl, history, item, time, diff):
 
 @kernel
 def settled_time(history, row):
-    """The time of a row whose bit is clear."""
+    """The time from which on a row whose bit is clear is there."""
     iterations = load_i64(history, HI_ITERS)
     if iterations == 0:
         return load_i64(history, HI_BASE)
-    return load_i64(history, HI_BASE) + load_i32(iterations, row)
+    iteration = load_i32(iterations, row)
+    return load_i64(history, HI_BASE) + iteration if iteration != NEVER else _NO_TIME
+
+
+@kernel
+def change_iteration(ctl, history, row, time, diff):
+    """`add_entry` where nobody looks at the row before the round is over: one that appears at an iteration, or was there from
+    it on and goes, has no need of entries. False with CTL_ERROR set."""
+    if get_bit(load_i64(history, HI_BITS), row) == 0:
+        iterations = load_i64(history, HI_ITERS)
+        known = load_i32(iterations, row)
+        iteration = time & _ITERATION
+        if diff == 1 and known == NEVER:
+            store_i32(iterations, row, iteration)
+            return True
+        if diff == -1 and known == iteration:
+            store_i32(iterations, row, NEVER)
+            return True
+    return add_entry(ctl, history, row, time, diff)
 
 
 @kernel
@@ -356,7 +377,7 @@ def copy_ranks(history, rows, count, ranks):
         row = load_i32(rows, i)
         rank = 0
         if get_bit(load_i64(history, HI_BITS), row) == 0:
-            rank = settled_time(history, row) & 0xFFFFFFFF
+            rank = load_i32(load_i64(history, HI_ITERS), row)
         else:
             at = first_entry(history, row)
             while at != 0:

@@ -28,6 +28,7 @@ from dlog.engine.kernels.layout import (
     IX_COLLECTION,
     IX_DENSE,
     IX_FREE,
+    IX_GONE,
     IX_GROUPS,
     IX_KEY_COUNT,
     IX_KEYS,
@@ -46,11 +47,14 @@ from dlog.engine.kernels.layout import (
     REL_COLUMNS,
     RUN,
 )
+from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import grown, mix, register, resize
 
 STRETCH = 64
 """Rows of a slab that are compared together."""
+LONG = 1024
+"""Rows of a group from which on it is not searched for each row that leaves it."""
 # ----------------------------------------------------------------------------------------------------------------- slabs
 
 
@@ -146,7 +150,8 @@ def index_insert(ctl, index, row):
 
 @kernel
 def index_remove(ctl, index, row):
-    """Takes a row out; the last of its group takes its place. False with CTL_ERROR set."""
+    """Takes a row out, of a long group when the batch is settled (removals.py); false with CTL_ERROR set. The last of its group
+    takes its place."""
     dense = load_i64(index, IX_DENSE) != 0
     slot = 0
     if not dense:
@@ -158,6 +163,8 @@ def index_remove(ctl, index, row):
         group = 0
     slab = slab_at(index, group)
     last = load_i32(slab, IXS_COUNT) - 1
+    if last >= LONG:
+        return push_change(ctl, load_i64(index, IX_GONE), row, group, 0, 0)
     if load_i32(slab, IXS_CAPACITY) == 0 and last > 0:
         if shorten_run(slab, row):
             return True
@@ -167,17 +174,26 @@ def index_remove(ctl, index, row):
     pool = load_i64(index, IX_POOL)
     at = place_of(pool, start, last + 1, item_of_row(index, row)) if last > 0 else start
     if last == 0:
-        if not dense:
-            remove_key(index, slot)
-        free_slab(index, start, load_i32(slab, IXS_CAPACITY))
-        store_i32(slab, IXS_CAPACITY, 0)
-        store_i64(index, IX_USED, load_i64(index, IX_USED) - 1)
+        drop_group(index, group, slot)
     else:
         store_i32(pool, at, load_i32(pool, start + last))
-    store_i32(slab, IXS_COUNT, last)
-    if last == 0 and not dense:
-        free_group(index, group)
+        store_i32(slab, IXS_COUNT, last)
     return True
+
+
+@kernel
+def drop_group(index, group, slot):
+    """Gives up the group of a key of which the last row goes; `slot` is where an index by hash has it."""
+    slab = slab_at(index, group)
+    dense = load_i64(index, IX_DENSE) != 0
+    if not dense:
+        remove_key(index, slot)
+    free_slab(index, load_i32(slab, IXS_START), load_i32(slab, IXS_CAPACITY))
+    store_i32(slab, IXS_CAPACITY, 0)
+    store_i32(slab, IXS_COUNT, 0)
+    store_i64(index, IX_USED, load_i64(index, IX_USED) - 1)
+    if not dense:
+        free_group(index, group)
 
 
 @kernel

@@ -18,10 +18,11 @@ from dlog.engine.kernels.derivations import (
     single_new,
     single_old,
 )
-from dlog.engine.kernels.distinct import absent_inner, settle_inner
+from dlog.engine.kernels.distinct import settle_inner
 from dlog.engine.kernels.heads import current_of, first_candidate, set_current, warm_heads
 from dlog.engine.kernels.histories import (
     add_entry,
+    change_iteration,
     drop_entries,
     entry_at,
     first_entry,
@@ -36,6 +37,7 @@ from dlog.engine.kernels.layout import (
     CANDIDATE_COUNT,
     CANDIDATE_GROUP,
     CANDIDATE_NEXT,
+    CO_BETWEEN,
     CO_BUCKET_COUNT,
     CO_DOOMED,
     CO_FRESH,
@@ -49,12 +51,15 @@ from dlog.engine.kernels.layout import (
     ENTRY_NEXT,
     ENTRY_TIME,
     HI_BITS,
+    HI_ITERS,
     LIST_COUNT,
     LIST_DATA,
+    NEVER,
     RD_CANDIDATES,
     RD_GROUPS,
     RD_OP,
     RD_RESULT,
+    SC_ROUND_TICK,
     SC_TICK,
     SUPPORT_AT,
     SUPPORT_NEW,
@@ -81,14 +86,19 @@ def process_lattice(ctl, scope, reduction, iteration, time):
     bucket = bucket_at(candidates, iteration)
     count = load_i64(bucket, LIST_COUNT)
     stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
+    touched = load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED)
     tick = load_i64(scope, SC_TICK)
+    round_tick = load_i64(scope, SC_ROUND_TICK)
     for i in range(count):
         data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
         if i % STRETCH == 0:
             warm_groups(reduction, data + i * 8, min(STRETCH, count - i))
         group = load_i64(data, i)
-        if load_i32(stamps, group) != tick:
+        stamp = load_i32(stamps, group)
+        if stamp != tick:
             store_i32(stamps, group, tick)
+            if stamp < round_tick and not list_push(ctl, touched, group):
+                return False
             if not evaluate_group(ctl, scope, reduction, group, iteration, time):
                 return False
     list_empty(ctl, bucket_at(candidates, iteration))
@@ -169,10 +179,7 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
     if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
     if new_after == old_after and new_before == old_before:
-        # Nothing changes here; a group that never had a result may be on its way out.
-        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
-    if not list_push(ctl, load_i64(groups, CO_TOUCHED), group):
-        return False
+        return True
     if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
         return False
     return load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0 or note_fresh(ctl, reduction, group, new_after)
@@ -220,7 +227,12 @@ def emit_value(ctl, scope, reduction, group, row, diff, time):
     result = load_i64(reduction, RD_RESULT)
     if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
         return False
-    if not add_entry(ctl, load_i64(result, CO_INNER), made, time, diff):
+    inner = load_i64(result, CO_INNER)
+    if load_i64(result, CO_BETWEEN) != 0:
+        noted = change_iteration(ctl, inner, made, time, diff)
+    else:
+        noted = add_entry(ctl, inner, made, time, diff)
+    if not noted:
         return False
     return push_change(ctl, load_i64(result, CO_INNER_LOG), made, time, diff, 0)
 
@@ -313,25 +325,25 @@ def end_value(ctl, result, row):
     """Settles the iterations at which a row of a lattice relation is present; false with CTL_ERROR set."""
     inner = load_i64(result, CO_INNER)
     outer = load_i64(result, CO_OUTER)
-    if get_bit(load_i64(inner, HI_BITS), row) == 0:
-        # Present from an iteration of this (first) round on; outside it was announced.
+    kept = 0
+    if get_bit(load_i64(inner, HI_BITS), row) != 0:
+        kept = settle_entries(inner, item_of(inner, row))
+        if kept == 1:
+            entry = entry_at(inner, first_entry(inner, row))
+            iteration = load_i64(entry, ENTRY_TIME)
+            drop_entries(inner, item_of(inner, row))
+            return settle_inner(inner, row, iteration)
+    elif load_i32(load_i64(inner, HI_ITERS), row) != NEVER:
+        # Present from an iteration on, as is known already; outside it is announced.
         return True
-    kept = settle_entries(inner, item_of(inner, row))
-    if kept == 1:
-        entry = entry_at(inner, first_entry(inner, row))
-        iteration = load_i64(entry, ENTRY_TIME)
-        drop_entries(inner, item_of(inner, row))
-        return settle_inner(inner, row, iteration)
-    gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and sum_entries(inner, row) <= 0
+    gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and (kept == 0 or sum_entries(inner, row) <= 0)
     # A fresh row counts as present outside until it says otherwise.
     if gone and load_i64(result, CO_FRESH) != 0:
         if load_i64(result, CO_QUIET) != 0:
             put_bit(load_i64(outer, HI_BITS), row)
         elif open_item(ctl, outer, row) == 0:
             return False
-    if kept == 0:
-        return absent_inner(ctl, inner, row) and list_push(ctl, load_i64(result, CO_DOOMED), row)
-    return True
+    return kept != 0 or list_push(ctl, load_i64(result, CO_DOOMED), row)
 
 
 @kernel

@@ -6,6 +6,8 @@ addresses of further words. All row numbers are 32-bit: a relation holds fewer t
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""
+REGISTER = BLOCK + 8
+"""Words from one register to the next: first rows that lie whole pages apart would all share one set of the cache."""
 
 # Column of a relation: where its values are, 4 or 8 bytes each, and its place in the relation's dense code.
 COL_DATA, COL_WIDTH, COL_LOW, COL_RANGE, COL_STRIDE, COL_SIZE = range(6)
@@ -149,7 +151,8 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
 ) = range(10)
 
 # Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
-# whether few changes go through it row by row (few.py).
+# whether few changes go through it row by row (few.py); of a path that does, columns, or -1: PATH_SOUGHT and PATH_GROUP of the
+# seed, by which it looks rows up and chooses the group of PATH_REDUCTION, PATH_KEY of the rows looked up, by which it does.
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -163,10 +166,15 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_GATE_COUNT,
     PATH_TARGET,
     PATH_FEW,
+    PATH_SOUGHT,
+    PATH_GROUP,
+    PATH_KEY,
+    PATH_REDUCTION,
     PATH_SIZE,
-) = range(13)
-# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed.
-FEW_NOT, FEW_SHARED, FEW_APART = range(3)
+) = range(17)
+# PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed; they
+# share it, and each contributes a value that is carried over to the lattice's group by PATH_KEY.
+FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
 
 # Loop of a scope: lists of addresses.
 (
@@ -344,10 +352,12 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PAIR_COUNT,
     CO_PACKED,
     CO_EXPECTED,
+    CO_BETWEEN,
+    CO_KEPT,
     CO_KEY_SAMPLES,
     CO_KEY_TAIL,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 54)
+) = range(REL_SIZE, REL_SIZE + 56)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -363,8 +373,10 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # there, there are no slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be
 # pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
 # pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
-# many may come here (0: nothing is known). CO_KEY_*: of a base whose key column is implied (implied.py): the keys of some rows,
-# and those of the rows that came later (both int32).
+# many may come here (0: nothing is known). CO_BETWEEN: its own scope looks rows up between its rounds only, before the first
+# iteration of one: CO_INNER may have at once what the round makes of a row. CO_KEPT: a list of the changes of a stretch's
+# batches that are over (stretches.py), 0 where nobody reads them: column after column, LIST_CAPACITY words each. CO_KEY_*: of
+# a base whose key column is implied (implied.py): the keys of some rows, and those of the rows that came later (both int32).
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.
@@ -413,10 +425,11 @@ ROUND = 2**32
     IX_FREE,
     IX_WANTED,
     IX_VALUES,
+    IX_GONE,
     IX_SIZE,
-) = range(19)
+) = range(20)
 # IX_VALUES: 0, or the column, plus one, whose values slabs in the pool hold in the place of row numbers; IX_WANTED: which
-# column that may be.
+# column that may be. IX_GONE: while a batch settles, rows that are to leave long groups (removals.py).
 # Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and
 # nothing in the pool: positions in it are row numbers plus RUN.
 IXS_START, IXS_COUNT, IXS_CAPACITY, IXS_SIZE = range(4)
@@ -452,6 +465,22 @@ TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
     WORK_COUNTS,
     WORK_SIZE,
 ) = range(13)
+# Stretch: changes of an input, ST_COUNT of them in ST_COLUMNS (addresses of columns of values, of diffs and of rounds), that go
+# through the dataflow in batches of ST_ROUNDS rounds. Those before ST_AT have been given to a batch; ST_BEGUN: the last batch,
+# whose first round is ST_FIRST, is not over yet. ST_BATCH has room for a batch's addresses. ST_REPEATED: a row of the input may
+# have changed twice in one round.
+(
+    ST_INPUT,
+    ST_COLUMNS,
+    ST_BATCH,
+    ST_COUNT,
+    ST_AT,
+    ST_ROUNDS,
+    ST_FIRST,
+    ST_BEGUN,
+    ST_REPEATED,
+    ST_SIZE,
+) = range(10)
 # Recursive scope over rounds.
 (
     SC_ENTER,

@@ -8,6 +8,7 @@ anywhere (see machine).
 
 from __future__ import annotations
 
+from dlog.engine.kernels.ahead import warm_rounds
 from dlog.engine.kernels.batches import begin, settle
 from dlog.engine.kernels.changes import flush_distinct, next_tick
 from dlog.engine.kernels.collections import enter_indexes
@@ -294,6 +295,7 @@ def run_scope(scope, work, ctl):
             store_i64(scope, SC_ROUND_TICK, next_tick(work))
             store_i64(scope, SC_TICK, load_i64(scope, SC_ROUND_TICK))
             store_i64(scope, SC_PHASE, _ENTER)
+            warm_rounds(scope)
         elif phase == _ENTER:
             status = run_some(scope, load_i64(scope, SC_ENTER), load_i64(scope, SC_ENTER_COUNT), work, ctl)
             if status != DONE:

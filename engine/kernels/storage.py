@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
-    BLOCK,
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
@@ -17,6 +16,7 @@ from dlog.engine.kernels.layout import (
     CTL_REGISTERS,
     ERROR_MEMORY,
     ERROR_ROWS,
+    REGISTER,
     REL_ARITY,
     REL_CAPACITY,
     REL_COLUMNS,
@@ -46,7 +46,7 @@ LARGE = 1 << 20
 @kernel
 def register(ctl, number):
     """Address of a register of this worker."""
-    return load_i64(ctl, CTL_REGISTERS) + number * (BLOCK * 8)
+    return load_i64(ctl, CTL_REGISTERS) + number * (REGISTER * 8)
 
 
 @kernel

@@ -9,7 +9,7 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.embedded.maintained import Maintained
-from dlog.engine.kernels import few
+from dlog.engine.kernels import direct, few
 from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
@@ -22,12 +22,26 @@ PROGRAMS = {
     "greatest": NODES + "r(x, d) :- n(x), d = max c : { n(x), c = x ; r(y, c), e(y, x) }.\n",
     "filtered": NODES + "r(x, d) :- n(x), d = min c : { x = 0, c = 0 ; r(y, b), e(y, x), x != y + 1, c = b + 1 }.\n",
     "weighted": NODES + "r(x, d) :- n(x), d = min c : { x = 0, c = 0 ; r(y, b), e(y, x), c = b + x }.\n",
+    "pairs": NODES.replace("r(x: number, y: number)", "r(x: number, y: number, d: number)")
+    + "r(x, y, d) :- n(x), n(y), d = min c : { e(x, y), c = 1 ; r(x, z, a), r(z, y, b), c = a + b }.\n",
     "closure": EDGES + ".decl r(x: number, y: number)\n.output r\nr(x, y) :- e(x, y).\nr(x, z) :- r(x, y), e(y, z).\n",
 }
 
+WAYS = {
+    "distances": L.FEW_VALUE,
+    "labels": L.FEW_VALUE,
+    "greatest": L.FEW_VALUE,
+    "filtered": L.FEW_SHARED,
+    "weighted": L.FEW_APART,
+    "pairs": L.FEW_APART,
+    "closure": L.FEW_SHARED,
+}
+"""How a path of each goes through few changes."""
+
 
 class Twins:
-    """Two engines of a program, of which the second has no use for paths by row."""
+    """Two engines of a program, of which the second has no use for paths by row, nor for results that are looked up between
+    rounds only."""
 
     def __init__(self, text: str) -> None:
         self.engines = [Maintained(compile_source(Source(text))) for _ in range(2)]
@@ -47,6 +61,13 @@ class Twins:
         assert flow is not None
         for path, _ in flow.owners:
             path.struct[L.PATH_FEW] = L.FEW_NOT
+        flow.collections["r"].struct[L.CO_BETWEEN] = 0
+
+    @property
+    def between(self) -> bool:
+        flow = self.engines[0]._flow
+        assert flow is not None
+        return bool(flow.collections["r"].struct[L.CO_BETWEEN])
 
     def ways(self) -> set[int]:
         flow = self.engines[0]._flow
@@ -81,10 +102,20 @@ def test_results_are_the_same_row_by_row_and_in_blocks(program: str) -> None:
     twins, random, nodes = Twins(PROGRAMS[program]), Random(program), 24
     edges = {(random.randrange(nodes), random.randrange(nodes)) for _ in range(40)}
     twins.commit([[(1, *edge) for edge in sorted(edges)]])
-    assert (L.FEW_APART if program == "weighted" else L.FEW_SHARED) in twins.ways()
+    assert WAYS[program] in twins.ways()
+    assert twins.between == (program not in ("pairs", "closure"))
     for size in (1, 2, 7, 30):
         for count in (1, 2, 20):
             twins.commit([changing(random, edges, nodes, count) for _ in range(size)])
+    twins.close()
+
+
+@pytest.mark.parametrize("program", ["distances", "labels", "weighted"])
+def test_results_are_the_same_where_what_is_touched_is_asked_for_before(program: str) -> None:
+    twins, random, nodes = Twins(PROGRAMS[program]), Random(program), direct.MANY + 1000
+    edges = {(random.randrange(x), x) for x in range(1, nodes)} | {(random.randrange(nodes), 1) for _ in range(200)}
+    twins.commit([[(1, *edge) for edge in sorted(edges)]])
+    twins.commit([changing(random, edges, nodes, 1) for _ in range(100)])
     twins.close()
 
 

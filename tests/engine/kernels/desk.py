@@ -92,7 +92,7 @@ class Desk:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.control = memory.new_control(L.CTL_SIZE)
-        self.registers = np.zeros((8, L.BLOCK), np.int64)
+        self.registers = np.zeros((8, L.REGISTER), np.int64)
         self.scratch = np.zeros((3, L.BLOCK), np.int64)
         self.control[L.CTL_REGISTERS] = int(self.registers.ctypes.data)
 
