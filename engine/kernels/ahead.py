@@ -11,7 +11,7 @@ from dlog.engine.kernels.candidate import candidate_at, next_candidate
 from dlog.engine.kernels.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.heads import current_of, first_candidate, head_place
-from dlog.engine.kernels.implied import cell_at
+from dlog.engine.kernels.implied import cell_at, warm_cell
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CHANGE_ROW,
@@ -19,9 +19,7 @@ from dlog.engine.kernels.layout import (
     CO_INNER,
     CO_PACKED,
     CO_STAMPS,
-    COL_DATA,
     COL_SIZE,
-    COL_WIDTH,
     HI_BITS,
     HI_ITERS,
     IX_COLLECTION,
@@ -89,21 +87,22 @@ def warm_change(path, seed, changes, at):
     grouped = columns + load_i64(path, PATH_GROUP) * COL_SIZE * 8
     if at + (STEPS + 1) * STEP < last:
         row = load_i64(change_at(changes, at + (STEPS + 1) * STEP), CHANGE_ROW)
-        prefetch(load_i64(sought, COL_DATA) + row * load_i64(sought, COL_WIDTH))
-        prefetch(load_i64(grouped, COL_DATA) + row * load_i64(grouped, COL_WIDTH))
+        warm_cell(sought, row)
+        warm_cell(grouped, row)
     index = load_i64(load_i64(load_i64(path, PATH_CODE), 1), 2)
     reduction = load_i64(path, PATH_REDUCTION)
     for step in range(1, STEPS + 1):
         if at + step * STEP < last:
             row = load_i64(change_at(changes, at + step * STEP), CHANGE_ROW)
-            warm_sought(index, cell_at(sought, row), step)
+            if step >= STEPS - 2:
+                warm_sought(index, cell_at(sought, row), step)
             warm_group(reduction, cell_at(grouped, row), step)
 
 
 @kernel
 def warm_sought(index, key, step):
     """Asks for the rows with a key, so many steps ahead: for their slab, its place in the pool, the first of them."""
-    if step < STEPS - 2 or load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) != 1:
+    if load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) != 1:
         return
     group = key - load_i64(index, IX_LOW)
     if not 0 <= group < load_i64(index, IX_GROUPS):
@@ -130,8 +129,7 @@ def warm_row(collection, row):
         prefetch(load_i64(inner, HI_ITERS) + row * 4)
     columns = load_i64(collection, REL_COLUMNS)
     for c in range(load_i64(collection, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        prefetch(load_i64(column, COL_DATA) + row * load_i64(column, COL_WIDTH))
+        warm_cell(columns + c * COL_SIZE * 8, row)
 
 
 @kernel

@@ -77,6 +77,21 @@ def cell_at(column, row):
 
 
 @kernel
+def warm_cell(column, row):
+    """Asks for the value of a column of a collection in a row."""
+    width = load_i64(column, COL_WIDTH)
+    if width != IMPLIED:
+        prefetch(load_i64(column, COL_DATA) + row * width)
+        return
+    collection = load_i64(column, COL_DATA)
+    base = load_i64(collection, CO_BASE_ROWS)
+    if row >= base:
+        prefetch(load_i64(collection, CO_KEY_TAIL) + (row - base) * 4)
+    else:
+        prefetch(load_i64(collection, CO_KEY_SAMPLES) + (row >> BITS) * 4)
+
+
+@kernel
 def gather_keys(column, rows, n, target):
     """target[i] = the implied key of rows[i]; a negative row reads row 0."""
     collection = load_i64(column, COL_DATA)

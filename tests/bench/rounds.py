@@ -23,7 +23,7 @@ PATIENCE = 1800
 WORKLOADS: dict[str, Callable[[int], Iterator[Row]]] = {
     "bfs-1k": lambda rounds: rounds_bfs.run(1000, 2000, rounds + WARM),
     "bfs-1m": lambda rounds: rounds_bfs.run(MILLION, 10 * MILLION, rounds + WARM),
-    "degrees-10k": lambda rounds: rounds_degrees.run(10_000, 50_000),
+    "degrees-10k": lambda rounds: rounds_degrees.run(10_000, 50_000, calls=20),
     "degrees-10m": lambda rounds: rounds_degrees.run(10 * MILLION, 50 * MILLION),
     "general": lambda rounds: rounds_degrees.run_general(10_000, 50_000),
     "triangles": lambda rounds: rounds_triangles.run(MILLION, 10 * MILLION),
