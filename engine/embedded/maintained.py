@@ -268,7 +268,7 @@ class Maintained(PlainRounds):
         self._stretch = None
         if len(given) == 1:
             ((name, updates),) = given.items()
-            stretched = self._stretched(flow, given)
+            stretched = self._stretched(flow, given) if count > 1 else 0
             if 0 < stretched < count:
                 self._stretch = Stretch(self._input(flow, name), updates, stretched, list(self._told(flow).values()))
                 return self._finish(flow, stretches.run_stretch(self._stretch.address, work, control.address))
