@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from dlog.engine.plan.column_types import Types
-from dlog.engine.plan.distribute import DistributedScope, Exchange
+from dlog.engine.plan.exchanges import DistributedScope, Exchange
 from dlog.engine.plan.explain import Drawer, connected, heading, noted, titled
 from dlog.engine.plan.nodes import Accumulate, Insert, Path, Scan
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Place
@@ -112,6 +112,8 @@ def _pieces(
 def _sent(exchange: Exchange, terms: tuple[Term, ...], drawer: Drawer) -> str:
     if exchange.place == SELF:
         return f"keep for the next exchange: {drawer.terms(terms)}"
+    if exchange.place == EVERYWHERE:
+        return f"send to all: {drawer.terms(terms)}"
     heavy = ", heavy ones to all" if exchange.heavy else ""
     return f"send to the owner of {drawer.term(terms[exchange.place])}{heavy}: {drawer.terms(terms)}"
 

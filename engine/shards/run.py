@@ -14,7 +14,7 @@ from dlog.engine.embedded.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
-from dlog.engine.plan.distribute import DistributedScope, Exchange, Phase
+from dlog.engine.plan.exchanges import DistributedScope, Exchange, Phase
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SOME, Copy, Place
 from dlog.engine.program.rules import Variable
 from dlog.engine.shards.components import TREES, Trees
