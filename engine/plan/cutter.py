@@ -17,7 +17,6 @@ from dlog.engine.plan.exchanges import Exchange
 from dlog.engine.plan.nodes import (
     Accumulate,
     AntiJoin,
-    Arrangement,
     Extend,
     Filter,
     HalfJoin,
@@ -25,7 +24,6 @@ from dlog.engine.plan.nodes import (
     LookUp,
     Map,
     Path,
-    Proposer,
     Scan,
     SemiJoin,
     Step,
@@ -34,6 +32,7 @@ from dlog.engine.plan.nodes import (
 )
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.query import mask_all
+from dlog.engine.plan.steps import apart, asked, proposed, reading, with_key
 from dlog.engine.plan.traffic import FEW
 from dlog.engine.plan.world import World
 from dlog.engine.program.rules import Constant, Kind, Term, Variable
@@ -224,7 +223,7 @@ class Cutter:
             if isinstance(term, Variable) and term.id in columns:
                 use = self._passing(join.arrangement.relation, join.arrangement.key[0], columns[term.id])
                 return use, self.world.sizes.share(join)
-        keys = {t.id: c for c, t in _asked(step).items() if isinstance(t, Variable)}
+        keys = {t.id: c for c, t in asked(step).items() if isinstance(t, Variable)}
         for join in (s for s in self.path.steps if isinstance(s, HalfJoin)):
             name = join.arrangement.relation
             for column, variable in join.binds:
@@ -244,7 +243,7 @@ class Cutter:
             self._exchange(term.id, step, heavy)
             return
         variable = self._name(term)
-        self._exchange(variable, _with_key(step, column, Variable(variable)), heavy)
+        self._exchange(variable, with_key(step, column, Variable(variable)), heavy)
 
     def _name(self, term: Term) -> int:
         """A variable that holds the term's value."""
@@ -256,14 +255,14 @@ class Cutter:
         return variable
 
     def _extend(self, step: Extend) -> Step | None:
-        found = [self._here(p.arrangement.relation, _keyed(p)) for p in step.proposers]
+        found = [self._here(p.arrangement.relation, proposed(p)) for p in step.proposers]
         if all(f is not None for f in found):
             return self._placed_extend(step, [f for f in found if f is not None])
         best = self._owner_for(step)
         if best is not None:
             self._exchange(best, step)
             return None
-        self.pending[:0] = _apart(step)
+        self.pending[:0] = apart(step)
         return None
 
     def _placed_extend(self, step: Extend, found: Sequence[str | Copy]) -> Step | None:
@@ -281,7 +280,7 @@ class Cutter:
         held = self.at
         for variable in (t.id for p in step.proposers for t in p.key if isinstance(t, Variable)):
             self.at = variable
-            if all(self._here(p.arrangement.relation, _keyed(p)) is not None for p in step.proposers):
+            if all(self._here(p.arrangement.relation, proposed(p)) is not None for p in step.proposers):
                 self.at = held
                 return variable
         self.at = held
@@ -294,7 +293,7 @@ class Cutter:
         if turn.place == SELF:
             (relation,) = relations_of(step)
             name = self._read(Copy(relation, EVERYWHERE), relation, step)
-            return None if name is None else _reading(step, name)
+            return None if name is None else reading(step, name)
         self.turn = None
         step, *self.pending = (self._sifted(s) for s in (step, *self.pending))
         self._exchange(turn.place, step)
@@ -309,7 +308,7 @@ class Cutter:
         if not all(isinstance(t, Constant) or (isinstance(t, Variable) and self.bound >> t.id & 1) for t in step.key):
             return step
         name, share = step.arrangement.relation, self.world.sizes.share(step)
-        keyed = _asked(step)
+        keyed = asked(step)
         args = tuple(keyed.get(c) for c in range(len(self.world.types.columns(name))))
         self.steps.append(SemiJoin(self._copy(name, EVERYWHERE), args))
         self.estimate *= share
@@ -327,7 +326,7 @@ class Cutter:
         if self.world.homes[name] != column or name in self.world.split:
             name = self._copy(name, column)
         self.at, self.dealt_for = variable, None
-        return _reading(join, name)
+        return reading(join, name)
 
     # --------------------------------------------------------------------------------------------------------- exchanges
 
@@ -386,56 +385,3 @@ class Cutter:
 
     def _end(self, sink: Insert | Accumulate) -> None:
         self.pieces.append(Path(self.path.rule, self.seed, tuple(self.steps), sink, self.variables))
-
-
-def _asked(step: HalfJoin | SemiJoin) -> dict[int, Term]:
-    """The columns by which a step looks rows up, with what is asked for."""
-    if isinstance(step, HalfJoin):
-        return dict(zip(step.arrangement.key, step.key, strict=True))
-    return {column: term for column, term in enumerate(step.args) if term is not None}
-
-
-def _reading(step: Step, relation: str) -> Step:
-    """The step with another relation in its place."""
-    match step:
-        case HalfJoin(arrangement=arrangement):
-            return replace(step, arrangement=replace(arrangement, relation=relation))
-        case SemiJoin():
-            return replace(step, relation=relation)
-        case _:
-            raise AssertionError(step)
-
-
-def _keyed(proposer: Proposer) -> dict[int, Term]:
-    return dict(zip(proposer.arrangement.key, proposer.key, strict=True))
-
-
-def _with_key(step: Step, column: int, term: Term) -> Step:
-    """The lookup with another term for one column of its key."""
-    match step:
-        case HalfJoin(arrangement=arrangement, key=key):
-            return replace(step, key=_replaced(key, arrangement.key.index(column), term))
-        case SemiJoin(args=args) | AntiJoin(args=args):
-            return replace(step, args=_replaced(args, column, term))
-        case LookUp(key=key):
-            return replace(step, key=_replaced(key, column, term))
-        case _:
-            raise AssertionError(step)
-
-
-def _replaced(terms: Sequence[Term | None], place: int, term: Term) -> tuple[Term, ...]:
-    return tuple(term if i == place else t for i, t in enumerate(terms))  # type: ignore[misc]
-
-
-def _apart(extend: Extend) -> list[Step]:
-    """An extension as a join with the first proposer and a check against each of the others."""
-    first, *others = extend.proposers
-    arrangement = Arrangement(first.arrangement.relation, first.arrangement.key)
-    steps: list[Step] = [HalfJoin(arrangement, first.key, ((first.column, extend.variable),), first.view, extend.rows)]
-    for other in others:
-        args: list[Term | None] = [None] * (len(other.arrangement.key) + 1)
-        for column, term in _keyed(other).items():
-            args[column] = term
-        args[other.column] = Variable(extend.variable)
-        steps.append(SemiJoin(other.arrangement.relation, tuple(args), other.view))
-    return steps

@@ -72,7 +72,10 @@ def _named(path: Path) -> Iterator[str]:
 def _copies(plan: DistributedScope) -> list[str]:
     made = dict.fromkeys(copy for phase in plan.phases for copy in phase.copies)
     lines = [f"    {c.relation} {_place(c.place)}" for c in made]
-    lines += [noted(f"    {c.relation} {_place(c.place)}", "grows with it") for c in plan.mirrors]
+    fed = {path.sink.relation for path in plan.loop.paths if path.rule < 0 and not path.steps}
+    for copy in plan.mirrors:
+        which = "" if f"@out {copy.name}" in fed else ", only rows that lead anywhere"
+        lines.append(noted(f"    {copy.relation} {_place(copy.place)}", f"grows with it{which}"))
     return ["  copies", *lines] if lines else []
 
 

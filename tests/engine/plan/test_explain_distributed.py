@@ -118,6 +118,26 @@ def test_rows_go_to_the_owner_of_their_results_before_they_become_many() -> None
         """).removeprefix("X\n")
 
 
+def test_a_copy_of_what_grows_has_only_rows_that_lead_anywhere() -> None:
+    rules = ".decl l(x: number, y: number)\n.input l\np(x, o) :- e(x, o). p(x, o) :- l(x, y), p(y, q), p(q, o)."
+    found = drawn(rules, everywhere=10_000, sizes={"l": 500})
+    assert "    p all                                    grows with it, only rows that lead anywhere\n" in found
+    assert found[found.index("    changes p(y, q)") :] == expected("""
+        X
+            changes p(y, q)
+            if @l all(_, y)
+            send to all: y, q
+            join @l all[1](x, y)                         ~1 rows each
+            join p[0](q, o) at alt                       ~32 rows each
+            insert p(x, o)
+          loop: p(x, o) :- l(x, y), p(y, q), p(q, o).
+            changes p(q, o)
+            join @p all[1 | @l all[1]](y, q) at neu      ~32 rows each
+            join @l all[1](x, y)                         ~0.4 rows each
+            insert p(x, o)
+        """).removeprefix("X\n")
+
+
 def test_a_relation_that_only_the_stratum_makes_gets_the_home_that_sends_least() -> None:
     rules = "p(x, o) :- e(x, o). p(x, o) :- e(x, y), p(y, o). p(x, o) :- e(x, y), p(y, q), p(q, o)."
     assert "p by 1\n" in drawn(rules, everywhere=10_000)
