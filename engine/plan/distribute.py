@@ -33,7 +33,9 @@ NONE: Mapping[str, Heavy] = {}
 EVERYWHERE_ROWS = 4_000_000
 """Rows up to which a relation that does not change may be copied to every worker."""
 TRIALS = 16
-"""Homes tried for the relations of a scope."""
+"""Homes tried for the relations of a scope, if it has few paths."""
+PATHS = 400
+"""Paths that are cut to try homes."""
 MUCH = 0.8
 """Share of what the first homes cost below which others are worth having: later strata were counted on for those."""
 
@@ -76,7 +78,8 @@ def _other_homes(
     scope: Scope, program: Program, homes: Mapping[str, Place], movable: Collection[str]
 ) -> Iterator[dict[str, Place]]:
     names = [name for name in scope.relations if name in movable]
-    for places in islice(product(*(allowed(program, name) for name in names)), TRIALS):
+    trials = min(TRIALS, PATHS // max(len(scope.enter) + len(scope.loop), 1))
+    for places in islice(product(*(allowed(program, name) for name in names)), trials):
         others = dict(zip(names, places, strict=True))
         if any(homes[name] != place for name, place in others.items()):
             yield others

@@ -13,6 +13,8 @@ from dlog.engine.plan.statistics import UNKNOWN_ROWS, Statistics
 
 SEND = 1.5
 """What a row costs besides for each other worker that it goes to."""
+FEWEST = 1e-6
+"""Least share of rows that are taken to lead anywhere."""
 FEW = 0.7
 """Share of rows below which it pays to ask first whether they lead anywhere."""
 WORKERS = 2
@@ -43,7 +45,7 @@ class Sizes:
         name, key = join.arrangement.relation, tuple(sorted(set(join.arrangement.key)))
         rows = self.about(name)
         group = rows / (self.distinct(name, key) or rows or 1.0)
-        return min(1.0, join.rows / max(group, 1.0))
+        return min(1.0, max(join.rows / max(group, 1.0), FEWEST))
 
     def price(self, place: Place) -> float:
         """Of a row that goes to a place."""

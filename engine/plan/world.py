@@ -35,10 +35,18 @@ class World:
     copies: dict[Copy, None] = field(default_factory=dict)
     exchanges: dict[str, Exchange] = field(default_factory=dict)
     streams: list[Path] = field(default_factory=list)
+    largest: float = 0.0
+    """Rows of the largest complete relation that is read."""
+
+    def __post_init__(self) -> None:
+        if not self.largest:
+            paths = (*self.scope.enter, *self.scope.loop)
+            read = {name for path in paths for step in path.steps for name in relations_of(step)}
+            self.largest = max([UNKNOWN_ROWS, *(self.sizes.about(name) for name in read if not self.grows(name))])
 
     def trial(self) -> World:
         """A world like this whose books are thrown away."""
-        return World(self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split)
+        return World(self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split, largest=self.largest)
 
     def grows(self, relation: str) -> bool:
         return relation in self.scope.variables
@@ -95,11 +103,8 @@ class World:
 
     def grown(self, relation: str) -> float:
         """How many rows a relation that grows will have, about: pairs of values become many more than they are made from."""
-        paths = (*self.scope.enter, *self.scope.loop)
-        read = {name for path in paths for step in path.steps for name in relations_of(step)}
-        largest = max([UNKNOWN_ROWS, *(self.sizes.about(name) for name in read if not self.grows(name))])
         columns = len(self.types.columns(relation)) - self.is_lattice(relation)
-        return largest * (GROWTH if columns > 1 else 1.0)
+        return self.largest * (GROWTH if columns > 1 else 1.0)
 
     def values(self, path: Path, variable: int) -> float:
         """How many values a variable of a path can have, as far as complete relations tell."""
