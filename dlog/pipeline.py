@@ -255,14 +255,18 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     from dlog.engine.plan.explain_distributed import explain_distributed
     from dlog.engine.plan.places import choose_homes
     from dlog.engine.plan.statistics import Declared
+    from dlog.engine.plan.traffic import Sizes
 
     program = optimized(compile_program(path, include, macros))
     statistics: Statistics = Declared() if facts is None else _loaded_statistics(program, facts)
     with stage("planner"):
         homes, parts = choose_homes(program), []
+        given = {*program.facts, *(io.relation for io in program.io if io.action == "input")}
         for stratum in (s for s in program.strata if s.rules):
             scope = build_scope(stratum, program, statistics)
-            plan = distribute(scope, program, homes, lambda name: statistics.rows(name) or 2**62, EVERYWHERE_ROWS)
+            movable = set(stratum.relations) - given
+            plan = distribute(scope, program, homes, Sizes(statistics), EVERYWHERE_ROWS, movable=movable)
+            homes.update((name, plan.homes[name]) for name in stratum.relations)
             parts.append(explain_distributed(plan, program, homes))
         return "\n".join(parts)
 

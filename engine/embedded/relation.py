@@ -240,16 +240,29 @@ class StoredRelation:
 
     def assign(self, columns: Sequence[np.ndarray], rows: int) -> None:
         """Replaces the contents by rows that are known to be distinct, or need not be; they fit the shape."""
+        self.assign_parts([columns], [rows])
+
+    def assign_parts(self, parts: Sequence[Sequence[np.ndarray]], rows: Sequence[int]) -> None:
+        """The same for rows in several parts."""
         self.clear()
-        self._fill(columns, rows)
+        self._make_room(sum(rows))
+        for number in range(self.arity):
+            column, at = self.column(number), 0
+            for columns, height in zip(parts, rows, strict=True):
+                column[at : at + height] = columns[number]
+                at += height
 
     def _fill(self, columns: Sequence[np.ndarray], rows: int | None = None) -> None:
         count = rows if rows is not None else len(columns[0]) if columns else 0
-        if not storage.reserve(self.memory.control.address, self.address, count):
-            raise self.memory.failure()
-        self.struct[REL_ROWS] = count
+        self._make_room(count)
         for number, values in enumerate(columns):
             self.column(number)[:] = values
+
+    def _make_room(self, rows: int) -> None:
+        """So many rows, whose values are still to be written."""
+        if not storage.reserve(self.memory.control.address, self.address, rows):
+            raise self.memory.failure()
+        self.struct[REL_ROWS] = rows
 
     def _dedupe(self) -> None:
         if self.arity == 0:

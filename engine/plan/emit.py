@@ -319,3 +319,16 @@ def term_kind(term: Term, kinds: Sequence[Kind]) -> Kind:
             return Kind.RECORD
         case _:
             assert_never(term)
+
+
+def relations_of(step: Step) -> list[str]:
+    """Those that a step looks into."""
+    match step:
+        case HalfJoin(arrangement=arrangement):
+            return [arrangement.relation]
+        case Extend(proposers=proposers):
+            return [p.arrangement.relation for p in proposers]
+        case SemiJoin(relation=relation) | AntiJoin(relation=relation) | LookUp(relation=relation):
+            return [relation]
+        case _:
+            return []

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from dlog.engine.plan.column_types import Types
-from dlog.engine.plan.distribute import DistributedScope, Exchange
+from dlog.engine.plan.exchanges import DistributedScope, Exchange
 from dlog.engine.plan.explain import Drawer, connected, heading, noted, titled
 from dlog.engine.plan.nodes import Accumulate, Insert, Path, Scan
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Place
@@ -72,7 +72,10 @@ def _named(path: Path) -> Iterator[str]:
 def _copies(plan: DistributedScope) -> list[str]:
     made = dict.fromkeys(copy for phase in plan.phases for copy in phase.copies)
     lines = [f"    {c.relation} {_place(c.place)}" for c in made]
-    lines += [noted(f"    {c.relation} {_place(c.place)}", "grows with it") for c in plan.mirrors]
+    fed = {path.sink.relation for path in plan.loop.paths if path.rule < 0 and not path.steps}
+    for copy in plan.mirrors:
+        which = "" if f"@out {copy.name}" in fed else ", only rows that lead anywhere"
+        lines.append(noted(f"    {copy.relation} {_place(copy.place)}", f"grows with it{which}"))
     return ["  copies", *lines] if lines else []
 
 
@@ -112,6 +115,8 @@ def _pieces(
 def _sent(exchange: Exchange, terms: tuple[Term, ...], drawer: Drawer) -> str:
     if exchange.place == SELF:
         return f"keep for the next exchange: {drawer.terms(terms)}"
+    if exchange.place == EVERYWHERE:
+        return f"send to all: {drawer.terms(terms)}"
     heavy = ", heavy ones to all" if exchange.heavy else ""
     return f"send to the owner of {drawer.term(terms[exchange.place])}{heavy}: {drawer.terms(terms)}"
 

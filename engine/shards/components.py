@@ -41,7 +41,7 @@ class Trees:
         own = replace(self.connection, where=self.where)
         with united(own, self.catalog) as (parents, marks, keys):
             tree = view(parents, keys, np.int32)
-            children = np.flatnonzero(tree != np.arange(keys, dtype=np.int32))
+            children = np.flatnonzero(tree != np.arange(keys, dtype=np.int32)).astype(self._width(keys))
             ends = [np.stack([children, tree[children]])]
             if self.where:
                 may = view(marks, keys, np.uint8) == len(self.where)
@@ -65,6 +65,10 @@ class Trees:
         extent = self.relation.extents[self.relation.key[0]]
         assert extent is not None
         return extent.low
+
+    def _width(self, keys: int) -> type:
+        """In how many bytes keys travel: four where all of them fit."""
+        return np.int32 if self._low >= -(2**31) and self._low + keys < 2**31 else np.int64
 
     def _share_keys(self) -> None:
         """Tells all which keys may get values: those here, each once."""

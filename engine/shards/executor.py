@@ -16,8 +16,10 @@ from dlog.engine.embedded.relation import raw
 from dlog.engine.embedded.scope import ScopeRun
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.column_types import ColumnType, Types, declared
-from dlog.engine.plan.distribute import EVERYWHERE_ROWS, DistributedScope, distribute
+from dlog.engine.plan.distribute import EVERYWHERE_ROWS, distribute
+from dlog.engine.plan.exchanges import DistributedScope
 from dlog.engine.plan.places import ROOT, Heavy, choose_homes, inherited
+from dlog.engine.plan.traffic import Sizes
 from dlog.engine.program.rules import Program, Stratum
 from dlog.engine.shards.blocks import rows_of
 from dlog.engine.shards.catalog import ShardCatalog
@@ -145,6 +147,7 @@ class ShardExecutor(Executor):
         plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
         self.plans.append(plan)
         self.split.update(plan.split)
+        self.homes.update((name, plan.homes[name]) for name in stratum.relations)
         self.scopes.append(plan.scope)
         self.catalog.name_copies(c for phase in plan.phases for c in phase.copies)
         scope = replace(plan.scope, variables=(*plan.scope.variables, *(m.name for m in plan.mirrors)))
@@ -156,8 +159,9 @@ class ShardExecutor(Executor):
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
-        rows, split = lambda name: self.catalog.rows(name) or 2**62, {**self.split, **self._expected(stratum)}
-        return distribute(scope, self.program, self.homes, rows, self.everywhere, split)
+        split = {**self.split, **self._expected(stratum)}
+        movable = set(stratum.relations) - self._loaded
+        return distribute(scope, self.program, self.homes, Sizes(self.catalog, self.gang.size), self.everywhere, split, movable)
 
     def _expected(self, stratum: Stratum) -> dict[str, Heavy]:
         """The heavy values of the relation that a stratum makes, if it can have any: rows that are there are at their homes."""

@@ -65,13 +65,19 @@ class Post:
 
     def swap(self, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
         """Hands everything over. Returns what arrived by name, and whether any worker sent anything."""
+        arrived, any_sent = self.swap_parts(consignments)
+        return {name: joined(parts) for name, parts in arrived.items()}, any_sent
+
+    def swap_parts(self, consignments: Sequence[Consignment]) -> tuple[dict[str, list[Rows]], bool]:
+        """The same; what arrived in one part for each worker that sent any."""
         received = self._exchange(consignments, None)
         return self._unpack(received), any(parcel.sent for parcel in received)
 
     def swap_noting(self, consignments: Sequence[Consignment], note: object) -> tuple[dict[str, Rows], list[Any]]:
         """Hands everything over, with a note to all. Returns what arrived by name, and the notes of all workers by rank."""
         received = self._exchange(consignments, note)
-        return self._unpack(received), [parcel.note for parcel in received]
+        arrived = {name: joined(parts) for name, parts in self._unpack(received).items()}
+        return arrived, [parcel.note for parcel in received]
 
     def _exchange(self, consignments: Sequence[Consignment], note: object) -> list[Parcel]:
         sent = sum(c.rows.height for c in consignments)
@@ -120,7 +126,7 @@ class Post:
         if any(type.kind in (Kind.SYMBOL, Kind.RECORD) for type, _ in columns):
             parcel.definitions = self.dictionary.define(worker, columns)
 
-    def _unpack(self, parcels: Sequence[Parcel]) -> dict[str, Rows]:
+    def _unpack(self, parcels: Sequence[Parcel]) -> dict[str, list[Rows]]:
         arrived: dict[str, list[Rows]] = {}
         for worker, parcel in enumerate(parcels):
             if parcel.definitions is not None:
@@ -130,7 +136,7 @@ class Post:
                     columns = zip(types, rows.columns, strict=True)
                     rows = Rows(tuple(self.dictionary.translate(worker, t, v) for t, v in columns), rows.height)
                 arrived.setdefault(name, []).append(rows)
-        return {name: joined(parts) for name, parts in arrived.items()}
+        return arrived
 
 
 def cut(rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictionary, workers: int) -> list[Rows]:

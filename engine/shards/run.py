@@ -14,7 +14,7 @@ from dlog.engine.embedded.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
-from dlog.engine.plan.distribute import DistributedScope, Exchange, Phase
+from dlog.engine.plan.exchanges import DistributedScope, Exchange, Phase
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SOME, Copy, Place
 from dlog.engine.program.rules import Variable
 from dlog.engine.shards.components import TREES, Trees
@@ -241,13 +241,13 @@ class ShardRun(ScopeRun):
         """Empties the outboxes into the inboxes; whether anyone sent anything."""
         self.pause()
         out = [Consignment(x.inbox, x.types, x.place, self._outgoing(x), x.heavy, x.role == "stream") for x in exchanges]
-        arrived, any_sent = self.post.swap(out)
+        arrived, any_sent = self.post.swap_parts(out)
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
         for exchange in exchanges:
-            rows = arrived.get(exchange.inbox)
-            if rows is not None:
-                self.relation(exchange.inbox).assign(rows.columns, rows.height)
+            parts = arrived.get(exchange.inbox)
+            if parts is not None:
+                self.relation(exchange.inbox).assign_parts([p.columns for p in parts], [p.height for p in parts])
         return any_sent
 
     def _empty_inboxes(self, exchanges: Sequence[Exchange]) -> None:

@@ -23,6 +23,7 @@ import zmq
 
 from dlog.engine.spark import application
 from dlog.engine.spark.delivery import Delivery, Door, deliver
+from dlog.engine.spark.letterbox import sweep
 from dlog.engine.spark.reasons import failures
 from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
 from dlog.engine.spark.secrets import Secrets
@@ -179,6 +180,7 @@ class SparkCrew:
         self._socket.close(0)
         self._guard.stop()
         self._context.term()
+        sweep()
 
 
 def slots_again(spark: SparkSession, size: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
-from dlog.engine.spark import application, jobs
+from dlog.engine.spark import application, jobs, letterbox
 from dlog.engine.spark.inputs import in_blocks
 from dlog.engine.spark.jobs import Written
 from dlog.engine.spark.reasons import failures, reason_of
@@ -291,6 +291,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
             raise _refused(error) from error
     finally:
         context.setJobDescription(None)  # type: ignore[arg-type]
+        letterbox.sweep()
     if reports.mistakes:
         raise DlogError(reports.mistakes)
 

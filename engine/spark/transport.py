@@ -1,7 +1,8 @@
 """Messages between workers over the network.
 
 Every worker listens and calls every other one. A message is its sender's rank, then an object: pickled, with its
-arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message.
+arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message. Between workers of one
+machine large arrays are left in the receiver's letterbox, and the message says where.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import Any
 
 import zmq
 
+from dlog.engine.spark.letterbox import Block, Letterbox, Slot
 from dlog.engine.spark.secrets import Secrets
+
+LEFT = b"left"
+"""Follows the sender's rank in a message whose arrays are in the letterbox."""
 
 
 def frames_of(message: Any) -> list[Any]:
@@ -42,7 +47,9 @@ class PeerTransport:
         if ":" in host:
             self._inbox.ipv6 = True
         port = self._inbox.bind_to_random_port(f"tcp://{host}")
-        self.address = f"tcp://{host}:{port}"
+        self._letterbox = Letterbox.open() if size > 1 else None
+        self.address = f"tcp://{host}:{port} {'' if self._letterbox is None else self._letterbox.address}"
+        self._slots: list[Slot | None] = []
         self._outboxes: list[zmq.Socket[Any] | None] = []
         self._waiting: list[deque[Any]] = [deque() for _ in range(size)]
 
@@ -50,24 +57,38 @@ class PeerTransport:
         for rank, address in enumerate(addresses):
             if rank == self.rank:
                 self._outboxes.append(None)
+                self._slots.append(None)
                 continue
+            door, _, letterbox = address.partition(" ")
             socket = self._secrets.caller(self._context, zmq.PUSH)
-            socket.connect(address)
+            socket.connect(door)
             self._outboxes.append(socket)
+            self._slots.append(Slot.found(letterbox, self.rank))
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
-        rank = self.rank.to_bytes(4, "big")
-        for socket, message in zip(self._outboxes, messages, strict=True):
+        for socket, slot, message in zip(self._outboxes, self._slots, messages, strict=True):
             if socket is not None:
-                socket.send_multipart([rank, *frames_of(message)], copy=False)
+                socket.send_multipart(self._frames(message, slot), copy=False)
         return [messages[r] if r == self.rank else self._from(r) for r in range(self.size)]
+
+    def _frames(self, message: Any, slot: Slot | None) -> list[Any]:
+        """A message to a worker, its arrays left in its letterbox if they are large."""
+        rank = self.rank.to_bytes(4, "big")
+        head, *arrays = frames_of(message)
+        block = slot.put(arrays) if slot is not None else None
+        return [rank, head, *arrays] if block is None else [rank + LEFT, head, pickle.dumps(tuple(block))]
 
     def _from(self, rank: int) -> Any:
         """The next message of a worker; others that come meanwhile wait. If the worker is gone, Spark ends this task too."""
         while not self._waiting[rank]:
             sender, *frames = self._inbox.recv_multipart(copy=False)
-            self._waiting[int.from_bytes(sender.bytes, "big")].append(frames)
-        return message_of(self._waiting[rank].popleft())
+            self._waiting[int.from_bytes(sender.bytes[:4], "big")].append((sender.bytes[4:] == LEFT, frames))
+        left, frames = self._waiting[rank].popleft()
+        if not left:
+            return message_of(frames)
+        assert self._letterbox is not None
+        head, block = frames
+        return pickle.loads(head.buffer, buffers=self._letterbox.take(Block(*pickle.loads(block.buffer))))
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""
@@ -75,5 +96,7 @@ class PeerTransport:
             if socket is not None:
                 socket.close(linger)
         self._inbox.close()
+        if self._letterbox is not None:
+            self._letterbox.close()
         self._guard.stop()
         self._context.term()

@@ -13,13 +13,14 @@ from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.distribute import distribute
 from dlog.engine.plan.nodes import HalfJoin, Only
 from dlog.engine.plan.places import choose_homes
+from dlog.engine.plan.traffic import Sizes
 from dlog.engine.program.rules import Kind
 from dlog.engine.shards import dictionary as dictionaries
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program
-from tests.engine.plan.test_shapes import Sizes
+from tests.engine.plan.test_shapes import Sizes as Counted
 from tests.shards import evaluated, in_gang
 
 WAYS = 20
@@ -76,8 +77,8 @@ def test_copies_of_what_grows_are_indexed_as_far_as_they_lead_anywhere() -> None
     program = compile_program(text)
     (stratum,) = (s for s in program.strata if s.recursive)
     few = (400, (400, 400))
-    scope = build_scope(stratum, program, Sizes(**{"from": (4000, (4000, 4000)), "to": few}))
-    plan = distribute(scope, program, choose_homes(program), lambda _: 10, 100)
+    sizes = Counted(**{"from": (4000, (4000, 4000)), "to": few})
+    plan = distribute(build_scope(stratum, program, sizes), program, choose_homes(program), Sizes(sizes), 1000)
     read = [s.arrangement for p in (*plan.loop.paths, *plan.loop.streams) for s in p.steps if isinstance(s, HalfJoin)]
     assert [a.only for a in read if a.relation == "@r by 1"] == [Only(0, "@to all", 1)]
 
