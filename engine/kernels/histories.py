@@ -36,7 +36,7 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
 )
 from dlog.engine.kernels.lists import list_room, pool_give, pool_take
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64, wrapped_product
 from dlog.engine.kernels.storage import release, zeroed
 
 _MIX = -7046029254386353131
@@ -62,7 +62,7 @@ def clear_bit(bits, row):
 
 @kernel
 def item_slot(row, mask):
-    return ((row * _MIX) >> 24) & mask
+    return (wrapped_product(row, _MIX) >> 24) & mask
 
 
 @kernel

@@ -31,6 +31,7 @@ if JIT:
         intrinsic("prefetch"),
         intrinsic("cycles"),
     )
+    wrapped_product = intrinsic("wrapped_product")
 
 else:
     np.seterr(all="ignore")
@@ -54,6 +55,10 @@ else:
 
     load_u8, load_i32, load_i64 = (_python_load(k) for k in (ctypes.c_uint8, ctypes.c_int32, ctypes.c_int64))
     store_u8, store_i32, store_i64 = (_python_store(k) for k in (ctypes.c_uint8, ctypes.c_int32, ctypes.c_int64))
+
+    def wrapped_product(left: int, right: int) -> int:
+        """A product modulo 2**64. Of `left * right` LLVM may assume that it does not overflow."""
+        return np.int64((int(left) * int(right) + 2**63) % 2**64 - 2**63)
 
     def realloc(address: int, size: int) -> int:
         return _libc.realloc(int(address) or None, int(size)) or 0

@@ -31,7 +31,7 @@ from dlog.engine.kernels.layout import (
     LEVEL_ROWS,
     RUN,
 )
-from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i64, wrapped_product
 from dlog.engine.kernels.storage import load_cell, register
 
 SIEVED = 128
@@ -225,7 +225,7 @@ def move_values(target, choice, source, first, last, to):
 @kernel
 def sieve_bit(value):
     """Place of a value among the bits of a sieve."""
-    return ((value * _MIX) >> 40) & (WORDS * 64 - 1)
+    return (wrapped_product(value, _MIX) >> 40) & (WORDS * 64 - 1)
 
 
 @kernel

@@ -7,8 +7,6 @@ are gone through once.
 
 from __future__ import annotations
 
-import numpy as np
-
 from dlog.engine.kernels.changes import same_time
 from dlog.engine.kernels.groups import hash_slot, item_of_row, slab_at
 from dlog.engine.kernels.indexes import drop_group, extend_slab, place_of
@@ -31,12 +29,12 @@ from dlog.engine.kernels.layout import (
     LIST_WORDS,
 )
 from dlog.engine.kernels.lists import change_at, list_free, sort_changes
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64, wrapped_product
 from dlog.engine.kernels.storage import release, zeroed
 
 FEW = 32
 """Rows up to which a group that they leave is searched for each: as many are compared in the time of one look-up by hash."""
-_MIX = 0x9E3779B97F4A7C15
+_MIX = -7046029254386353131
 _PLACED = 1 << 40
 """Added to items of a table, so that none is 0."""
 
@@ -119,7 +117,7 @@ def sweep_slab(ctl, index, slab, gone, first, last):
 def item_place(table, mask, item):
     """Where an item is in a table, or would be."""
     # Unsigned: a product of signed numbers is taken not to overflow, and items are known to be small.
-    at = np.int64((np.uint64(item) * np.uint64(_MIX)) >> np.uint64(32)) & mask
+    at = (wrapped_product(item, _MIX) >> 32) & mask
     while load_i64(table, at) != 0 and load_i64(table, at) != item:
         at = (at + 1) & mask
     return at

@@ -33,6 +33,7 @@ from dlog.engine.kernels.memory import (
     realloc,
     store_i32,
     store_i64,
+    wrapped_product,
 )
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
@@ -144,7 +145,7 @@ def reserve(ctl, relation, extra):
 @kernel
 def mix(hashed, value):
     """One step of a multiplicative hash over int64 words."""
-    x = (hashed ^ value) * _MIX
+    x = wrapped_product(hashed ^ value, _MIX)
     return x ^ ((x >> 29) & 0x7FFFFFFFF)
 
 
