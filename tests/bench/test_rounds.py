@@ -98,8 +98,9 @@ def test_changes_that_are_no_sets_are_refused() -> None:
     assert rolled(np.array([[7]]), Updates((np.array([8]),), one, one + 1), 1).tolist() == [[7]]
 
 
-def test_every_way_of_distances_is_right() -> None:
-    rows = list(rounds_bfs.run(40, 90, WARM + 20, calls={10: 3, 50: 2}))
+@pytest.mark.parametrize(("nodes", "edges"), [(40, 90), (900, 6000)], ids=["few edges", "many"])
+def test_every_way_of_distances_is_right(nodes: int, edges: int) -> None:
+    rows = list(rounds_bfs.run(nodes, edges, WARM + 20, calls={10: 3, 50: 2}))
     assert [row.way for row in rows] == ["native"] * 2 + ["engine", "session", "session, read"] + ["10 a call", "50 a call"] * 2
     assert all(row.right for row in rows)
     assert [row.rounds for row in rows] == [20] * 5 + [30, 100] * 2
