@@ -40,7 +40,7 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
 SMALL = 1 << 17
 """Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
-LARGE = 1 << 20
+LARGE = 1 << 23
 """Items above which they grow by a 32nd: the system moves pages, not bytes."""
 
 
