@@ -346,12 +346,15 @@ class Collection:
         if count and not self.log[L.LIST_DATA]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
-        block = self.memory.lender.words((self.arity + 2) * count).reshape(self.arity + 2, count)
+        room = count if self.grouped is None else 2 * count
+        block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
         if count:
             # One address and its multiples: asking NumPy for each takes longer than a small round.
-            *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, count * 8)
+            *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, room * 8)
             listed = words(places)
-            reading.copy_changes(self.address, first, listed.address, rounds, diffs)
+            written = reading.copy_changes(self.address, first, listed.address, rounds, diffs)
+            if written < room:
+                block = block[:, :written]
         return Updates(tuple(block[:-2]), block[-1], block[-2])
 
     def keep_changes(self) -> None:
@@ -375,7 +378,8 @@ class Collection:
         return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
 
     def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Row numbers (of pairs their words), rounds of the batch (from 0) and diffs of the last batch's changes, by round."""
+        """Row numbers (of pairs their words), rounds of the batch (from 0) and diffs of the last batch's changes, by round. Not
+        of a result that is its groups."""
         count = self.log[L.LIST_COUNT]
         if count and not self.log[L.LIST_DATA]:
             rows = self.present()

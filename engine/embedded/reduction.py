@@ -103,11 +103,11 @@ class Reduction:
             return numbers[:0], values[:0]
         changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
         touched = self._touched()
-        groups = np.concatenate([changes[:, L.CHANGE_ROW], touched[:, 0]])
+        groups = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_NUMBER, touched[:, 0]])
         changed, places = np.unique(groups, return_index=True)
-        had = np.concatenate([changes[:, L.CHANGE_DIFF] < 0, touched[:, 1] > 0])[places]
+        had = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_HAD != 0, touched[:, 1] > 0])[places]
         kept = ~np.isin(numbers, changed)
-        old = np.concatenate([changes[:, L.CHANGE_VALUE], touched[:, 2]])[places[had]]
+        old = np.concatenate([changes[:, L.CHANGE_BEFORE], touched[:, 2]])[places[had]]
         return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
 
     def _touched(self) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Results of counts, sums and means without rows of their own.
 
-Where nobody looks for rows of a result, it is its groups: the group's number stands for the row, its words give the value. A
-change of such a result is a change of the group, with the value that comes or goes.
+Where nobody looks for rows of a result, it is its groups: the group's number stands for the row, its words give the value. An
+entry of its log is what a round made of a group: two changes, or one where a group begins or ends.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ from __future__ import annotations
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
+    CHANGE_BEFORE,
+    CHANGE_ROW,
+    CHANGE_SIZE,
+    CHANGE_TIME,
+    CHANGE_VALUE,
     CO_ALIVE,
     CO_DOOMED,
     CO_FRESH,
     CO_GROUPED,
     CO_LOG,
     CO_SUM_WORDS,
+    GROUP_HAD,
+    GROUP_HAS,
+    GROUP_NUMBER,
     RD_GROUPS,
     RD_MISSING,
     RD_OP,
@@ -50,10 +58,35 @@ def announce_group(ctl, reduction, group, time, had, before):
         return False
     if load_i64(result, CO_FRESH) != 0:
         return True
-    log = load_i64(result, CO_LOG)
-    if had and not push_change(ctl, log, group, time, -1, before):
-        return False
-    return not has or push_change(ctl, log, group, time, 1, after)
+    return push_change(ctl, load_i64(result, CO_LOG), group_word(group, had, has), time, before, after)
+
+
+@kernel
+def group_word(group, had, has):
+    """What an entry of a grouped log begins with: the group, whether it had a value, and whether it has one."""
+    return group | (GROUP_HAD if had else 0) | (GROUP_HAS if has else 0)
+
+
+@kernel
+def split_entries(entries, n, sign, rows, times, diffs, values):
+    """Writes the changes of n entries of a grouped log, at most 2n; returns how many."""
+    count = 0
+    for i in range(n):
+        entry = entries + i * (CHANGE_SIZE * 8)
+        word = load_i64(entry, CHANGE_ROW)
+        time = load_i64(entry, CHANGE_TIME)
+        store_i64(rows, count, word & GROUP_NUMBER)
+        store_i64(times, count, time)
+        store_i64(diffs, count, -sign)
+        store_i64(values, count, load_i64(entry, CHANGE_BEFORE))
+        # What is not a change is overwritten by the next one.
+        count += 1 if word & GROUP_HAD != 0 else 0
+        store_i64(rows, count, word & GROUP_NUMBER)
+        store_i64(times, count, time)
+        store_i64(diffs, count, sign)
+        store_i64(values, count, load_i64(entry, CHANGE_VALUE))
+        count += 1 if word & GROUP_HAS != 0 else 0
+    return count
 
 
 @kernel

@@ -389,6 +389,10 @@ TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 # List: items of so many words that grow; [LIST_LO, LIST_HI) is the part in use by a seed.
 LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = range(7)
 CHANGE_ROW, CHANGE_TIME, CHANGE_DIFF, CHANGE_VALUE, CHANGE_SIZE = range(5)
+# The log of a result that is its groups has an entry per round and group: the group's number, whether it had and has a value,
+# the time, the values before and after.
+CHANGE_BEFORE = CHANGE_DIFF
+GROUP_NUMBER, GROUP_HAD, GROUP_HAS = 2**32 - 1, 2**32, 2**33
 
 # History: who knows when a row is present. A row without its bit is present from HI_BASE + HI_ITERS[row] on, and ever
 # after; a row with it has an item in HI_ITEMS with the first of its entries in HI_ENTRIES. HI_ITERS has the item's number then;

@@ -13,7 +13,7 @@ from dlog.engine.kernels.block import compact, gather
 from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.generate import copy_carried
-from dlog.engine.kernels.grouped import fresh_groups
+from dlog.engine.kernels.grouped import fresh_groups, split_entries
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.implied import gather_keys
@@ -23,10 +23,12 @@ from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_DIFF,
     CHANGE_ROW,
+    CHANGE_SIZE,
     CHANGE_TIME,
     CHANGE_VALUE,
     CO_GROUPED,
     CO_INNER,
+    CO_LOG,
     CO_OUTER,
     CO_PACKED,
     COL_WIDTH,
@@ -54,7 +56,6 @@ from dlog.engine.kernels.layout import (
     RD_VALUE,
     ROUND,
 )
-from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i64
 from dlog.engine.kernels.pairs import fresh_pairs, unpack_column
 from dlog.engine.kernels.storage import register
@@ -78,10 +79,11 @@ def scan_changes(ctl, code, level):
     diffs = register(ctl, load_i64(code, 7))
     rows = scratch_block(ctl, 0)
     changes = load_i64(code, 3)
+    data = load_i64(changes, LIST_DATA)
     grouped = load_i64(collection, CO_GROUPED)
     packed = load_i64(collection, CO_PACKED) != 0
     values = scratch_block(ctl, 1)
-    if load_i64(changes, LIST_DATA) == 0:
+    if data == 0:
         n = 0
         while n == 0 and at < end:
             if grouped != 0:
@@ -95,14 +97,18 @@ def scan_changes(ctl, code, level):
         for i in range(n):
             store_i64(times, i, ROUND)
             store_i64(diffs, i, sign)
+    elif grouped != 0 and changes == load_i64(collection, CO_LOG):
+        entries = min(n, BLOCK // 2)
+        store_i64(level, LEVEL_AT, at + entries)
+        n = split_entries(data + at * (CHANGE_SIZE * 8), entries, sign, rows, times, diffs, values)
     else:
+        store_i64(level, LEVEL_AT, at + n)
         for i in range(n):
-            change = change_at(changes, at + i)
+            change = data + (at + i) * (CHANGE_SIZE * 8)
             store_i64(rows, i, load_i64(change, CHANGE_ROW))
             store_i64(times, i, load_i64(change, CHANGE_TIME))
             store_i64(diffs, i, load_i64(change, CHANGE_DIFF) * sign)
             store_i64(values, i, load_i64(change, CHANGE_VALUE))
-        store_i64(level, LEVEL_AT, at + n)
     if load_i64(code, 6) >= 0:
         iterations = register(ctl, load_i64(code, 6))
         for i in range(n):

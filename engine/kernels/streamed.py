@@ -7,11 +7,12 @@ what they were before it.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.grouped import announce_group
+from dlog.engine.kernels.grouped import announce_group, group_word
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
+    CHANGE_BEFORE,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_SIZE,
@@ -25,6 +26,7 @@ from dlog.engine.kernels.layout import (
     CO_SUM_WORDS,
     CO_SUMS,
     CO_TOUCHED,
+    CTL_ERROR,
     CTL_SCRATCH,
     LIST_COUNT,
     LIST_DATA,
@@ -101,50 +103,71 @@ def end_of_round(times, first, n):
 @kernel
 def count_rounds(ctl, reduction, rows, times, diffs, first, n):
     """`whole_round` of a count that nobody misses, for all rounds with few contributions from `first` on; returns where one
-    begins that is not whole or has many, -1 with CTL_ERROR set."""
+    begins that is not whole or has many, -1 with CTL_ERROR set. Most rounds have one or two."""
     log = load_i64(load_i64(reduction, RD_RESULT), CO_LOG)
-    if not list_room(ctl, log, 2 * (n - first) + 1):
+    if not list_room(ctl, log, n - first + 1):
         return -1
     groups = load_i64(reduction, RD_GROUPS)
     sums = load_i64(groups, CO_SUMS)
-    words = load_i64(groups, CO_SUM_WORDS)
     start = load_i64(log, LIST_DATA)
-    change = start + load_i64(log, LIST_COUNT) * (CHANGE_SIZE * 8)
+    entry = start + load_i64(log, LIST_COUNT) * (CHANGE_SIZE * 8)
     at = first
-    while at < n:
-        last = end_of_round(times, at, n)
-        if last == n or last - at > FEW:
-            break
+    while at + 1 < n:
         time = load_i64(times, at)
-        several = last - at > 1
-        for i in range(at, last):
-            group = load_i64(rows, i)
-            if several and is_among(rows, at, i, group):
-                continue
-            before = load_i64(sums, group * words)
-            after = before + load_i64(diffs, i)
-            for other in range(i + 1, last):
-                after += load_i64(diffs, other) if load_i64(rows, other) == group else 0
-            store_i64(sums, group * words, after)
-            if after <= 0 and not list_push(ctl, load_i64(groups, CO_DOOMED), group):
-                return -1
-            if after != before:
-                # One that is not a change is overwritten by the next.
-                put_change(change, group, time, -1, before)
-                change += CHANGE_SIZE * 8 if before > 0 else 0
-                put_change(change, group, time, 1, after)
-                change += CHANGE_SIZE * 8 if after > 0 else 0
+        group = load_i64(rows, at)
+        diff = load_i64(diffs, at)
+        if load_i64(times, at + 1) != time:
+            last = at + 1
+            entry = count_group(ctl, groups, sums, group, time, diff, entry)
+        elif at + 2 < n and load_i64(times, at + 2) != time:
+            last = at + 2
+            other = load_i64(rows, at + 1)
+            if other == group:
+                diff += load_i64(diffs, at + 1)
+            else:
+                entry = count_group(ctl, groups, sums, other, time, load_i64(diffs, at + 1), entry)
+            entry = count_group(ctl, groups, sums, group, time, diff, entry)
+        else:
+            last = end_of_round(times, at, n)
+            if last == n or last - at > FEW:
+                break
+            entry = count_few(ctl, groups, sums, rows, time, diffs, at, last, entry)
         at = last
-    store_i64(log, LIST_COUNT, (change - start) // (CHANGE_SIZE * 8))
+    if load_i64(ctl, CTL_ERROR) != 0:
+        return -1
+    store_i64(log, LIST_COUNT, (entry - start) // (CHANGE_SIZE * 8))
     return at
 
 
 @kernel
-def put_change(change, row, time, diff, value):
-    store_i64(change, CHANGE_ROW, row)
-    store_i64(change, CHANGE_TIME, time)
-    store_i64(change, CHANGE_DIFF, diff)
-    store_i64(change, CHANGE_VALUE, value)
+def count_few(ctl, groups, sums, rows, time, diffs, first, last, entry):
+    """Writes the entries of a round with few contributions; returns where the next one goes."""
+    for i in range(first, last):
+        group = load_i64(rows, i)
+        if is_among(rows, first, i, group):
+            continue
+        diff = load_i64(diffs, i)
+        for other in range(i + 1, last):
+            diff += load_i64(diffs, other) if load_i64(rows, other) == group else 0
+        entry = count_group(ctl, groups, sums, group, time, diff, entry)
+    return entry
+
+
+@kernel
+def count_group(ctl, groups, sums, group, time, diff, entry):
+    """Writes the log's entry of a group that gets so many members (its one word in `sums`); returns where the next one goes.
+    CTL_ERROR says whether memory did not suffice."""
+    before = load_i64(sums, group)
+    after = before + diff
+    store_i64(sums, group, after)
+    if after <= 0:
+        list_push(ctl, load_i64(groups, CO_DOOMED), group)
+    store_i64(entry, CHANGE_ROW, group_word(group, before > 0, after > 0))
+    store_i64(entry, CHANGE_TIME, time)
+    store_i64(entry, CHANGE_BEFORE, before)
+    store_i64(entry, CHANGE_VALUE, after)
+    # One that changes nothing is overwritten by the next.
+    return entry + (CHANGE_SIZE * 8 if diff != 0 and (before > 0 or after > 0) else 0)
 
 
 @kernel

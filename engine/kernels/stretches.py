@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
+    CO_GROUPED,
     CO_KEPT,
     CO_LOG,
     CTL_LIMIT,
@@ -107,10 +108,12 @@ def keep_changes(stretch, work, ctl):
 
 @kernel
 def keep_log(ctl, collection, first, changes):
-    """Appends the log's changes, rounds counted from `first` on, to those kept; false with CTL_ERROR set."""
+    """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with CTL_ERROR
+    set."""
     kept = load_i64(collection, CO_KEPT)
     count = load_i64(kept, LIST_COUNT)
-    if not columns_room(ctl, kept, count + changes):
+    room = changes if load_i64(collection, CO_GROUPED) == 0 else 2 * changes
+    if not columns_room(ctl, kept, count + room):
         return False
     data = load_i64(kept, LIST_DATA) + count * 8
     step = load_i64(kept, LIST_CAPACITY) * 8
@@ -118,8 +121,8 @@ def keep_log(ctl, collection, first, changes):
     places = load_i64(ctl, CTL_SCRATCH)
     for c in range(arity):
         store_i64(places, c, data + c * step)
-    copy_changes(collection, first, places, data + arity * step, data + (arity + 1) * step)
-    store_i64(kept, LIST_COUNT, count + changes)
+    written = copy_changes(collection, first, places, data + arity * step, data + (arity + 1) * step)
+    store_i64(kept, LIST_COUNT, count + written)
     return True
 
 

@@ -28,7 +28,7 @@ def run(nodes: int, edges: int, calls: int = 5, per_call: int = PER_CALL) -> Ite
         yield batches(name, "degrees", "distribution", distribution_rows, own, per_call)
 
 
-def run_general(nodes: int, edges: int, calls: int = 5, per_call: int = PER_CALL) -> Iterator[Row]:
+def run_general(nodes: int, edges: int, calls: int = 15, per_call: int = PER_CALL) -> Iterator[Row]:
     """Least successors (a minimum) and sources (a projection), in the total model and by what recursion needs."""
     stream = changing_graph(3, nodes, edges, calls * per_call)
     for program, (relation, twin) in PAIRS.items():

@@ -21,6 +21,9 @@ PROGRAMS = {
     "closure": R + "r(x, y) :- e(x, y).\nr(x, z) :- r(x, y), e(y, z).\n",
     "two steps": R + "r(x, z) :- e(x, y), e(y, z).\n",
     "counted": R + "r(x, n) :- e(x, _), n = count : { e(x, y), e(y, _) }.\n",
+    "counts counted": R
+    + ".decl n(x: number, k: number)\nn(x, k) :- e(x, _), k = count : { e(x, y), e(y, _) }.\n"
+    + "r(k, m) :- n(_, k), m = count : { n(_, k) }.\n",
 }
 DIVIDED = R + "r(x, z / (z - 13)) :- e(x, y), e(y, z).\n"
 ROUNDS = 5 * FEWEST_STRETCHED + 3
