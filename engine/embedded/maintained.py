@@ -11,25 +11,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 
 from dlog.engine.embedded import image
-from dlog.engine.embedded.batches import batches, insertions, net, no_updates, of_rounds, staged
+from dlog.engine.embedded.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Role
+from dlog.engine.embedded.cutting import cut, stretched_rounds
 from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.figures import Figures, Waiting
 from dlog.engine.embedded.heritage import Heritage
 from dlog.engine.embedded.interruption import Delayed, check
 from dlog.engine.embedded.lower import ExternalCall
+from dlog.engine.embedded.mistakes import at_rule, mistake
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.preload import preload
+from dlog.engine.embedded.reading import ranks_of, rows_of, table_of
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.stretch import Stretch
+from dlog.engine.embedded.stretch import Stretch, batch_changes, take_changes
 from dlog.engine.embedded.succession import derive_new, followed
 from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import layout as L
@@ -42,22 +44,10 @@ from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
-from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 BUDGET = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn."""
-BATCH_ROUNDS = 4096
-"""Rounds that go through the dataflow together; a commit of more is several batches, with memory for one."""
-FEWEST_ROUNDS = 512
-ROWS_PER_ROUND = 4
-"""A batch has no more rounds than one for so many rows of the inputs, but `FEWEST_ROUNDS` in any case: a row that comes or goes
-in a batch is met, and passed by, in all its rounds."""
-FEWEST_STRETCHED = 64
-ROWS_PER_STRETCHED = 32
-"""The same for batches of a stretch, which cost less to begin."""
-QUIET_ROUNDS = 1 << 17
-"""The rounds of a batch where no path meets rows of former rounds, and no group candidates that are gone: nothing is passed
-by."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -162,23 +152,10 @@ class Maintained(PlainRounds):
     def _batches_of(
         self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
     ) -> Iterable[tuple[int, int]]:
-        """The first and last rounds of a commit's batches."""
-        if first == last:
-            return ((first, last),)
-        most = BATCH_ROUNDS if self._stretched(flow, given) else self._batch_rounds(flow)
-        return batches([u.rounds for u in given.values()], first, last, most)
+        return cut(flow, given, first, last, self._stretched(flow, given))
 
     def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
-        """How many rounds batches have that follow each other in compiled code; 0 where they are not worth it."""
-        if not flow.started or not flow.looks_back or len(given) != 1 or not all(u.columns for u in given.values()):
-            return 0
-        rounds = max(FEWEST_STRETCHED, _input_rows(flow) // ROWS_PER_STRETCHED)
-        return rounds if rounds < BATCH_ROUNDS else 0
-
-    def _batch_rounds(self, flow: Dataflow) -> int:
-        if not flow.looks_back:
-            return BATCH_ROUNDS if any(r.candidates is not None for r in flow.reductions.values()) else QUIET_ROUNDS
-        return max(FEWEST_ROUNDS, min(_input_rows(flow) // ROWS_PER_ROUND, BATCH_ROUNDS))
+        return stretched_rounds(flow, given)
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
@@ -196,28 +173,13 @@ class Maintained(PlainRounds):
             flow.work[L.WORK_TICK] = 0
 
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
-        """The changes of the batch just run, of the program's relations and the external rows, out of the kernels' memory."""
-        taken = {}
-        for name, collection in self._told(flow).items():
-            if self._stretch is not None or collection.log[L.LIST_COUNT]:
-                taken[name] = self._batch_changes(collection)
-        return taken
+        """The changes of the batch just run, out of the kernels' memory."""
+        return take_changes(self._told(flow), self._stretch, self._first)
 
     def _told(self, flow: Dataflow) -> dict[str, Collection]:
         """The collections whose changes somebody may ask for."""
         own = self.program.relations
         return {name: c for name, c in flow.collections.items() if name in own or c.role is Role.INPUT}
-
-    def _batch_changes(self, collection: Collection) -> Updates:
-        if self._stretch is not None:
-            return self._stretch.changes(collection)
-        updates = collection.updates(self._first)
-        if collection.role is Role.INPUT and collection.may_repeat():
-            rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
-            places, diffs = net(rows, rounds, updates.diffs)
-            columns = tuple(column[places] for column in updates.columns)
-            return Updates(columns, diffs, updates.rounds[places])
-        return updates
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -329,7 +291,7 @@ class Maintained(PlainRounds):
         try:
             self.worker.call(self._evaluate)
         except DlogError as error:
-            raise self._at_rule(flow, error) from None
+            raise at_rule(self.worker.control, flow, self.program, error) from None
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
@@ -445,27 +407,7 @@ class Maintained(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------ failure
 
     def _mistake(self, flow: Dataflow) -> Exception:
-        control = self.worker.control
-        code, control[L.CTL_ERROR] = control[L.CTL_ERROR], 0
-        if code == L.ERROR_MEMORY:
-            return self.memory.exhausted()
-        if code == L.ERROR_ROWS:
-            return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
-        if code == L.ERROR_DIVISION:
-            return self._at_rule(flow, DlogError(Diagnostic("division-by-zero", "division by zero")))
-        if code == L.ERROR_ITERATIONS:
-            message = f"a stratum needs more than {self.max_iterations} iterations"
-            return DlogError(Diagnostic("too-many-iterations", message))
-        return InternalError("evaluation", f"kernel error {code}")
-
-    def _at_rule(self, flow: Dataflow, error: DlogError) -> DlogError:
-        """The mistake, shown at the rule that was being evaluated where it has no place yet."""
-        found = flow.rule_of(self.worker.control[L.CTL_RUN_PATH])
-        if found is None or found[1] < 0 or any(d.labels or d.place for d in error.diagnostics):
-            return error
-        stratum, rule = found
-        label = Label(stratum.rules[rule].span, "while evaluating this rule")
-        return DlogError([replace(d, labels=(label,), source=self.program.source) for d in error.diagnostics])
+        return mistake(self.worker.control, self.memory, flow, self.program, self.max_iterations)
 
     def _restore(self, flow: Dataflow) -> None:
         """Back to the state before a commit that failed."""
@@ -530,7 +472,7 @@ class Maintained(PlainRounds):
                 message = f"the changes of round {self.round} are no longer kept: the next commit is running"
                 raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
             earlier = [batch[relation] for batch in self._batches if relation in batch]
-            return joined([*earlier, self._batch_changes(flow.collections[relation])])
+            return joined([*earlier, batch_changes(flow.collections[relation], self._stretch, self._first)])
 
     def table(self, relation: str) -> Table:
         return self._read(lambda flow: flow.collections[relation], relation)
@@ -541,20 +483,19 @@ class Maintained(PlainRounds):
     def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
         with self._turn() as flow:
             found = None if flow is None else find(flow)
-            if found is not None and not _is_over(found):
-                return _table(found, *found.read(before=_is_changing(found)))
+            table = None if found is None else table_of(found)
+        if table is not None:
+            return table
         kinds = self.program.relations[relation].kinds
         return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
 
     def rows(self, relation: str) -> int:
         with self._turn() as flow:
-            found = None if flow is None else flow.collections[relation]
-            return 0 if found is None or _is_over(found) else found.rows(before=_is_changing(found))
+            return 0 if flow is None else rows_of(flow.collections[relation])
 
     def ranks(self, relation: str) -> np.ndarray:
         with self._turn() as flow:
-            found = None if flow is None else flow.collections[relation]
-            return np.empty(0, np.int32) if found is None or _is_over(found) else found.ranks(before=_is_changing(found))
+            return np.empty(0, np.int32) if flow is None else ranks_of(flow.collections[relation])
 
     @contextmanager
     def _turn(self) -> Iterator[Dataflow | None]:
@@ -579,30 +520,3 @@ class Maintained(PlainRounds):
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()
-
-
-def _input_rows(flow: Dataflow) -> int:
-    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
-
-
-def _is_changing(collection: Collection) -> bool:
-    """Whether a batch runs that is not to be seen yet."""
-    return collection.life is not None and collection.life.running
-
-
-def _is_over(collection: Collection) -> bool:
-    """Whether the rows have gone with the engine that had them in the end."""
-    return collection.life is not None and collection.life.over
-
-
-def _table(collection: Collection, read: Sequence[np.ndarray], rows: int) -> Table:
-    columns = tuple(_typed(values, kind.value) for values, kind in zip(read, collection.kinds, strict=True))
-    return Table(collection.kinds, columns, rows)
-
-
-def _typed(values: np.ndarray, kind: str) -> np.ndarray:
-    if kind == "float":
-        return values.view(np.float64)
-    if kind == "unsigned":
-        return values.astype(np.int64).view(np.uint64)
-    return values

@@ -1,13 +1,14 @@
-"""A commit of many rounds of one input, in short batches that kernels go through on their own (kernels/stretches.py)."""
+"""A commit of many rounds of one input, in short batches that kernels go through on their own (kernels/stretches.py); and what
+batches have changed, those of a stretch or others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dlog.engine.embedded.batches import net
-from dlog.engine.embedded.collection import Collection
+from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
@@ -54,3 +55,22 @@ class Stretch:
         rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
         places, diffs = net(rows, updates.rounds, updates.diffs)
         return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
+
+
+def take_changes(told: Mapping[str, Collection], stretch: Stretch | None, first: int) -> dict[str, Updates]:
+    """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
+    touched = {name: c for name, c in told.items() if stretch is not None or c.log[L.LIST_COUNT]}
+    return {name: batch_changes(collection, stretch, first) for name, collection in touched.items()}
+
+
+def batch_changes(collection: Collection, stretch: Stretch | None, first: int) -> Updates:
+    """`take_changes` of one collection."""
+    if stretch is not None:
+        return stretch.changes(collection)
+    updates = collection.updates(first)
+    if collection.role is Role.INPUT and collection.may_repeat():
+        rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
+        places, diffs = net(rows, rounds, updates.diffs)
+        columns = tuple(column[places] for column in updates.columns)
+        return Updates(columns, diffs, updates.rounds[places])
+    return updates

@@ -15,12 +15,13 @@ from itertools import count
 import numpy as np
 
 from dlog.engine.embedded.batches import batches
+from dlog.engine.embedded.cutting import BATCH_ROUNDS
 from dlog.engine.embedded.dataflow import Dataflow, StratumBuilder
 from dlog.engine.embedded.figures import Figures
 from dlog.engine.embedded.interruption import check
 from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.lower_rounds import RoundLowering
-from dlog.engine.embedded.maintained import BATCH_ROUNDS, Maintained
+from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.embedded.native import Struct
 from dlog.engine.kernels import changes, rounds, supports
 from dlog.engine.kernels import layout as L

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from dlog.engine.embedded import maintained
+from dlog.engine.embedded.cutting import BATCH_ROUNDS, FEWEST_STRETCHED
 from dlog.engine.embedded.dataflow import Dataflow
-from dlog.engine.embedded.maintained import FEWEST_STRETCHED, Maintained
+from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.embedded.maintaining import EDGES, Stretched, commit, engine_of, rows
@@ -102,7 +103,7 @@ def test_a_signal_between_two_stretches_takes_both_back(monkeypatch: pytest.Monk
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
         monkeypatch.setattr(maintained, "check", check)
         with pytest.raises(KeyboardInterrupt):
-            commit(engine, *((r, 1 if r % 2 else -1, 1, 2) for r in range(3 * maintained.BATCH_ROUNDS)))
+            commit(engine, *((r, 1 if r % 2 else -1, 1, 2) for r in range(3 * BATCH_ROUNDS)))
         assert len(calls) == 3 and engine.round == 1
         assert rows(engine, "r") == {(0, 1), (1, 2), (0, 2)}
 
