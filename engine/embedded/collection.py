@@ -403,8 +403,7 @@ class Collection:
 
     def _free_buckets(self, control: int) -> None:
         count = self.struct[L.CO_BUCKET_COUNT]
-        for number in range(count):
-            lists.list_free(control, self.struct[L.CO_BUCKETS] + number * L.LIST_SIZE * 8)
+        lists.lists_free(control, self.struct[L.CO_BUCKETS], count)
         storage.release(control, self.struct[L.CO_BUCKETS], count * L.LIST_SIZE * 8)
 
 

@@ -39,13 +39,15 @@ def announce(ctl, collection, row, time, diff):
     """A row becomes present (+1) or absent (-1) for the rest of the world; false with CTL_ERROR set."""
     outer = load_i64(collection, CO_OUTER)
     if load_i64(collection, CO_QUIET) != 0:
+        fresh = load_i64(collection, CO_FRESH) != 0
+        # What has changed without being logged could not be taken back.
+        if not fresh and not push_change(ctl, load_i64(collection, CO_LOG), row, time, diff, 0):
+            return False
         if diff > 0:
             clear_bit(load_i64(outer, HI_BITS), row)
         else:
             put_bit(load_i64(outer, HI_BITS), row)
-        if load_i64(collection, CO_FRESH) != 0:
-            return diff > 0 or list_push(ctl, load_i64(collection, CO_DOOMED), row)
-        return push_change(ctl, load_i64(collection, CO_LOG), row, time, diff, 0)
+        return not fresh or diff > 0 or list_push(ctl, load_i64(collection, CO_DOOMED), row)
     if load_i64(collection, CO_FRESH) != 0:
         # All rows of a fresh collection count as its changes (`log_fresh`).
         if diff > 0 and get_bit(load_i64(outer, HI_BITS), row) == 0:

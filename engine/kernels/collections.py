@@ -282,8 +282,6 @@ def add_values(ctl, collection, values, hashed):
         if row < 0:
             return -1
     clear_row(collection, row)
-    put_bit(load_i64(collection, CO_ALIVE), row)
-    store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + 1)
     fresh = load_i64(collection, CO_FRESH)
     outer = load_i64(collection, CO_OUTER)
     if load_i64(collection, CO_QUIET) != 0:
@@ -293,6 +291,9 @@ def add_values(ctl, collection, values, hashed):
         return -1
     if not born_absent(ctl, load_i64(collection, CO_INNER), row, fresh | load_i64(collection, CO_BETWEEN)):
         return -1
+    # Not before: a living row without a history has always been there, also for what takes a failed batch back.
+    put_bit(load_i64(collection, CO_ALIVE), row)
+    store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + 1)
     born = load_i64(collection, CO_BORN)
     if born != 0 and fresh == 0 and not list_push(ctl, born, row):
         return -1

@@ -189,6 +189,9 @@ def add_entry(ctl, history, row, time, diff):
             store_i32(iterations, row, time - load_i64(history, HI_BASE))
             return True
         settled = settled_time(history, row)
+        if not never and not list_room(ctl, load_i64(history, HI_ENTRIES), 2):
+            # Before there is an item: one without entries says that the row has never been there.
+            return False
         item = open_item(ctl, history, row)
         if item == 0 or (not never and not chain_entry(ctl, history, item, settled, 1)):
             return False

@@ -21,6 +21,10 @@ _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _PTR = _I8.as_pointer()
 _PAGE = mmap.PAGESIZE
 _MADV_HUGEPAGE = 14
+_READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_MREMAP_MOVE = 3
+"""That pages may move, and that they go where they are told."""
 
 
 def _at(builder: Any, address: Any, index: Any, kind: Any) -> Any:
@@ -101,9 +105,72 @@ def _external(name: str, arguments: int, returns: bool) -> Any:
     return call2
 
 
+_SYSTEM = {
+    "mmap": (_I64, [_I64, _I64, _I32, _I32, _I32, _I64]),
+    "munmap": (_I32, [_I64, _I64]),
+    "mremap": (_I64, [_I64, _I64, _I64, _I32, _I64]),
+    "malloc_usable_size": (_I64, [_I64]),
+    "memcpy": (_I64, [_I64, _I64, _I64]),
+}
+"""Functions of the system's library, addresses as words."""
+
+
+def _system(name: str, arguments: int, fill: Any) -> Any:
+    """A call of a function of the system's library where pages can be mapped, with the arguments that `fill` makes of those
+    given."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        result, kinds = _SYSTEM[name]
+        if sys.platform != "linux":
+            return ir.Constant(_I64, 0)
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
+        words = [ir.Constant(k, a) if isinstance(a, int) else a for k, a in zip(kinds, fill(builder, *args), strict=True)]
+        found = builder.call(function, words)
+        return builder.sext(found, _I64) if result is _I32 else found
+
+    if arguments == 1:
+
+        @intrinsic
+        def call1(typing: Any, a: Any) -> Any:
+            return types.int64(types.int64), generate
+
+        return call1
+    if arguments == 2:
+
+        @intrinsic
+        def call2(typing: Any, a: Any, b: Any) -> Any:
+            return types.int64(types.int64, types.int64), generate
+
+        return call2
+    if arguments == 3:
+
+        @intrinsic
+        def call3(typing: Any, a: Any, b: Any, c: Any) -> Any:
+            return types.int64(types.int64, types.int64, types.int64), generate
+
+        return call3
+
+    @intrinsic
+    def call4(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        return types.int64(types.int64, types.int64, types.int64, types.int64), generate
+
+    return call4
+
+
+def _moving(builder: Any, address: Any, old: Any, new: Any, target: Any) -> list[Any]:
+    """Arguments of mremap: to a target if there is one, else where the pages are."""
+    stays = builder.icmp_signed("==", target, ir.Constant(_I64, 0))
+    return [address, old, new, builder.select(stays, ir.Constant(_I32, 0), ir.Constant(_I32, _MREMAP_MOVE)), target]
+
+
 load_u8, load_i32, load_i64 = _loader(_I8, signed=False), _loader(_I32), _loader(_I64)
 store_u8, store_i32, store_i64 = _storer(_I8), _storer(_I32), _storer(_I64)
 advise_huge = _advise_huge()
+map_pages = _system("mmap", 1, lambda builder, size: [0, size, _READ_WRITE, _PRIVATE, -1, 0])
+unmap_pages = _system("munmap", 2, lambda builder, address, size: [address, size])
+move_pages = _system("mremap", 4, _moving)
+usable_bytes = _system("malloc_usable_size", 1, lambda builder, address: [address])
+copy_bytes = _system("memcpy", 3, lambda builder, target, source, size: [target, source, size])
 realloc, free, calloc = _external("realloc", 2, True), _external("free", 1, False), _external("calloc", 2, True)
 
 

@@ -15,6 +15,7 @@ from dlog.engine.kernels.layout import (
     LIST_CAPACITY,
     LIST_COUNT,
     LIST_DATA,
+    LIST_SIZE,
     LIST_WORDS,
     POOL_FREE,
 )
@@ -49,6 +50,13 @@ def list_free(ctl, items):
     store_i64(items, LIST_DATA, 0)
     store_i64(items, LIST_COUNT, 0)
     store_i64(items, LIST_CAPACITY, 0)
+
+
+@entry()
+def lists_free(ctl, items, count):
+    """`list_free` of so many lists that lie one after the other."""
+    for number in range(count):
+        list_free(ctl, items + number * (LIST_SIZE * 8))
 
 
 @entry()

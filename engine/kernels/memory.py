@@ -9,6 +9,8 @@ wrap around and divide as compiled code does.
 from __future__ import annotations
 
 import ctypes
+import mmap
+import sys
 import threading
 import time
 from typing import Any
@@ -17,13 +19,15 @@ import numpy as np
 
 from dlog.engine.kernels.jit import JIT, intrinsic
 
-HUGE = 1 << 22
-"""Blocks from this size on are worth huge pages: a first touch per two megabytes instead of one per four kilobytes."""
+MAPS = sys.platform == "linux"
+"""Whether pages can be mapped, moved and huge (blocks.py)."""
 
 if JIT:
     load_u8, load_i32, load_i64 = intrinsic("load_u8"), intrinsic("load_i32"), intrinsic("load_i64")
     store_u8, store_i32, store_i64 = intrinsic("store_u8"), intrinsic("store_i32"), intrinsic("store_i64")
     realloc, free, calloc = intrinsic("realloc"), intrinsic("free"), intrinsic("calloc")
+    map_pages, unmap_pages, move_pages = intrinsic("map_pages"), intrinsic("unmap_pages"), intrinsic("move_pages")
+    usable_bytes, copy_bytes = intrinsic("usable_bytes"), intrinsic("copy_bytes")
     advise_huge, atomic_add, bit_length = intrinsic("advise_huge"), intrinsic("atomic_add"), intrinsic("bit_length")
     as_float, as_bits, prefetch, cycles = (
         intrinsic("as_float"),
@@ -66,11 +70,33 @@ else:
     def calloc(count: int, size: int) -> int:
         return _libc.calloc(int(count), int(size)) or 0
 
-    def advise_huge(address: int, size: int) -> None:
-        """Nothing without the JIT."""
-
     def free(address: int) -> None:
         _libc.free(int(address) or None)
+
+    if MAPS:
+        _libc.mmap.restype = _libc.mremap.restype = ctypes.c_ssize_t
+        _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t]
+        _libc.mremap.argtypes = [*[ctypes.c_size_t] * 3, ctypes.c_int, ctypes.c_size_t]
+        _libc.munmap.argtypes = [ctypes.c_size_t] * 2
+        _libc.malloc_usable_size.argtypes, _libc.malloc_usable_size.restype = [ctypes.c_size_t], ctypes.c_size_t
+
+    def map_pages(size: int) -> int:
+        return _libc.mmap(None, int(size), mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+
+    def unmap_pages(address: int, size: int) -> None:
+        _libc.munmap(int(address), int(size))
+
+    def move_pages(address: int, old: int, new: int, target: int) -> int:
+        return _libc.mremap(int(address), int(old), int(new), 3 if target else 0, int(target))
+
+    def usable_bytes(address: int) -> int:
+        return _libc.malloc_usable_size(int(address))
+
+    def copy_bytes(target: int, source: int, size: int) -> None:
+        ctypes.memmove(int(target), int(source), int(size))
+
+    def advise_huge(address: int, size: int) -> None:
+        """Nothing without the JIT."""
 
     _atomic = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Cutting columns by owner: which of several workers has a value, and the rows of each worker side by side.
+"""What rows between workers take: which worker has a value, the rows of each worker side by side, room where they arrive.
 
 The owner follows from a value's content alone, so all workers agree on it: numbers by their bits, strings by their bytes.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dlog.engine.kernels.hashes import grow_hash
 from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.layout import REL_ROWS, REL_SET, SET_HASH
+from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.storage import reserve
 from dlog.engine.kernels.words import hash_bytes
 
 
@@ -54,6 +58,41 @@ def group_by_owner(owners, starts, order):
     for w in range(starts.size - 1, 0, -1):
         starts[w] = starts[w - 1]
     starts[0] = 0
+
+
+@entry("i32[:]", "i64[:]", "i64[:]", "i64[:]", "i64[:]", "i64[:]")
+def lay_apart(owners, columns, widths, targets, starts, at):
+    """Copies columns, of 4 bytes or 8, to targets as long as they are (all by address) so that the rows of each owner lie
+    together, in their order: owner w's from `starts[w]` to `starts[w + 1]`. `starts` is zero before; `at` has a word for each
+    owner."""
+    workers = at.size
+    for i in range(owners.size):
+        starts[owners[i] + 1] += 1
+    for w in range(workers):
+        starts[w + 1] += starts[w]
+    for c in range(columns.size):
+        source, target = columns[c], targets[c]
+        for w in range(workers):
+            at[w] = starts[w]
+        if widths[c] == 4:
+            for i in range(owners.size):
+                w = owners[i]
+                store_i32(target, at[w], load_i32(source, i))
+                at[w] += 1
+        else:
+            for i in range(owners.size):
+                w = owners[i]
+                store_i64(target, at[w], load_i64(source, i))
+                at[w] += 1
+
+
+@entry()
+def make_room(ctl, relation, extra):
+    """Room for `extra` more rows, in columns and hash set, at once: sets enter all their rows anew whenever they grow. False
+    with CTL_ERROR set when out of memory."""
+    if not reserve(ctl, relation, extra):
+        return False
+    return load_i64(relation, REL_SET) != SET_HASH or grow_hash(ctl, relation, load_i64(relation, REL_ROWS) + extra)
 
 
 @entry("u8[:]", "i64[:]", "i64", "u64[:]")

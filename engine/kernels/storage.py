@@ -5,6 +5,7 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
+from dlog.engine.kernels.blocks import cleared_block, free_block, resized_block
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
@@ -23,14 +24,9 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
 )
 from dlog.engine.kernels.memory import (
-    HUGE,
-    advise_huge,
     atomic_add,
-    calloc,
-    free,
     load_i32,
     load_i64,
-    realloc,
     store_i32,
     store_i64,
     wrapped_product,
@@ -67,17 +63,16 @@ def store_cell(address, width, row, value):
 
 @entry()
 def resize(ctl, address, old_bytes, new_bytes):
-    """realloc that keeps the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
+    """`resized_block` on the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
     grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, new_bytes - old_bytes) + new_bytes - old_bytes
     if grown > load_i64(ctl, CTL_LIMIT) and new_bytes > old_bytes:
         atomic_add(load_i64(ctl, CTL_BYTES), 0, old_bytes - new_bytes)
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
         return 0
-    moved = realloc(address, max(new_bytes, 8))
+    moved = resized_block(address, new_bytes)
     if moved == 0:
+        atomic_add(load_i64(ctl, CTL_BYTES), 0, old_bytes - new_bytes)
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
-    elif new_bytes >= HUGE and new_bytes > old_bytes:
-        advise_huge(moved, new_bytes)
     return moved
 
 
@@ -103,11 +98,10 @@ def zeroed(ctl, size):
         atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
         return 0
-    address = calloc(max(size, 8), 1)
+    address = cleared_block(size)
     if address == 0:
+        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
-    elif size >= HUGE:
-        advise_huge(address, size)
     return address
 
 
@@ -115,7 +109,7 @@ def zeroed(ctl, size):
 def release(ctl, address, size):
     """Frees memory that `resize` or `zeroed` gave."""
     if address != 0:
-        free(address)
+        free_block(address)
         atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
 
 

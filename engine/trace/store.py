@@ -16,7 +16,10 @@ list of byte strings: the texts of symbols, the fields of records. The folder is
     manifest.json   which files count           00000001.log    rounds, one segment between two checkpoints
     lock            who has it open             00000007.layer  one layer of a batch
                                                 00000008.image  what an engine keeps
-                                                symbols.bytes, symbols.ends   a table
+    0f...c4.parquet part of a relation          symbols.bytes, symbols.ends   a table
+
+Files of rows that others write (`durable.parts`) are named by entries of a table, which only its owner understands: it says
+which of them count, and sweeps the others.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from pathlib import Path
 from typing import Literal
 
 from dlog.engine.trace.batch import Batch
-from dlog.engine.trace.durable import checkpoint, files, log, manifest
+from dlog.engine.trace.durable import checkpoint, files, log, manifest, parts
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries, read_table
 from dlog.engine.trace.durable.images import Content, ImageFile, map_image
@@ -90,7 +93,7 @@ class Store:
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
-            foreign = sorted(p.name for p in folder.iterdir() if not _OWN.match(p.name))
+            foreign = sorted(p.name for p in folder.iterdir() if not (_OWN.match(p.name) or parts.is_part(p.name)))
         if foreign and not (folder / manifest.NAME).exists():
             notes = (f"it holds {foreign[0]}; name an empty folder or one that does not exist",)
             raise DlogError(Diagnostic("state-foreign", "the folder is no dlog state", notes=notes, place=str(folder)))
@@ -234,7 +237,8 @@ class Store:
         where there is more already: that is a state whose manifest is gone, and nothing in it is to be removed."""
         found = manifest.read_manifest(self.path)
         if found is None:
-            written = sorted(p.name for p in self.path.iterdir() if _WRITTEN.match(p.name) and not self._is_first_segment(p))
+            there = [p for p in self.path.iterdir() if _WRITTEN.match(p.name) or parts.is_part(p.name)]
+            written = sorted(p.name for p in there if not self._is_first_segment(p))
             if written:
                 raise files.damaged(self.path / manifest.NAME, "the manifest is missing", f"there is {written[0]} of a state")
             found = Manifest(self.fingerprint)

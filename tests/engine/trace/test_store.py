@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -361,7 +362,7 @@ def test_a_damaged_layer_is_named(tmp_path: Path) -> None:
         (lambda text: text[: len(text) // 2], "state-corrupt"),
         (lambda text: "[]", "state-corrupt"),
         (lambda text: text.replace('"round": 20', '"round": 21'), "state-corrupt"),
-        (lambda text: text.replace('"version": 1', '"version": 2'), "state-version"),
+        (lambda text: text.replace('"version": 2', '"version": 3'), "state-version"),
     ],
 )
 def test_a_damaged_manifest_is_named(tmp_path: Path, change: object, code: str) -> None:
@@ -371,6 +372,19 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, change: object, code: str) 
     assert changed != path.read_text()
     path.write_text(changed)
     assert code_of(tmp_path) == code
+
+
+def test_a_state_of_an_earlier_version_becomes_one_of_this(tmp_path: Path) -> None:
+    write(tmp_path, 20, 20)
+    path = tmp_path / "manifest.json"
+    told = json.loads(path.read_text())
+    del told["checksum"]
+    told["version"] = 1
+    path.write_text(json.dumps({**told, "checksum": zlib.crc32(json.dumps(told, sort_keys=True).encode())}))
+    for _ in range(2):
+        with Store.open(tmp_path, "program") as store:
+            assert store.round == 20 and store.relations
+        assert json.loads(path.read_text())["version"] == 2
 
 
 def test_the_manifest_can_be_read_by_people(tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""Memory of arrays: large blocks begin at huge pages, keep what is in them, and give back what they do not need."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pytest
+
+from dlog.engine.embedded.native import view
+from dlog.engine.embedded.relation import Memory
+from dlog.engine.kernels import storage
+from dlog.engine.kernels.blocks import HUGE_PAGE, LARGE, LINE, LINES
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are mapped on Linux only")
+
+
+class Block:
+    """A block and what it should have in it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.address, self.size = memory, 0, 0
+        self.twin = np.zeros(0, np.uint8)
+
+    def resize(self, size: int, seed: int) -> None:
+        self.address = storage.resize(self.memory.control.address, self.address, self.size, size)
+        kept = self.twin[:size]
+        fresh = np.random.default_rng(seed).integers(0, 256, size - len(kept), np.uint8)
+        view(self.address, size, np.uint8)[len(kept) :] = fresh
+        self.twin, self.size = np.concatenate([kept, fresh]), size
+
+    def is_right(self) -> bool:
+        return bool((view(self.address, self.size, np.uint8) == self.twin).all())
+
+    def free(self) -> None:
+        storage.release(self.memory.control.address, self.address, self.size)
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    made = Memory(None)
+    yield made
+    assert made.used == 0
+
+
+def is_at_huge_page(address: int) -> bool:
+    return LINE <= address % HUGE_PAGE <= LINE * LINES
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    with open("/proc/self/statm") as words:
+        return int(words.read().split()[1]) * mmap.PAGESIZE
+
+
+@pytest.mark.parametrize("size", [LARGE, LARGE + 1, HUGE_PAGE, 3 * HUGE_PAGE + 5, 40 * HUGE_PAGE])
+def test_a_large_block_is_zero_and_begins_at_a_huge_page(memory: Memory, size: int) -> None:
+    address = storage.zeroed(memory.control.address, size)
+    assert is_at_huge_page(address)
+    assert not view(address, size, np.uint8).any()
+    view(address, size, np.uint8)[:] = 255
+    storage.release(memory.control.address, address, size)
+
+
+def test_blocks_keep_what_is_in_them_as_they_grow_and_shrink(memory: Memory) -> None:
+    random = Random(4)
+    sizes = (8, 1000, LARGE - 1, LARGE, HUGE_PAGE - 64, HUGE_PAGE, 3 * HUGE_PAGE + 77, 9 * HUGE_PAGE)
+    blocks = [Block(memory) for _ in range(5)]
+    for step in range(150):
+        block = random.choice(blocks)
+        block.resize(random.choice(sizes) + random.choice((0, 0, 8, 4096)), step)
+        assert all(b.is_right() for b in blocks if b.size)
+        assert is_at_huge_page(block.address) or block.size < LARGE
+    for block in blocks:
+        block.free()
+
+
+def test_a_block_that_shrinks_gives_its_pages_back(memory: Memory) -> None:
+    block = Block(memory)
+    block.resize(64 * HUGE_PAGE, 1)
+    before = resident()
+    block.resize(HUGE_PAGE, 2)
+    assert before - resident() > 48 * HUGE_PAGE
+    assert block.is_right()
+    block.free()
+
+
+def test_blocks_of_equal_length_begin_at_different_lines(memory: Memory) -> None:
+    made = [storage.zeroed(memory.control.address, LARGE) for _ in range(8)]
+    assert len({address % HUGE_PAGE for address in made}) > 4
+    for address in made:
+        storage.release(memory.control.address, address, LARGE)
+
+
+def test_what_cannot_be_had_changes_nothing(memory: Memory) -> None:
+    block = Block(memory)
+    block.resize(2 * HUGE_PAGE, 1)
+    for size in (1 << 46, 1 << 62):
+        assert storage.resize(memory.control.address, block.address, block.size, size) == 0
+        assert memory.failure().diagnostics[0].code == "out-of-memory"
+        assert memory.used == block.size
+        assert block.is_right()
+    block.free()
