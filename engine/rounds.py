@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from dlog.engine.program.rules import Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import InternalError
 
 Frames = Mapping[str, Sequence[tuple[Any, int]]]
 """By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
@@ -136,6 +138,16 @@ class RoundsEngine(Protocol):
         """Rows that are not in this process, as `commit` takes them in `frames`; None where they have to come here first.
         Raises DlogError where they do not fit the relation."""
 
+    def saves(self, folder: Path) -> bool:
+        """Whether what `fitting` gives can be written to files in a folder of this process, and read from there."""
+
+    def save(self, relation: Relation, rows: Any, folder: Path) -> int:
+        """Writes rows that `fitting` gave to Parquet files in a new folder, without this process; the columns are those of the
+        relation, in order. Returns how many rows there are. Raises DlogError where they cannot be read or written."""
+
+    def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> Any:
+        """The rows in such files, as `commit` takes them in `frames`; but for some, which have no floats or records."""
+
     def image(self) -> Image | None:
         """All that the engine keeps, to be gone on from later; None where it is not in this process, or not much. The arrays
         may be views, which hold until the next commit."""
@@ -169,8 +181,17 @@ class PlainRounds:
     def elsewhere(self) -> bool:
         return False
 
-    def fitting(self, relation: Relation, rows: Any) -> None:
+    def fitting(self, relation: Relation, rows: Any) -> Any | None:
         return None
+
+    def saves(self, folder: Path) -> bool:
+        return False
+
+    def save(self, relation: Relation, rows: Any, folder: Path) -> int:
+        raise InternalError("rounds", f"the rows of {relation.name} are in this process")
+
+    def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> Any:
+        raise InternalError("rounds", f"the rows of {relation.name} come from this process")
 
     def image(self) -> Image | None:
         return None
@@ -178,6 +199,10 @@ class PlainRounds:
 
 class EngineMaker(Protocol):
     """Makes the engines of one session, one after the other."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether these engines keep their rows in other processes."""
 
     def __call__(
         self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None

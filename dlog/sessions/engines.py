@@ -12,6 +12,11 @@ class Engines:
     def __init__(self, maker: EngineMaker, memory: int | None, max_iterations: int | None) -> None:
         self._maker, self._memory, self._iterations = maker, memory, max_iterations
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether they keep their rows in other processes."""
+        return self._maker.elsewhere
+
     def made(self, program: Program, old: RoundsEngine | Beginning | None = None) -> RoundsEngine:
         """An engine without rows that goes on from `old`."""
         return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)

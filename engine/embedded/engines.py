@@ -29,6 +29,8 @@ def make_engine(
 class EmbeddedMaker:
     """See `dlog.engine.rounds.EngineMaker`: engines in this process."""
 
+    elsewhere = False
+
     def __init__(self, threads: int) -> None:
         self._threads = threads
 

@@ -103,6 +103,8 @@ class Maintained(PlainRounds):
         self._taken: tuple[str, ...] = ()
         self._stretch: Stretch | None = None
         """The last part of the last commit, if it was one."""
+        self._owing: Callable[[], None] | None = None
+        """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
         self.worker.control[L.CTL_BUDGET] = BUDGET
 
     @property
@@ -119,6 +121,9 @@ class Maintained(PlainRounds):
         elder, self._elder = self._elder, None
         if elder is not None:
             return self._follow(elder, inputs)
+        if self._owing is not None:
+            with self._turns.lock:
+                self._go_back(self._owing)
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if self._flow is None:
@@ -144,7 +149,7 @@ class Maintained(PlainRounds):
                 if flow.phase == "after" and end == last and (self._stretch is None or self._stretch.is_over):
                     self._note(flow, last)
                 else:
-                    self._restore(flow)
+                    self._go_back(lambda: self._restore(flow))
                 raise
             self._note(flow, last)
         return last
@@ -265,7 +270,7 @@ class Maintained(PlainRounds):
             if status == L.EXTERNAL:
                 self._call(flow)
             begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
-            if self._turns.waiting and not begun:
+            if self._turns.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
                 self._turns.lock.release()
                 try:
@@ -380,13 +385,13 @@ class Maintained(PlainRounds):
             heir._flow = None
             followed.free()
             flow.free()
-            self._rebuild(before)
             self._forgotten = True
+            self._go_back(lambda: self._rebuild(before))
 
     # ------------------------------------------------------------------------------------------------------------- images
 
     def image(self) -> Image | None:
-        flow = self._flow
+        flow = self._flow if self._owing is None else None
         return None if flow is None or not flow.started else image.take(flow, self.round)
 
     def resume(self, found: Image) -> None:
@@ -409,11 +414,33 @@ class Maintained(PlainRounds):
     def _mistake(self, flow: Dataflow) -> Exception:
         return mistake(self.worker.control, self.memory, flow, self.program, self.max_iterations)
 
+    def _go_back(self, way: Callable[[], None]) -> None:
+        """Back to the last round; if that fails, nothing is read or changed before it is done."""
+        self._owing = way
+        way()
+        self._owing = None
+
     def _restore(self, flow: Dataflow) -> None:
         """Back to the state before a commit that failed."""
         if flow.phase == "before" and not self._batches:
             flow.running = False
             return
+        began, known = flow.started, (self._batches, self._first, self._stretch)
+        self._batches = [*self._batches]
+        try:
+            before = self._inputs_before(flow)
+        except BaseException:
+            self._batches, self._first, self._stretch = known
+            raise
+        self._owing = lambda: self._rebuild(before) if began else None
+        flow.free()
+        self._flow = None
+        self._batches = []
+        if began:
+            self._rebuild(before)
+
+    def _inputs_before(self, flow: Dataflow) -> dict[str, Updates]:
+        """The rows of all inputs before a commit that failed; takes note of what its batches changed."""
         if self._stretch is not None:
             self._batches.append(self._take_changes(flow))
             unkept, self._first, self._stretch = self._stretch.is_begun, self._stretch.struct[L.ST_FIRST], None
@@ -422,23 +449,21 @@ class Maintained(PlainRounds):
         if flow.phase == "after" and unkept:
             self._batches.append(self._take_changes(flow))
         inputs = [name for name in self.program.relations if flow.input(name) is not None]
-        before = {name: self._old_rows(flow, name) for name in inputs}
-        began = flow.started
-        flow.free()
-        self._flow = None
-        self._batches = []
-        if began:
-            self._rebuild(before)
+        return {name: self._old_rows(flow, name) for name in inputs}
 
     def _rebuild(self, before: Mapping[str, Updates]) -> None:
         """Derives everything from these rows of the inputs, which have been there before."""
         given = {name: updates for name, updates in before.items() if updates.rows}
         control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
         control[L.CTL_LIMIT] = 2**62
-        flow = self._build(given)
-        most, flow.work[L.WORK_LIMIT] = flow.work[L.WORK_LIMIT], 2**31 - 2  # rounds had fewer each than all rows at once take
-        self._run(flow, given, 1, 1)
-        control[L.CTL_LIMIT], flow.work[L.WORK_LIMIT] = limit, most
+        try:
+            flow = self._build(given)
+            # Rounds had fewer iterations each than all rows at once take.
+            most, flow.work[L.WORK_LIMIT] = flow.work[L.WORK_LIMIT], 2**31 - 2
+            self._run(flow, given, 1, 1)
+        finally:
+            control[L.CTL_LIMIT] = limit
+        flow.work[L.WORK_LIMIT] = most
         for collection in flow.collections.values():
             collection.log[L.LIST_COUNT] = 0
         flow.started = True
@@ -503,6 +528,8 @@ class Maintained(PlainRounds):
         self._turns.waiting += 1
         try:
             with self._turns.lock:
+                if self._owing is not None:
+                    self._go_back(self._owing)
                 yield self._flow
         finally:
             self._turns.waiting -= 1

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from tests.bench.rounds_engine import (
+    after_all,
     batched_rounds,
+    engine_back,
     engine_rounds,
     history_is_right,
     is_right,
     load,
     native_rounds,
     rows_of,
+    session_back,
     session_of,
     session_rounds,
 )
@@ -27,6 +31,7 @@ CALLS = {1000: 100, 100_000: 5}
 
 def run(nodes: int, edges: int, rounds: int, calls: dict[int, int] | None = None) -> Iterator[Row]:
     calls = CALLS if calls is None else calls
+    rounds += rounds % 2  # what comes and goes in turn leads back in pairs only
     most = max([rounds, *(per_call * count for per_call, count in calls.items())])
     stream, root = rooted_graph(1, nodes, edges, most)
     replacing = _Bench(f"bfs {nodes}/{edges}, an edge replaced a round", stream, root)
@@ -58,16 +63,18 @@ class _Bench:
         right = is_right(engine, "dist", stream, self.twin)
         used = engine.memory.used
         notes = f"load {edges / loaded.seconds / 1e6:.1f} M edges/s; {used / edges:.0f} bytes per edge"
+        again = after_all(partial(native_rounds, engine), partial(engine_back, engine), stream)
         engine.close()
-        return row_of(self.name, "native", nanos, len(nanos), used, right, notes)
+        return row_of(self.name, "native", nanos, len(nanos), used, right, notes, again)
 
     def by_engine(self, rounds: int) -> Row:
         stream, engine = self.stream.until(rounds), load("bfs", self.inputs).engine
         nanos = engine_rounds(engine, stream)
         right = is_right(engine, "dist", stream, self.twin)
         used = engine.memory.used
+        again = after_all(partial(engine_rounds, engine), partial(engine_back, engine), stream)
         engine.close()
-        return row_of(self.name, "engine", nanos, len(nanos), used, right)
+        return row_of(self.name, "engine", nanos, len(nanos), used, right, again=again)
 
     def by_session(self, rounds: int, read: str | None) -> Row:
         stream = self.stream.until(rounds)
@@ -75,7 +82,9 @@ class _Bench:
             nanos = session_rounds(session, stream, read)
             right = is_right(session._engine, "dist", stream, self.twin)
             used = session._engine.memory.used
-        return row_of(self.name, "session, read" if read else "session", nanos, len(nanos), used, right)
+            again = after_all(partial(session_rounds, session, read=read), partial(session_back, session), stream)
+        way = "session, read" if read else "session"
+        return row_of(self.name, way, nanos, len(nanos), used, right, again=again)
 
     def batches(self, per_call: int, count: int) -> Row:
         stream, engine = self.stream.until(per_call * count), load("bfs", self.inputs).engine

@@ -21,19 +21,21 @@ PAIRS: dict[str, tuple[str, Callable[[int, Rows], Rows]]] = {"least": ("least", 
 
 def run(nodes: int, edges: int, calls: int = 5, per_call: int = PER_CALL) -> Iterator[Row]:
     """Batches of rounds of degrees and their distribution: in a round an edge comes or goes, or one is replaced."""
-    stream = changing_graph(3, nodes, edges, calls * per_call)
-    ways = ("a change", stream.one_by_one().until(stream.rounds)), ("an edge replaced", stream)
-    for way, own in ways:
-        name = f"degrees {nodes}/{edges}, {way} a round"
-        yield batches(name, "degrees", "distribution", distribution_rows, own, per_call)
+    for way, stream in _ways(nodes, edges, calls * per_call):
+        yield batches(f"degrees {nodes}/{edges}, {way} a round", "degrees", "distribution", distribution_rows, stream, per_call)
+
+
+def _ways(nodes: int, edges: int, rounds: int) -> tuple[tuple[str, Stream], ...]:
+    stream = changing_graph(3, nodes, edges, rounds)
+    return ("a change", stream.one_by_one().until(rounds)), ("an edge replaced", stream)
 
 
 def run_general(nodes: int, edges: int, calls: int = 15, per_call: int = PER_CALL) -> Iterator[Row]:
-    """Least successors (a minimum) and sources (a projection), in the total model and by what recursion needs."""
-    stream = changing_graph(3, nodes, edges, calls * per_call)
-    for program, (relation, twin) in PAIRS.items():
-        for way in (program, f"{program}_general"):
-            yield batches(f"{way} {nodes}/{edges}", way, relation, twin, stream, per_call)
+    """The same for least successors (a minimum) and sources (a projection), in the total model and by what recursion needs."""
+    for way, stream in _ways(nodes, edges, calls * per_call):
+        for program, (relation, twin) in PAIRS.items():
+            for model in (program, f"{program}_general"):
+                yield batches(f"{model} {nodes}/{edges}, {way} a round", model, relation, twin, stream, per_call)
 
 
 def batches(

@@ -19,12 +19,16 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.sessions.core import Session
 from tests.bench.inputs import Rows
+from tests.bench.rounds_measure import WINDOW
 from tests.bench.rounds_streams import Stream, diffs
 from tests.bench.rounds_twins import same_rows
 
 PROGRAMS = Path(__file__).parent / "programs" / "rounds"
 WARM = 200
 """Rounds before the first one that counts."""
+
+MANY = 100_000
+"""Rounds of a call where only their result counts."""
 
 Nanos = NDArray[np.int64]
 Twin = Callable[[Rows], Rows]
@@ -145,6 +149,30 @@ def session_rounds(session: Session, stream: Stream, read: str | None = None) ->
             len(done.changes(read).rows)
         nanos[r] = clock() - start
     return nanos[WARM:]
+
+
+def after_all(run: Callable[[Stream], Nanos], back: Callable[[Stream], None], stream: Stream) -> Nanos | None:
+    """After all rounds of a stream its first ones again, from the same edges: what else takes longer is the engine. None where
+    there are too few rounds for that."""
+    if stream.rounds < WARM + 4 * WINDOW:
+        return None
+    back(stream.undone())
+    return run(stream.until(WARM + WINDOW))
+
+
+def engine_back(engine: Maintained, stream: Stream) -> None:
+    """Goes through a stream in few commits."""
+    for first in range(0, stream.rounds, MANY):
+        given = changes(stream, first, min(first + MANY, stream.rounds), engine.round + 1)
+        engine.commit({"edge": given})
+
+
+def session_back(session: Session, stream: Stream) -> None:
+    """Goes through a stream in few calls."""
+    for first in range(0, stream.rounds, MANY):
+        given = changes(stream, first, min(first + MANY, stream.rounds), session.round + 1)
+        x, y = given.columns
+        session.commit_rounds({"edge": {"x": x, "y": y, "diff": given.diffs, "round": given.rounds}})
 
 
 # ------------------------------------------------------------------------------------------------------------ many rounds

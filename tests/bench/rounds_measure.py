@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from tests.bench.report import seconds
 
 WINDOW = 1000
-"""Rounds in a window that is compared with another."""
+"""Rounds at the beginning that are made again at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of the table. `call` has the seconds of a call (of one round, or of many) by name: p50, p90, p99, max, mean;
-    `drift` is p99 of the last window by that of the first; `engine_mb` is what the engine counts, `rss_mb` the process."""
+    `drift` is p99 of the first window, made again after all others, by
+    what it was at first; `engine_mb` is what the engine counts, `rss_mb` the process."""
 
     workload: str
     way: str
@@ -39,11 +40,18 @@ class Row:
 
 
 def row_of(
-    workload: str, way: str, nanos: NDArray[np.int64], rounds: int, used: int | None, right: bool, notes: str = ""
+    workload: str,
+    way: str,
+    nanos: NDArray[np.int64],
+    rounds: int,
+    used: int | None,
+    right: bool,
+    notes: str = "",
+    again: NDArray[np.int64] | None = None,
 ) -> Row:
-    """The line of a run whose calls took so many nanoseconds each."""
-    engine_mb = None if used is None else used / 2**20
-    return Row(workload, way, len(nanos), rounds, figures(nanos), drift(nanos), engine_mb, resident_mb(), right, notes)
+    """The line of a run whose calls took so many nanoseconds each, and whose first window took as many `again` at the end."""
+    engine_mb, slower = None if used is None else used / 2**20, None if again is None else drift(nanos, again)
+    return Row(workload, way, len(nanos), rounds, figures(nanos), slower, engine_mb, resident_mb(), right, notes)
 
 
 def figures(nanos: NDArray[np.int64]) -> dict[str, float]:
@@ -51,11 +59,9 @@ def figures(nanos: NDArray[np.int64]) -> dict[str, float]:
     return {"p50": float(p50), "p90": float(p90), "p99": float(p99), "max": nanos.max() / 1e9, "mean": nanos.mean() / 1e9}
 
 
-def drift(nanos: NDArray[np.int64]) -> float | None:
-    """How much slower the slow calls are in the last window than in the first; None for fewer than four windows' worth."""
-    if len(nanos) < 4 * WINDOW:
-        return None
-    return float(np.percentile(nanos[-WINDOW:], 99) / np.percentile(nanos[:WINDOW], 99))
+def drift(nanos: NDArray[np.int64], again: NDArray[np.int64]) -> float:
+    """How much slower the slow calls of the first window are when it comes again."""
+    return float(np.percentile(again, 99) / np.percentile(nanos[: len(again)], 99))
 
 
 def resident_mb() -> float:

@@ -50,6 +50,13 @@ class Stream:
         new = changed[net > 0]
         return np.concatenate([first, np.stack([new // self.nodes, new % self.nodes], 1)])
 
+    def undone(self) -> Stream:
+        """The way back to the first edges, the last change first. Changes in pairs only: that, too, takes away and gives in
+        turn."""
+        if len(self.changed) % 2:
+            raise ValueError("the way back begins with an edge that goes: the last change must be one that came")
+        return replace(self, first=self.last, changed=self.changed[::-1].copy())
+
     def until(self, rounds: int) -> Stream:
         """The first rounds only."""
         return replace(self, changed=self.changed[: rounds * self.per_round])

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import partial
 
 import networkx as nx
 import numpy as np
 import pytest
 
 from dlog.engine.values.updates import Updates
-from tests.bench import rounds, rounds_bfs, rounds_closure, rounds_degrees, rounds_rival, rounds_triangles, rounds_w10
+from tests.bench import (
+    rounds,
+    rounds_bfs,
+    rounds_closure,
+    rounds_degrees,
+    rounds_engine,
+    rounds_rival,
+    rounds_triangles,
+    rounds_w10,
+)
 from tests.bench import rounds_twins as twins
 from tests.bench.process import NotMeasured
 from tests.bench.rounds_engine import WARM, WrongAnswer, changes, load, rolled
@@ -144,9 +154,41 @@ def test_general_programs_are_recursive_and_the_others_are_not() -> None:
             engine.close()
 
 
-def test_drift_compares_the_ends() -> None:
-    assert drift(np.repeat([100, 150], 3000)) == 1.5
-    assert drift(np.ones(100, np.int64)) is None
+def test_drift_compares_the_first_window_with_the_same_again() -> None:
+    assert drift(np.repeat([100, 900], 3000), np.full(1000, 150)) == 1.5
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_stream_leads_back(each: int) -> None:
+    stream = dataclasses.replace(changing_graph(5, 8, 20, 300), per_round=each)
+    back = stream.undone()
+    assert pairs(back.first) == pairs(stream.last)
+    assert pairs(back.last) == pairs(stream.first)
+    assert all(pairs(back.at(r)) == pairs(stream.at(stream.rounds - r)) for r in (0, 1, 7, back.rounds))
+
+
+def test_the_first_window_comes_again_from_the_same_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds_engine, "WINDOW", 20)
+    monkeypatch.setattr(rounds_engine, "MANY", 50)
+    stream, root = rooted_graph(5, 30, 60, WARM + 100)
+    seen = []
+    inputs = {"edge": stream.first, "root": np.array([root])}
+    engine = load("bfs", inputs).engine
+
+    def run(stream):
+        seen.append(pairs(np.stack(engine.external("edge").columns, 1)))
+        return rounds_engine.engine_rounds(engine, stream)
+
+    run(stream)
+    again = rounds_engine.after_all(run, partial(rounds_engine.engine_back, engine), stream)
+    assert len(again) == 20
+    assert seen == [pairs(stream.first)] * 2
+    assert rounds_engine.after_all(run, None, stream.until(WARM)) is None
+    engine.close()
+    with rounds_engine.session_of("bfs", inputs) as session:
+        rounds_engine.session_rounds(session, stream)
+        rounds_engine.session_back(session, stream.undone())
+        assert pairs(np.array(list(session["edge"]))) == pairs(stream.first)
 
 
 def test_rows_survive_their_way_to_the_table() -> None:

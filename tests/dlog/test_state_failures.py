@@ -20,7 +20,7 @@ from dlog.engine.kernels.jit import JIT
 from dlog.engine.trace.durable import files
 from dlog.engine.trace.store import Store
 from dlog.grammar.diagnostics import DlogError, InternalError
-from dlog.sessions import state
+from dlog.sessions import held, state
 from tests.dlog.command import ROOT
 from tests.dlog.state_sessions import PATHS, Open, code, put, refused, runs
 
@@ -182,7 +182,7 @@ def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.Monkey
     monkeypatch.setattr(state, "LEAST", 200)
     begun = threading.Event()
     going_on = threading.Event()
-    make = state.applied
+    make = held.applied
 
     def slowly(*args: Any) -> Any:
         if threading.current_thread().name == "dlog-checkpoint":
@@ -190,7 +190,7 @@ def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.Monkey
             assert going_on.wait(30)
         return make(*args)
 
-    monkeypatch.setattr(state, "applied", slowly)
+    monkeypatch.setattr(held, "applied", slowly)
     s = reopen(sync="never")
     k = 0
     while not begun.is_set():
