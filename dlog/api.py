@@ -96,7 +96,7 @@ class Relation:
         """A polars DataFrame (polars must be installed)."""
         import polars as pl
 
-        return pl.from_arrow(self.to_arrow())
+        return pl.DataFrame(self.to_arrow())
 
     def _columns(self) -> Iterator[tuple[str, rules.Type, np.ndarray]]:
         for (name, type), column in zip(self._relation.attributes, self._table.columns, strict=True):

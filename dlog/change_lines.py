@@ -15,8 +15,10 @@ from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final
 
+from dlog.arguments import MOST
 from dlog.engine.formats.mistakes import Unbalanced, split_line
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
@@ -24,7 +26,7 @@ from dlog.engine.program.rules import Kind, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
-from dlog.values import RANGES, Codec, Row
+from dlog.values import RANGES, Codec, Row, is_text
 
 STDIN: Final = "-"
 Change = tuple[int, str, int, Row]
@@ -35,6 +37,8 @@ _PAUSE = 0.05
 _FORM = TextFormat(delimiter=b",", rfc4180=True)
 _DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
 _KEPT_RECORDS = 1 << 14
+_MOST_DIGITS = 40
+"""A number of more digits fits nothing."""
 _NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float", Kind.SYMBOL: "a string"}
 
 
@@ -48,6 +52,7 @@ class LineSource:
         self._follow = follow
         self._lines: deque[bytes] = deque()
         self._rest = b""
+        self._size = 0
         self._file = sys.stdin.fileno() if path == STDIN else os.open(Path(path), os.O_RDONLY)
 
     @property
@@ -64,7 +69,9 @@ class LineSource:
         """Reads until there is a line; false at the end."""
         while not self._lines:
             data = os.read(self._file, _CHUNK)
+            self._size += len(data)
             if not data and self._follow:
+                self._check_growing()
                 time.sleep(_PAUSE)
             elif not data:
                 last, self._rest = self._rest, b""
@@ -75,6 +82,13 @@ class LineSource:
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 self._lines.extend(lines)
         return True
+
+    def _check_growing(self) -> None:
+        """Raises where the file has lost lines that were read: what follows would not be read from its beginning."""
+        status = os.fstat(self._file)
+        if S_ISREG(status.st_mode) and status.st_size < self._size:
+            message = f"{self.name} has become shorter: {self._size} bytes were read, {status.st_size} are left"
+            raise DlogError(Diagnostic("file-shrunk", message, notes=("a file that is followed may only grow",)))
 
     def _decoded(self, line: bytes) -> str:
         if self.number == 1:
@@ -121,6 +135,8 @@ class ChangeReader:
         if round < 1:
             notes = ("round 0 is what the facts give that are there before the first change",)
             raise self._wrong("bad-round", f"rounds count from 1, not {round}", column, *notes)
+        if round > MOST:
+            raise self._wrong("bad-round", f"this round is too late: the last one is {MOST}", column)
         if round < self._round:
             raise self._wrong("bad-round", f"round {round} comes after round {self._round}", column, "rounds do not go down")
         self._round = round
@@ -144,7 +160,7 @@ class ChangeReader:
             raise self._wrong("wrong-column-count", "a change is round,relation,+1 or -1,values...", len(self._line))
         if not fields[0].isdecimal():
             raise self._wrong("bad-round", f"`{fields[0]}` is not a round", 0)
-        round = int(fields[0])
+        round = _integer(fields[0])
         if round != self._round:
             self._checked_round(round, 0)
         relation = self._relations.get(fields[1]) or self._relation(fields[1], self._at(1))
@@ -185,7 +201,7 @@ class ChangeReader:
                 digits = text[1:] if text.startswith("-") else text
                 if not (digits.isascii() and digits.isdecimal()):
                     raise self._wrong("bad-number", f"`{text}` is not {_NAMES[kind]}", self._at(field))
-                value = int(text)
+                value = _integer(text)
                 if value not in RANGES[kind]:
                     raise self._wrong("number-out-of-range", f"`{text}` does not fit {_NAMES[kind]}", self._at(field))
                 return value
@@ -211,6 +227,8 @@ class ChangeReader:
             item = json.loads(self._line)
         except json.JSONDecodeError as error:
             raise self._wrong("bad-json", f"this is not JSON: {error.msg}", error.colno - 1) from None
+        except (ValueError, RecursionError):  # of Python's limits for what it reads
+            raise self._wrong("bad-json", "this has a number that is too long, or is nested too deeply", 0) from None
         if not isinstance(item, dict):
             raise self._wrong("bad-json", 'a change is {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}', 0)
         for key in ("round", "relation", "diff", "row"):
@@ -218,11 +236,11 @@ class ChangeReader:
                 raise self._wrong("bad-json", f"the change has no `{key}`", 0)
         round, name, diff = item["round"], item["relation"], item["diff"]
         if type(round) is not int:
-            raise self._wrong("bad-round", f"`{round}` is not a round", self._key("round"))
+            raise self._wrong("bad-round", f"`{json.dumps(round)}` is not a round", self._key("round"))
         self._checked_round(round, self._key("round"))
         relation = self._relation(str(name), self._key("relation"))
         if type(diff) is not int or diff not in (1, -1):
-            raise self._wrong("bad-diff", f"`{diff}` is not 1 or -1", self._key("diff"))
+            raise self._wrong("bad-diff", f"`{json.dumps(diff)}` is not 1 or -1", self._key("diff"))
         return round, relation.name, diff, self._json_row(relation, item["row"])
 
     def _key(self, key: str) -> int:
@@ -250,6 +268,9 @@ class ChangeReader:
                     return tuple([self._json_value(types[f], v) for (_, f), v in zip(type_.fields, value, strict=True)])
                 raise self._wrong("bad-record", f"`{json.dumps(value)}` is not a record `{type_.name}`", self._key("row"))
             case Kind.SYMBOL if isinstance(value, str):
+                if not is_text(value):
+                    message = f"`{json.dumps(value)}` has a lone surrogate, which is no text"
+                    raise self._wrong("bad-value", message, self._key("row"))
                 return value
             case Kind.FLOAT if type(value) in (int, float):
                 return float(value)  # type: ignore[arg-type]
@@ -259,3 +280,10 @@ class ChangeReader:
                 raise self._wrong("number-out-of-range", f"`{value}` does not fit {_NAMES[kind]}", self._key("row"))
             case kind:
                 raise self._wrong("bad-value", f"`{json.dumps(value)}` is not {_NAMES[kind]}", self._key("row"))
+
+
+def _integer(text: str) -> int:
+    """A decimal number; one of no range where Python might refuse to convert so many digits."""
+    if len(text) <= _MOST_DIGITS:
+        return int(text)
+    return int(text.lstrip("-0")[: _MOST_DIGITS] or "0") * (-1 if text.startswith("-") else 1)

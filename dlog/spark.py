@@ -158,7 +158,7 @@ class SparkResult(Mapping[str, SparkRelation]):
 
     @property
     def rows_sent(self) -> int:
-        """Rows that went from one worker to another."""
+        """Rows that went from one worker to another; without a barrier stage, those that went from one job to the next."""
         return self._outcome.rows_sent
 
     @property

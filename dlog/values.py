@@ -141,9 +141,7 @@ class Codec:
 
     def _column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
         """Values of one type as a column; `refuse` makes the error about the i-th of them."""
-        for i, value in enumerate(values):
-            if not _fits(value, type):
-                raise refuse(i, f"{shown(value)} is not of type {type.name}")
+        _check_fits(type, values, refuse)
         match type.kind:
             case Kind.SYMBOL:
                 return self._symbols(values, refuse)
@@ -160,16 +158,29 @@ class Codec:
             raise refuse(place, f"{shown(values[place])} has a lone surrogate, which is no text") from None
 
     def _records(self, type: Type, values: list[Row | None], refuse: _Refuse) -> np.ndarray:
-        ids = np.full(len(values), NIL, np.int32)
-        places = [i for i, value in enumerate(values) if value is not None]
-        if places:
-            fields = zip(*(values[i] for i in places), strict=True)
-            columns = [
-                self._column(self.program.types[field], list(column), lambda i, message: refuse(places[i], message))
-                for (_, field), column in zip(type.fields, fields, strict=True)
-            ]
-            ids[places] = self.records.pack(len(columns), [_raw(column) for column in columns])
-        return ids
+        """Nested tuples as ids of records. Values may be deep, so nothing here recurses: those inside come after those around
+        them, and are made first."""
+        whole = _Nested(type, values, range(len(values)))
+        found = [whole]
+        for nested in found:
+            fields = zip(*nested.present, strict=True)
+            for (_, field), column in zip(nested.type.fields if nested.present else (), fields, strict=True):
+                inner = self.program.types[field]
+
+                def refuse_inner(i: int, message: str, origins: list[int] = nested.origins) -> DlogError:
+                    return refuse(origins[i], message)
+
+                if inner.kind is Kind.RECORD:
+                    _check_fits(inner, list(column), refuse_inner)
+                    found.append(_Nested(inner, list(column), nested.origins))
+                    nested.columns.append(found[-1])
+                else:
+                    nested.columns.append(self._column(inner, list(column), refuse_inner))
+        for nested in reversed(found):
+            columns = [column.ids if isinstance(column, _Nested) else _raw(column) for column in nested.columns]
+            if nested.present:
+                nested.ids[nested.places] = self.records.pack(len(columns), columns)
+        return whole.ids.astype(np.int32)
 
     def table_from_arrow(self, relation: Relation, data: pa.Table) -> Table:
         """An Arrow table, column by column in order, as a table of the relation."""
@@ -210,6 +221,18 @@ class _Reference:
 _Refuse = Callable[[int, str], DlogError]
 
 
+class _Nested:
+    """Records of one field, before they have ids: those that are not nil, their places, and in which values they are."""
+
+    def __init__(self, type: Type, values: list[Row | None], origins: Sequence[int]) -> None:
+        self.type = type
+        self.places = [i for i, value in enumerate(values) if value is not None]
+        self.present = [value for value in values if value is not None]
+        self.origins = [origins[i] for i in self.places]
+        self.columns: list[np.ndarray | _Nested] = []
+        self.ids = np.full(len(values), NIL, np.int64)
+
+
 def _raw(column: np.ndarray) -> np.ndarray:
     """The 64 bits of each value, as records keep them."""
     return column.astype(np.int64) if column.dtype == np.int32 else column.view(np.int64)
@@ -225,6 +248,23 @@ def _each_once(ids: np.ndarray, decode: Callable[[np.ndarray], list[Any]]) -> li
 def shown(value: object) -> str:
     """A value in a message, abbreviated where it is long."""
     return _ABBREVIATED.repr(value)
+
+
+def is_text(value: str) -> bool:
+    """Whether a string can be a symbol: lone surrogates stand for bytes that are no UTF-8, others for nothing."""
+    if value.isascii():
+        return True
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_fits(type: Type, values: list[Any], refuse: _Refuse) -> None:
+    for i, value in enumerate(values):
+        if not _fits(value, type):
+            raise refuse(i, f"{shown(value)} is not of type {type.name}")
 
 
 def _fits(value: object, type: Type) -> bool:

@@ -19,15 +19,21 @@ DEPTH: Final = 6
 """So many levels of a proof are shown."""
 
 
-def obey(shell: Shell, text: str) -> None:
-    """Executes a command line."""
-    name, _, rest = text.strip().partition(" ")
+def obey(shell: Shell) -> None:
+    """Executes the statement, a command line."""
+    name, _, rest = shell.statement.text.strip().partition(" ")
     name = name.rstrip(".") if not name.startswith(".") else name
     name = {"help": ".help", "quit": ".quit", "exit": ".quit", ".exit": ".quit", ".q": ".quit"}.get(name, name)
     name = name[1:] if name in (".begin", ".commit", ".rollback") else name
     if name not in COMMANDS:
         raise _unknown(name)
     COMMANDS[name](shell, rest.strip())
+
+
+def _placed(shell: Shell, part: str) -> str:
+    """A part of the command line behind as much that is blank as there is before it, so that errors show its place."""
+    before = shell.statement.placed.rpartition(part)[0]
+    return re.sub(r"[^\n]", " ", before) + part
 
 
 def _mistake(code: str, message: str, *notes: str) -> DlogError:
@@ -139,7 +145,9 @@ def _rows(shell: Shell, command: str, atom: str) -> list[tuple[str, Any]]:
     """The one row that an atom says."""
     if not atom:
         raise _usage(command)
-    rows = shell.session.written(atom if atom.endswith(".") else f"{atom}.")
+    dot = "" if atom.endswith(".") else "."
+    facts, line = _placed(shell, atom), shell.statement.placed
+    rows = shell.session.written(facts + dot, line[: len(facts)] + dot)
     if len(rows) != 1:
         raise _usage(command)
     return rows
@@ -153,7 +161,7 @@ def _show(shell: Shell, line: Line) -> None:
 
 
 def plan(shell: Shell, arguments: str) -> None:
-    asked = arguments if arguments.startswith("?-") else None
+    asked = _placed(shell, arguments) if arguments.startswith("?-") else None
     text = shell.session.explain(asked).rstrip("\n")
     if arguments and asked is None:
         _check_relation(shell, arguments)
@@ -221,7 +229,8 @@ def drop(shell: Shell, arguments: str) -> None:
     if what.isidentifier():
         shell.announce(session.drop_relation(what))
     else:
-        shell.announce(session.drop_rules(what if what.endswith(".") else f"{what}."))
+        rule = _placed(shell, what)
+        shell.announce(session.drop_rules(rule if rule.endswith(".") else f"{rule}."))
 
 
 def read(shell: Shell, arguments: str) -> None:
@@ -236,7 +245,7 @@ def read(shell: Shell, arguments: str) -> None:
     if all(statement.kind == "program" for statement in found):
         shell.announce(shell.session.add_rules(path), always=False)
     else:
-        shell.run(found)
+        shell.run_script(str(path), found)
 
 
 def _check_relation(shell: Shell, name: str) -> None:

@@ -27,6 +27,8 @@ STYLES: Final = {
 }
 _WIDE = 1 << 16
 """The width of what is no terminal."""
+UNNAMED: Final = "<text>"
+"""The name of what is typed in places of mistakes."""
 _UNNAMED = re.compile(r"<(?:text|query|facts|dropped)>(?: \(\d+\))?")
 
 Parts = Iterable[tuple[str, str]]
@@ -39,6 +41,8 @@ class Screen:
         self.colours = colours
         self._out, self._err, self._width = out, err, width
         self._console: Console | None = None
+        self.source = "<input>"
+        """Where statements come from."""
 
     def line(self, *parts: tuple[str, str] | str) -> None:
         """One line of pairs of a style and text."""
@@ -70,8 +74,8 @@ class Screen:
 
     def error(self, error: DlogError) -> None:
         """All mistakes, with their places in what was typed."""
-        text = "\n\n".join(_UNNAMED.sub("<input>", render(diagnostic)).rstrip("\n") for diagnostic in error.diagnostics)
-        self.complain(text)
+        found = (_UNNAMED.sub(lambda _: self.source, render(diagnostic)) for diagnostic in error.diagnostics)
+        self.complain("\n\n".join(text.rstrip("\n") for text in found))
 
     def complain(self, text: str) -> None:
         """Something that went wrong."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.repl.screen import UNNAMED
 from dlog.repl.statements import Kind, Statement, grouped, joined
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Options:
 @dataclass
 class Shell:
     """One REPL. `interactive` says that there is somebody who goes on after an interruption; `limit` is how many rows are
-    shown; `staging` is true after `begin`; `seconds` is what the last statement took."""
+    shown; `staging` is true after `begin`; `seconds` is what the last statement took; `statement` is the present one."""
 
     options: Options
     screen: Screen
@@ -55,8 +56,10 @@ class Shell:
     failed: bool = False
     done: bool = False
     seconds: float = 0.0
+    statement: Statement = field(default=Statement("program", ""), repr=False)
     _session: Session | None = field(default=None, repr=False)
     _declared: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
+    _scripts: list[str] = field(default_factory=list, repr=False)
 
     @property
     def session(self) -> Session:
@@ -99,6 +102,19 @@ class Shell:
             self._guarded(partial(self._execute_group, group))
             self.screen.flush()
 
+    def run_script(self, name: str, statements: Iterable[Statement]) -> None:
+        """`run` of the statements of a file, which messages name."""
+        outer, around = self.screen.source, self.statement
+        if name in self._scripts:
+            raise DlogError(Diagnostic("endless-script", f"{name} reads itself"))
+        self._scripts.append(name)
+        self.screen.source = name
+        try:
+            self.run(statements)
+        finally:
+            self._scripts.pop()
+            self.screen.source, self.statement = outer, around
+
     def _execute_group(self, group: Sequence[Statement]) -> None:
         """Executes parts of a program together or, if some are wrong, the others."""
         try:
@@ -128,8 +144,11 @@ class Shell:
     def execute(self, statement: Statement) -> None:
         """Executes one statement; mistakes are raised."""
         started = time.perf_counter()
+        self.statement = statement
         try:
             _EXECUTE[statement.kind](self, statement)
+        except DlogError as error:
+            raise error if self.interactive else _located(error, statement) from None
         finally:
             self.seconds = time.perf_counter() - started
 
@@ -194,14 +213,12 @@ class Shell:
         facts = _apart(f"{text[:place]} {text[place + 1 :]}")
         self.change([(name, row, sign) for name, row in self.session.written(facts, text)])
 
-    def change(self, rows: Iterable[tuple[str, Any, int]]) -> None:
+    def change(self, rows: Sequence[tuple[str, Any, int]]) -> None:
         """Stages changes and, outside of `begin`, commits them."""
-        try:
-            for name, row, sign in rows:
-                (self.session.insert if sign > 0 else self.session.remove)(name, row)
-        except DlogError:
-            self.forget()
-            raise
+        for name in {name for name, _, _ in rows}:
+            self.session.insert(name, [])  # raises where none may be changed, before any is
+        for name, row, sign in rows:
+            (self.session.insert if sign > 0 else self.session.remove)(name, row)
         self.settle()
 
     def settle(self) -> None:
@@ -282,7 +299,7 @@ class Shell:
     def command(self, statement: Statement) -> None:
         from dlog.repl.commands import obey
 
-        obey(self, statement.text)
+        obey(self)
 
 
 _EXECUTE: Final[dict[Kind, Callable[[Shell, Statement], None]]] = {
@@ -291,6 +308,12 @@ _EXECUTE: Final[dict[Kind, Callable[[Shell, Statement], None]]] = {
     "change": Shell.change_rows,
     "command": Shell.command,
 }
+
+
+def _located(error: DlogError, statement: Statement) -> DlogError:
+    """The mistakes, those without a place at the statement."""
+    place, line = f"{UNNAMED}:{statement.line}:1", statement.text.partition("\n")[0]
+    return DlogError([d if d.labels or d.place else replace(d, place=place, line=line) for d in error.diagnostics])
 
 
 def _only_facts(text: str) -> bool:

@@ -110,11 +110,18 @@ class Followers:
         if start < self.past.oldest(now):
             raise unreadable_round(start, self.past.oldest(now), now)
         waits = start > now
-        self._following.append(_Following(subscription, snapshot, start if waits else None))
+        following = _Following(subscription, snapshot, start if waits else None)
+        self._following.append(following)
         if not waits:
             later = self.past.since(start, relation.name, relation.arity)
             updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
-            subscription.deliver(updates, now, commit.codec, relation)
+            try:
+                subscription.deliver(updates, now, commit.codec, relation)
+            except BaseException:
+                # Nobody gets the subscription: it could not be closed.
+                self._following.remove(following)
+                subscription.close()
+                raise
 
     def close(self) -> None:
         for following in self._following:

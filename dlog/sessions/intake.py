@@ -108,7 +108,7 @@ class Intake:
             return self._from_columns(rows)
         if isinstance(rows, np.ndarray):
             return self._from_array(rows)
-        data = arrow_table(rows)
+        data = arrow_table(self.relation, rows)
         if data is not None:
             names = [name for name, _ in self.relation.attributes]
             if len(set(names)) == len(data.column_names) and set(names) == set(data.column_names):
@@ -169,23 +169,26 @@ class Intake:
             raise mistake("bad-rows", message)
         if not self.arity:
             return Table((), (), len(rows))
+        if np.ma.is_masked(rows):
+            raise mistake("bad-rows", f"an array of rows of `{self.relation.name}` has masked values")
         names = [name for name, _ in self.relation.attributes]
         return self._from_columns({name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)})
 
 
-def arrow_table(rows: Any) -> Any:
+def arrow_table(relation: Relation, rows: Any) -> Any:
     """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
     if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
         return rows.toArrow()
-    if hasattr(rows, "__arrow_c_stream__"):
-        import pyarrow as pa
+    speaks = hasattr(rows, "__arrow_c_stream__")
+    if not speaks and type(rows).__module__.partition(".")[0] != "pandas":
+        return None
+    import pyarrow as pa
 
-        return pa.table(rows)
-    if type(rows).__module__.partition(".")[0] == "pandas":
-        import pyarrow as pa
-
-        return pa.Table.from_pandas(rows, preserve_index=False)
-    return None
+    try:
+        return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
+    except pa.ArrowException as error:
+        reason = ": ".join(str(part) for part in reversed(error.args))
+        raise mistake("bad-rows", f"Arrow does not take these rows of `{relation.name}`: {reason}") from None
 
 
 class _Unusual(Exception):

@@ -30,7 +30,7 @@ def rounds_of(intake: Intake, changes: Any, after: int) -> Updates:
     elif isinstance(changes, Mapping):
         rows, rounds, diffs = _marked(intake.relation, dict(changes))
     else:
-        data = arrow_table(changes)
+        data = arrow_table(intake.relation, changes)
         if data is not None:
             rows, rounds, diffs = _marked(intake.relation, dict(zip(data.column_names, data.columns, strict=True)))
         else:

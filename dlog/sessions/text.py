@@ -92,7 +92,7 @@ def without_rules(text: Text, which: str) -> Text:
             raise _no_such_rule(text, clause)
         left.remove(clause)
     if not clauses:
-        raise mistake("no-rule", f"there is no rule in {which!r}")
+        raise mistake("no-rule", f"there is no rule in {which.strip()!r}")
     return replace(text, items=tuple(left))
 
 

@@ -10,6 +10,9 @@ from dlog.grammar.syntax import Call, Number, Term
 
 LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
+_MOST_DIGITS = 400
+"""A number of more digits fits no kind."""
+
 
 def literal_text(term: Term) -> str | None:
     """The text of a numeric literal, its sign included (`-5` is written as a call of `-`), or None."""
@@ -35,7 +38,10 @@ def literal_kinds(text: str) -> frozenset[Kind]:
 def number_constant(text: str, kind: Kind) -> Constant | None:
     """The literal's value as a `kind`, or None where it does not fit."""
     if kind is Kind.FLOAT:
-        value = float(_integer(text)) if _is_integer(text) else float(text)
+        try:
+            value = float(_integer(text)) if _is_integer(text) else float(text)
+        except OverflowError:
+            return None
         return None if value in (float("inf"), float("-inf")) else Constant(value, kind)
     if not _is_integer(text):
         return None
@@ -54,7 +60,12 @@ def _integer(text: str) -> int:
     if digits.count(".") == 3:  # a.b.c.d, an IPv4 address
         value = 0
         for part in digits.split("."):
-            value = value * 256 + int(part)
+            value = value * 256 + _decimal(part)
         return sign * value
-    base = 16 if digits.startswith("0x") else 2 if digits.startswith("0b") else 10
-    return sign * int(digits, base)
+    return sign * (int(digits, 0) if digits.startswith(("0x", "0b")) else _decimal(digits))
+
+
+def _decimal(digits: str) -> int:
+    """The number; another one that fits no kind either where Python would refuse to convert so many digits."""
+    digits = digits.lstrip("0") or "0"
+    return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS

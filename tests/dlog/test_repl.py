@@ -219,7 +219,7 @@ def test_why_and_whynot(graph: Conversation) -> None:
     assert graph.say(".why path(1, 3) all") == graph.say(".why path(1, 3)")
     assert "there is no edge(2, 1)" in graph.say(".whynot path(1, 1)")
     assert "does not hold" in graph.say(".why path(1, 1)")
-    assert "1 | path(1, X).\n  |         ^" in graph.say(".why path(1, X)")
+    assert "1 | .why path(1, X).\n  |              ^" in graph.say(".why path(1, X)")
     assert "usage: .why" in graph.say(".why")
 
 
@@ -284,6 +284,30 @@ def test_a_pipe_gives_plain_output_and_an_exit_code(tmp_path: Path) -> None:
     assert bad.out == "0 rows\n0 rows\n"
     assert "--> <input>:3:4" in bad.err
     assert "--> <input>:5" in bad.err
+
+
+def test_a_pipe_says_of_every_mistake_on_which_line_it_is(tmp_path: Path) -> None:
+    lines = ".drop q\n\ncommit\n.nope\n  .why path(1)\n.whynot pth(1, 2)\n.plan ?- pth(X).\n.drop path(x) :- .\n-path(1, 2).\n"
+    failed = dlog("repl", cwd=tmp_path, stdin=GRAPH + lines)
+    places = re.findall(r"--> <input>:(\d+:\d+)", failed.err)
+    assert places == ["5:1", "7:1", "8:1", "9:6", "10:9", "11:10", "12:15", "13:1"]
+    assert "error: unknown relation `q`\n --> <input>:5:1\n  | .drop q\n" in failed.err
+    assert "9 | .why path(1).\n  |      ^^^^^^^" in failed.err
+
+
+def test_a_statement_that_fails_stages_none_of_its_changes(graph: Conversation) -> None:
+    graph.say("begin\n+edge(8, 9).")
+    assert "`path` follows from rules" in graph.say("+edge(5, 6), path(7, 7).")
+    assert graph.say("commit").startswith("round 3: edge +1, path +1\n+ path(8, 9)\n")
+
+
+def test_mistakes_in_a_script_are_shown_in_its_file(tmp_path: Path, graph: Conversation) -> None:
+    script = tmp_path / "script.dl"
+    script.write_text(f"?- path(1, X).\n?- pth(1, X).\n.read {script}\n")
+    told = graph.say(f".read {script}")
+    assert f"--> {script}:2:4" in told
+    assert f"error: {script} reads itself\n --> {script}:3:1\n" in told
+    assert "--> <input>:1:4" in graph.say("?- pth(1, X).")
 
 
 def test_a_state_is_gone_on_with(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -88,6 +89,8 @@ def state_of(s: dlog.Session) -> Any:
         ("edge", b"ab", "b'ab' is no rows of `edge`"),
         ("edge", None, "None is no rows of `edge`"),
         ("edge", pa.table({"x": [1]}), "the table has 1 columns, the relation 2"),
+        ("edge", np.ma.array([[1, 2]], mask=[[True, False]]), "an array of rows of `edge` has masked values"),
+        ("name", pd.DataFrame({"x": [1, 2], "n": ["a", 3]}), "Arrow does not take these rows of `name`: Conversion failed"),
         ("size", (-1,), "x: -1 is not of type unsigned"),
         ("size", {"x": [-1]}, "x: Integer value -1 not in range"),
         ("weight", (10**400,), "row 1: x: 1000000000000000"),

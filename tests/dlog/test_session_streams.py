@@ -226,6 +226,18 @@ def test_what_a_callback_raises_comes_out_of_the_commit_when_all_have_been_calle
     assert (seen, s.round, s.staged, s.rows("edge")) == ([1], 1, {}, 1)
 
 
+def test_a_subscription_whose_first_callback_raises_does_not_begin() -> None:
+    s = dlog.session(DEGREES, {"edge": [(1, 1)]})
+
+    def fail(round: int, changes: dlog.Changes) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        s.subscribe("edge", fail)
+    s.insert("edge", (2, 2))
+    assert int(s.commit()) == 2
+
+
 def test_iterating_waits_for_rounds_until_the_session_is_closed() -> None:
     s = dlog.session(DEGREES)
     subscription, got = s.subscribe("degree"), []

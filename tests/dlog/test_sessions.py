@@ -498,3 +498,17 @@ def test_a_commit_with_too_many_iterations_leaves_what_rounds_with_fewer_made() 
     s.insert("edge", (200, 201))
     s.commit()
     assert len(s["edge"]) == 21 and sorted(s["least"]) == [(k, 1) for k in range(20)]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_go_in_and_come_out(library: str) -> None:
+    frames = pytest.importorskip(library)
+    with dlog.session(".decl e(x: number, s: symbol, f: float)\n.decl r(s: symbol, f: float)\nr(s, f) :- e(_, s, f).\n") as s:
+        s.insert("e", frames.DataFrame({"s": ["a", "é"], "f": [0.5, 2.0], "x": [1, 2]}))
+        changes = getattr(s.commit().changes("r"), f"to_{library}")()
+        s.remove("e", frames.DataFrame({"x": [2], "s": ["é"], "f": [2.0]}))
+        s.commit()
+        rows = getattr(s["r"], f"to_{library}")()
+        assert type(rows).__module__.startswith(library)
+        assert (list(rows["s"]), list(rows["f"])) == (["a"], [0.5])
+        assert sorted(zip(changes["s"], changes["f"], changes["diff"], strict=True)) == [("a", 0.5, 1), ("é", 2.0, 1)]

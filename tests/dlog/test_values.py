@@ -82,14 +82,22 @@ def test_narrow_numbers_are_widened(codec: Codec) -> None:
 
 def test_deep_records_do_not_exhaust_the_stack(codec: Codec) -> None:
     deep = None
-    for i in range(300):
+    for i in range(5000):
         deep = (i, deep)
     [column] = codec.table(relation(LIST), [(deep,)]).columns
     [value] = codec.to_python(LIST, column)
-    for i in reversed(range(300)):
+    for i in reversed(range(5000)):
         assert value[0] == i
         value = value[1]
     assert value is None
+
+
+def test_a_wrong_value_deep_inside_is_refused_with_its_row(codec: Codec) -> None:
+    deep = ("x", None)
+    for i in range(5000):
+        deep = (i, deep)  # type: ignore[assignment]
+    with pytest.raises(DlogError, match="row 2: c0: 'x' is not of type number"):
+        codec.table(relation(LIST), [(None,), (deep,), ((1, None),)])
 
 
 def test_arrow_shows_records_as_files_do(codec: Codec) -> None:

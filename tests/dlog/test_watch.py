@@ -151,6 +151,9 @@ def test_no_value_but_a_whole_one_is_ever_written(watch: RunWatch, folder: Path)
         ("2,path,+1,1,2", "2:3", "`path` follows from rules"),
         ("2,edge,+2,1,2", "2:8", "`+2` is not +1 or -1"),
         ("two,edge,+1,1,2", "2:1", "`two` is not a round"),
+        (f"{2**62 + 1},edge,+1,1,2", "2:1", f"this round is too late: the last one is {2**62}"),
+        (f"{'9' * 5000},edge,+1,1,2", "2:1", "this round is too late"),
+        (f"2,edge,+1,1,-{'9' * 5000}", "2:13", "9` does not fit a number"),
         ("0,edge,+1,1,2", "2:1", "rounds count from 1, not 0"),
         ("edge", "2:5", "a change is round,relation,+1 or -1,values..."),
         ('2,edge,+1,"1,2', "2:11", "never closed"),
@@ -169,12 +172,15 @@ def test_bad_lines_are_shown_at_their_place(watch: RunWatch, line: str, place: s
     [
         ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, 2]', "this is not JSON"),
         ('{"round": 2, "relation": "edge", "diff": 1}', "the change has no `row`"),
-        ('{"round": "2", "relation": "edge", "diff": 1, "row": [1, 2]}', "`2` is not a round"),
+        ('{"round": "2", "relation": "edge", "diff": 1, "row": [1, 2]}', '`"2"` is not a round'),
         ('{"round": 2, "relation": "edge", "diff": 0, "row": [1, 2]}', "`0` is not 1 or -1"),
         ('{"round": 2, "relation": "edge", "diff": 1, "row": [1]}', "a list of 2 values"),
         ('{"round": 2, "relation": "edge", "diff": 1, "row": {"from": 1, "two": 2}}', "the columns of `edge` are from, to"),
         ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, "2"]}', '`"2"` is not a number'),
         ('{"round": 2, "relation": "edge", "diff": 1, "row": [1, true]}', "`true` is not a number"),
+        ('{"round": 2, "relation": "edge", "diff": true, "row": [1, 2]}', "`true` is not 1 or -1"),
+        (f'{{"round": 2, "relation": "edge", "diff": 1, "row": [1, {"9" * 5000}]}}', "a number that is too long"),
+        (f'{{"round": 2, "relation": "edge", "diff": 1, "row": {"[" * 100_000}', "nested too deeply"),
         ("[1]", "a change is {"),
     ],
 )
@@ -183,6 +189,16 @@ def test_bad_json_is_shown_at_its_line(watch: RunWatch, line: str, message: str)
     finished = watch("closure.dl", f"{first}\n{line}\n")
     assert (finished.code, message in finished.err) == (1, True)
     assert " --> changes.txt:2:" in finished.err
+
+
+def test_a_lone_surrogate_is_shown_at_its_line(watch: RunWatch, folder: Path) -> None:
+    (folder / "p.dl").write_text(".decl s(t: symbol)\n.decl q(t: symbol)\nq(t) :- s(t).\n")
+    finished = watch("p.dl", '{"round": 1, "relation": "s", "diff": 1, "row": ["a\\ud800"]}\n')
+    assert (finished.code, "has a lone surrogate, which is no text\n --> changes.txt:1:" in finished.err) == (1, True)
+
+
+def test_zeros_before_a_number_do_not_count(watch: RunWatch) -> None:
+    assert watch("closure.dl", f"{'0' * 60}1,edge,+1,-{'0' * 60}1,2\n").out == "1,path,+1,-1,2\n"
 
 
 def test_rounds_do_not_go_down(watch: RunWatch) -> None:
@@ -247,6 +263,19 @@ def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_a_followed_file_that_becomes_shorter_is_a_mistake(folder: Path) -> None:
+    stream = folder / "changes.csv"
+    stream.write_text(STREAM)
+    flags = ("watch", "closure.dl", "changes.csv", "--follow")
+    process = subprocess.Popen(arguments(*flags), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    before = [process.stdout.readline() for _ in range(7)]
+    stream.write_text("6,edge,+1,7,8\n")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, "".join(before) + out) == (1, CHANGES[: CHANGES.index("5,path")])
+    assert f"changes.csv has become shorter: {len(STREAM)} bytes were read, 14 are left" in err
 
 
 def test_many_rounds_pass_quickly_and_exactly(folder: Path) -> None:
