@@ -1,21 +1,23 @@
-"""A program in supersteps: tasks that know nothing of each other evaluate a stratum, each on its share, and what they derive
-for others reaches these between two supersteps.
+"""A program in supersteps: tasks that know nothing of each other evaluate strata, each on its share, and what they derive for
+others reaches these between two supersteps.
 
 The placement is that of `dlog.engine.plan.together`. A rule that sends derives rows of a relation of its own, `path@out`, which
-are handed to their owners as rows of `path`. A stratum is evaluated anew, from all that was sent, until no task has other rows
-than before: what a task finds by itself takes no superstep, however many iterations it is.
+are handed to their owners as rows of `path`. A step evaluates all strata whose rows are there. Those that send are read in the
+next one, where owners put together what arrived. Only recursion that sends takes more supersteps, until nothing is sent: each
+derives from what the last one added (`increments`). What a task finds by itself takes none, however many iterations it is.
 
 Source: monotone strata iterate locally to quiescence between exchanges (bulk synchronous parallel: Valiant, CACM 1990).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from dlog.engine.plan.increments import increment
 from dlog.engine.plan.places import EVERYWHERE, ROOT, Place
-from dlog.engine.plan.together import HERE, Together, together
-from dlog.engine.program.rules import Aggregate, Atom, Head, Io, Literal, Negation, Program, Rule, Stratum
+from dlog.engine.plan.together import HERE, Together, atoms_of, together
+from dlog.engine.program.rules import Head, Io, Program, Stratum
 
 SENDING = 10
 """What a rule that sends costs (see `together`): a superstep is a job."""
@@ -23,13 +25,21 @@ SENDING = 10
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is evaluated in the supersteps of a stratum: `program` on rows of what it reads, of its own `relations` that are
-    given, and of those that were sent. `sent` says whose rows its other relations have."""
+    """What tasks evaluate at once: `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
+    that the step before sent, which are `settled` here, and of those that it derives. It `reads` what earlier steps left.
+    `sent` says whose rows its relations of rows to be sent have.
+
+    Where it sends rows of a recursive stratum, the `growing` relations, later supersteps evaluate `increment`.
+    """
 
     relations: tuple[str, ...]
-    reads: tuple[str, ...]
+    given: tuple[str, ...]
     program: Program
-    sent: Mapping[str, str]
+    settled: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    sent: Mapping[str, str] = field(default_factory=dict)
+    growing: tuple[str, ...] = ()
+    increment: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,63 +59,109 @@ def supersteps(program: Program, tasks: int) -> Supersteps:
     plan = together(program, SENDING) if tasks > 1 else None
     if plan is None:
         names = tuple(program.relations)
-        only = Step(names, (), program, {})
+        only = Step(names, names, program)
         return Supersteps(program, dict.fromkeys(names, ROOT), {name: (name,) for name in names}, (only,), True)
-    inputs = tuple(name for s in plan.program.strata if not s.rules for name in s.relations)
-    strata = zip(plan.program.strata, plan.sends, strict=True)
-    steps = [Step(inputs, (), _inputs_only(plan, inputs), {})]
-    for step in (_step(plan, stratum, sends) for stratum, sends in strata if stratum.rules):
-        if len(steps) > 1 and not steps[-1].sent and not step.sent:
-            steps[-1] = _in_one(steps[-1], step)
-        else:
-            steps.append(step)
-    return Supersteps(plan.program, plan.homes, plan.held, tuple(steps))
+    outside = {io.relation for io in program.io if io.action == "input"} | {n for n, facts in program.facts.items() if facts}
+    given = {held for name in outside for held in plan.held[name]}
+    return Supersteps(plan.program, plan.homes, plan.held, tuple(_steps(plan, given)))
 
 
-def _in_one(first: Step, second: Step) -> Step:
-    """Two steps that send nothing, one after the other in every task."""
-    reads = tuple(dict.fromkeys((*first.reads, *(name for name in second.reads if name not in first.relations))))
-    relations = (*first.relations, *second.relations)
-    strata = (*first.program.strata, *second.program.strata)
-    derived = tuple(s for s in strata if set(s.relations) <= set(relations) and s.rules)
-    told = {name for s in derived for name in s.relations}
-    both = {**first.program.relations, **second.program.relations}
-    strata = (*(Stratum((name,), (), False) for name in both if name not in told), *derived)
-    lattices = {**first.program.lattices, **second.program.lattices}
-    program = replace(first.program, relations=both, strata=strata, lattices=lattices, io=tuple(Io("input", n) for n in both))
-    return Step(relations, reads, program, {})
+@dataclass
+class _Draft:
+    """A step as it is put together: its strata, as they are in the plan, and which of their rules send."""
+
+    settled: list[str] = field(default_factory=list)
+    strata: list[tuple[Stratum, frozenset[int]]] = field(default_factory=list)
+
+    @property
+    def lasting(self) -> Stratum | None:
+        """The stratum that takes more than one superstep: there is one at most."""
+        return next((s for s, sends in self.strata if s.recursive and sends), None)
 
 
-def _inputs_only(plan: Together, inputs: Iterable[str]) -> Program:
-    """Relations without rules: each of their rows is there once afterwards."""
-    relations = {name: plan.program.relations[name] for name in inputs}
-    strata = tuple(Stratum((name,), (), False) for name in relations)
-    io = tuple(Io("input", name) for name in relations)
-    return replace(plan.program, relations=relations, strata=strata, facts={}, io=io, lattices={})
+def _steps(plan: Together, given: set[str]) -> Iterator[Step]:
+    drafts = _drafts(plan)
+    inputs = [name for s in plan.program.strata if not s.rules for name in s.relations]
+    for number, draft in enumerate(drafts):
+        yield _step(plan, draft, inputs if number == 0 else [], given)
 
 
-def _step(plan: Together, stratum: Stratum, sends: frozenset[int]) -> Step:
-    program = plan.program
-    rules = tuple(_apart(rule) if number in sends else rule for number, rule in enumerate(stratum.rules))
-    sent = {out(name): name for name in dict.fromkeys(stratum.rules[n].head.relation for n in sorted(sends))}
-    reads = dict.fromkeys(name for rule in rules for name in _read(rule.body))
-    named = dict.fromkeys((*reads, *stratum.relations))
-    relations = {name: program.relations[name] for name in named}
-    relations |= {o: replace(program.relations[name], name=o) for o, name in sent.items()}
-    lattices = {name: lattice for name, lattice in program.lattices.items() if name in stratum.relations}
+def _drafts(plan: Together) -> list[_Draft]:
+    """Each stratum in the first step that has all that it reads."""
+    drafts = [_Draft()]
+    there = {name: 0 for s in plan.program.strata if not s.rules for name in s.relations}
+    for stratum, sends in zip(plan.program.strata, plan.sends, strict=True):
+        if not stratum.rules:
+            continue
+        at = max((there[name] for name in _below(stratum)), default=0)
+        while stratum.recursive and sends and drafts[at].lasting:
+            at += 1
+            drafts += [_Draft()] * (at == len(drafts))
+        drafts[at].strata.append((stratum, sends))
+        there |= dict.fromkeys(stratum.relations, at + bool(sends))
+        if sends and at + 1 == len(drafts):
+            drafts.append(_Draft())
+        if sends and not stratum.recursive:
+            drafts[at + 1].settled += stratum.relations
+    return drafts if drafts[-1].settled or drafts[-1].strata or not drafts[1:] else drafts[:-1]
+
+
+def _below(stratum: Stratum) -> list[str]:
+    """What a stratum reads of others."""
+    read = dict.fromkeys(atom.relation for rule in stratum.rules for atom, _ in atoms_of(rule.body))
+    return [name for name in read if name not in stratum.relations]
+
+
+def _step(plan: Together, draft: _Draft, inputs: list[str], given: set[str]) -> Step:
+    derived = [name for s, _ in draft.strata for name in s.relations]
+    relations = (*inputs, *draft.settled, *derived)
+    reads = tuple(dict.fromkeys(n for s, _ in draft.strata for n in _below(s) if n not in relations))
+    sending = [(_apart(s, sends), _sent(s, sends)) for s, sends in draft.strata]
+    sent = {o: name for _, outs in sending for o, name in outs.items()}
+    program = _program(plan.program, (*reads, *inputs, *draft.settled), relations, sending)
+    from_outside = tuple(name for name in (*inputs, *derived) if name in given or name in inputs)
+    lasting = draft.lasting
+    step = Step(relations, from_outside, program, tuple(draft.settled), reads, sent)
+    if lasting is None:
+        return step
+    (recursion,) = [(s, tuple(outs)) for s, outs in sending if s.relations == lasting.relations]
+    return replace(step, growing=lasting.relations, increment=increment(program, *recursion))
+
+
+def _sent(stratum: Stratum, sends: frozenset[int]) -> dict[str, str]:
+    """The relations with rows to be sent, and whose rows these are."""
+    return {out(name): name for name in dict.fromkeys(stratum.rules[n].head.relation for n in sorted(sends))}
+
+
+def _apart(stratum: Stratum, sends: frozenset[int]) -> Stratum:
+    """The stratum whose rules that send derive rows of relations of their own."""
+    rules = tuple(
+        replace(r, head=Head(out(r.head.relation), r.head.args, r.head.span)) if number in sends else r
+        for number, r in enumerate(stratum.rules)
+    )
+    return replace(stratum, rules=rules)
+
+
+def _program(
+    whole: Program, below: tuple[str, ...], relations: tuple[str, ...], sending: list[tuple[Stratum, dict[str, str]]]
+) -> Program:
+    """What a task evaluates of the `whole` program; all of its relations may be given."""
+    strata = (*(Stratum((name,), (), False) for name in below), *(p for s, outs in sending for p in _parts(s, tuple(outs))))
+    sent = {o: name for _, outs in sending for o, name in outs.items()}
+    named = {name: whole.relations[name] for name in dict.fromkeys((*below, *relations))}
+    named |= {o: replace(whole.relations[name], name=o) for o, name in sent.items()}
+    lattices = {name: lattice for name, lattice in whole.lattices.items() if name in relations}
     lattices |= {o: replace(lattices[name], relation=o) for o, name in sent.items() if name in lattices}
-    below = tuple(name for name in reads if name not in stratum.relations)
-    strata = (*(Stratum((name,), (), False) for name in below), *_strata(stratum, rules, tuple(sent)))
-    inputs = tuple(Io("input", name) for name in (*below, *stratum.relations))
-    local = replace(program, relations=relations, strata=strata, facts={}, io=inputs, lattices=lattices)
-    return Step(stratum.relations, below, local, sent)
+    inputs = tuple(Io("input", name) for name in named if name not in sent)
+    return replace(whole, relations=named, strata=strata, facts={}, io=inputs, lattices=lattices)
 
 
-def _strata(stratum: Stratum, rules: tuple[Rule, ...], sent: tuple[str, ...]) -> tuple[Stratum, ...]:
-    if stratum.recursive:
-        return (Stratum((*stratum.relations, *sent), rules, True),)
+def _parts(stratum: Stratum, sent: tuple[str, ...]) -> Iterator[Stratum]:
     every = (*stratum.relations, *sent)
-    return tuple(Stratum((name,), tuple(r for r in rules if r.head.relation == name), False) for name in every)
+    if stratum.recursive:
+        yield Stratum(every, stratum.rules, True)
+    else:
+        yield from (Stratum((n,), tuple(r for r in stratum.rules if r.head.relation == n), False) for n in every)
 
 
 def out(name: str) -> str:
@@ -113,51 +169,39 @@ def out(name: str) -> str:
     return f"{name}@out"
 
 
-def _apart(rule: Rule) -> Rule:
-    return replace(rule, head=Head(out(rule.head.relation), rule.head.args, rule.head.span))
-
-
-def _read(body: Iterable[Literal]) -> Iterator[str]:
-    for literal in body:
-        match literal:
-            case Atom(relation=relation):
-                yield relation
-            case Negation(atom=atom):
-                yield atom.relation
-            case Aggregate(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from _read(alternative)
-            case _:
-                pass
-
-
 # ------------------------------------------------------------------------------------------------------------------- as text
+
+AGAIN = ", and again from what is new until nothing is sent"
 
 
 def explain_supersteps(plan: Supersteps) -> str:
-    """What each superstep evaluates, and where its rows go.
+    """What each step evaluates, and where its rows go.
 
-    stratum sg, recursive, in supersteps until nothing is new
+    step 1, and again from what is new until nothing is sent
       reads up@1 by 1
       reads up@all everywhere
       sg by 0: sg(x, y) :- up(x, a), sg(a, b), up(y, b).  (sent to the owners)
     """
     if plan.alone:
         return "all strata in one task: there is one, or the program numbers or limits something in one place\n"
-    return "\n".join(_explained(plan, step) for step in plan.steps if any(s.rules for s in step.program.strata))
+    return "\n".join(_explained(plan, number, step) for number, step in enumerate(plan.steps, 1))
 
 
-def _explained(plan: Supersteps, step: Step) -> str:
-    recursive = any(s.recursive for s in step.program.strata)
-    often = "supersteps until nothing is new" if step.sent and recursive else "two supersteps" if step.sent else "one superstep"
-    lines = [f"stratum {', '.join(step.relations)}{', recursive' if recursive else ''}, in {often}"]
-    lines += [f"  reads {name} {_where(plan.homes[name])}" for name in step.reads if name != HERE]
-    for rule in (rule for s in step.program.strata for rule in s.rules):
-        sent = rule.head.relation in step.sent
-        name = step.sent.get(rule.head.relation, rule.head.relation)
-        leaves = "  (sent to the owners)" if sent else ""
-        lines.append(f"  {name} {_where(plan.homes[name])}: {' '.join(rule.text.split())}{leaves}")
+def _explained(plan: Supersteps, number: int, step: Step) -> str:
+    lines = [f"step {number}{AGAIN if step.increment else ''}"]
+    read = {name for stratum in step.program.strata for name in _below(stratum)}.difference({HERE}, step.settled)
+    there = [name for s in step.program.strata if not s.rules for name in s.relations if name in read]
+    lines += [f"  puts together {name} {_where(plan.homes[name])}" for name in step.settled]
+    lines += [f"  reads {name} {_where(plan.homes[name])}" for name in there]
+    lines += _rules(plan, step)
     return "\n".join(lines) + "\n"
+
+
+def _rules(plan: Supersteps, step: Step) -> Iterator[str]:
+    for rule in (rule for s in step.program.strata for rule in s.rules):
+        name = step.sent.get(rule.head.relation, rule.head.relation)
+        leaves = "  (sent to the owners)" if rule.head.relation in step.sent else ""
+        yield f"  {name} {_where(plan.homes[name])}: {' '.join(rule.text.split())}{leaves}"
 
 
 def _where(place: Place) -> str:

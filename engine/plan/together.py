@@ -74,10 +74,10 @@ def together(program: Program, sending: int = _SEND) -> Together | None:
 
 
 def _aggregates_itself(rule: Rule, stratum: Stratum) -> bool:
-    return any(atom.relation in stratum.relations and not bare for atom, bare in _atoms(rule.body))
+    return any(atom.relation in stratum.relations and not bare for atom, bare in atoms_of(rule.body))
 
 
-def _atoms(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
+def atoms_of(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
     """All atoms of a body, and whether they bind: those of negations and aggregates do not."""
     for literal in body:
         match literal:
@@ -87,7 +87,7 @@ def _atoms(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
                 yield atom, False
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
-                    yield from ((atom, False) for atom, _ in _atoms(alternative))
+                    yield from ((atom, False) for atom, _ in atoms_of(alternative))
             case _:
                 pass
 
@@ -123,7 +123,7 @@ class _Parting:
 
     def _best(self, rule: Rule, stratum: Stratum, homes: Mapping[str, Place]) -> tuple[Variable | None, int]:
         """The pivot of a rule, and what it costs; none where no positive atom has a variable where it can be cut."""
-        choices = dict.fromkeys(v for atom, binds in _atoms(rule.body) if binds for v in self._cuts(atom))
+        choices = dict.fromkeys(v for atom, binds in atoms_of(rule.body) if binds for v in self._cuts(atom))
         costs = [(v, self._cost(rule, v, stratum, homes)) for v in choices]
         return min(costs, key=lambda pair: pair[1], default=(None, 0))
 
@@ -132,7 +132,7 @@ class _Parting:
 
     def _cost(self, rule: Rule, pivot: Variable, stratum: Stratum, homes: Mapping[str, Place]) -> int:
         total = 0 if _is_home(rule.head, pivot, homes) else self.sending
-        for atom, _ in _atoms(rule.body):
+        for atom, _ in atoms_of(rule.body):
             place = self._place(atom, pivot, homes)
             if atom.relation not in homes:
                 total += _INPUT["whole" if place == EVERYWHERE else "cut"]
@@ -159,7 +159,7 @@ class _Parting:
             if not (self.homes[rule.head.relation] == ROOT if pivot is None else _is_home(rule.head, pivot, self.homes)):
                 sends.add(number)
             body = self._body(rule.body, pivot, stratum)
-            if pivot is None and not any(binds for _, binds in _atoms(body)):
+            if pivot is None and not any(binds for _, binds in atoms_of(body)):
                 body = (Atom(HERE, ()), *body)
             rules.append(replace(rule, body=body))
         return replace(stratum, rules=tuple(rules)), frozenset(sends)

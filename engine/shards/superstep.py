@@ -3,13 +3,16 @@ whoever can run tasks and move blocks between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from dlog.engine.embedded.executor import Executor
+from dlog.engine.embedded.extent import Columns, Extent
+from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.plan.increments import got, left, new
 from dlog.engine.plan.places import ROOT, Place
 from dlog.engine.plan.supersteps import Step, Supersteps
 from dlog.engine.program.rules import Kind, Program, Relation
@@ -20,34 +23,117 @@ from dlog.engine.values.table import Table
 
 PIECE_ROWS = 1 << 20
 """Rows of a block at most."""
-Piece = tuple[Literal["kept", "sent"], str, int, bytes]
+BLOCKS_MAX = 64
+"""Blocks in which a task hands on rows of a relation that it was given, those that are full aside; more become one."""
+Kept = Literal["kept", "sent"]
+Given = tuple[Kept, str, Any]
+"""A block that a task is given, of rows that were kept, or sent to it, of which relation."""
+Piece = tuple[Kept, str, int, bytes]
 """Rows that a task leaves, or sends: of which relation, whose they are, and the block."""
-Figures = dict[str, tuple[int, int]]
-"""By relation, how many rows there are and a number that depends on what they are."""
+Figures = dict[str, int]
+"""By relation, how many rows there are; of those that grow in later supersteps, how many more; of those to be sent, how many
+left."""
 
 
 def evaluated(
-    step: Step, homes: Mapping[str, Place], given: Iterable[tuple[str, Any]], rank: int, tasks: int, **options: Any
+    step: Step, number: int, homes: Mapping[str, Place], given: Iterable[Given], rank: int, tasks: int, **options: Any
 ) -> tuple[list[Piece], Figures]:
-    """Evaluates a step on the blocks of relations that a task has. Raises DlogError."""
-    executor = Executor(step.program, **options)
-    parts: dict[str, list[Rows]] = {}
-    for name, block in given:
-        relation = step.program.relations[name]
-        parts.setdefault(name, []).append(rows_of(block, relation, step.program.types, executor.symbols, executor.records))
-    for name, listed in parts.items():
-        executor.load(name, table_of(step.program.relations[name], listed))
-    executor.run()
-    pieces: list[Piece] = []
-    figures: Figures = {}
-    for name in step.relations:
-        relation, table = step.program.relations[name], executor.table(name, copy=False)
-        pieces += [("kept", name, rank, block) for _, block in _pieces(executor, relation, table, ROOT, tasks)]
-        figures[name] = table.rows, _dictionary(executor, tasks).fingerprint(relation, table)
-    for out, name in step.sent.items():
-        relation, table = step.program.relations[out], executor.table(out, copy=False)
-        pieces += [("sent", name, owner, block) for owner, block in _pieces(executor, relation, table, homes[name], tasks)]
-    return pieces, figures
+    """Evaluates superstep `number` of a step on the blocks that a task has. Raises DlogError."""
+    task = _Task(step, homes, list(given), rank, tasks, options)
+    return task.begin() if number == 1 else task.go_on()
+
+
+@dataclass(frozen=True)
+class _Task:
+    step: Step
+    homes: Mapping[str, Place]
+    given: list[Given]
+    rank: int
+    tasks: int
+    options: Mapping[str, Any]
+
+    def begin(self) -> tuple[list[Piece], Figures]:
+        """The first superstep: everything that can be derived from what is there."""
+        step = self.step
+        executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
+        pieces = [piece for name in step.relations for piece in self._kept(executor, name, name)]
+        figures = {name: executor.rows(name) for name in step.relations}
+        return self._sending(executor, step.sent, pieces, figures)
+
+    def go_on(self) -> tuple[list[Piece], Figures]:
+        """A later one: everything that can be derived from what was sent, and is new."""
+        step, had = self.step, self._blocks_of_growing()
+        assert step.increment is not None
+        if all(kind == "kept" for kind, _, _ in self.given):
+            return [piece for name in step.growing for piece in self._handed_on(name, had[name])], {}
+        arrived = [(got(name) if kind == "sent" else name, block) for kind, name, block in self.given]
+        executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.given if kind == "kept"})
+        pieces: list[Piece] = []
+        figures: Figures = {}
+        for name in step.growing:
+            figures[name], grown = self._grown(executor, name, had[name])
+            pieces += grown
+        sent = {out: name for out, name in step.sent.items() if name in step.growing}
+        return self._sending(executor, sent, pieces, figures)
+
+    def _executor(self, program: Program, given: Iterable[tuple[str, Any]], distinct: Collection[str]) -> Executor:
+        """Has evaluated a program on blocks; those of the relations named by `distinct` have no row twice."""
+        executor = Executor(program, **self.options)
+        parts: dict[str, list[Rows]] = {}
+        for name, block in given:
+            rows = rows_of(block, program.relations[name], program.types, executor.symbols, executor.records)
+            parts.setdefault(name, []).append(rows)
+        for name, listed in parts.items():
+            if name in distinct:
+                _assign(executor.catalog.relations[name], listed)
+            else:
+                executor.load(name, table_of(program.relations[name], listed))
+        executor.run()
+        return executor
+
+    def _blocks_of_growing(self) -> dict[str, list[bytes]]:
+        found: dict[str, list[bytes]] = {name: [] for name in self.step.growing}
+        for kind, name, block in self.given:
+            if kind == "kept" and name in found:
+                found[name].append(block)
+        return found
+
+    def _handed_on(self, name: str, blocks: Iterable[bytes]) -> list[Piece]:
+        return [("kept", name, self.rank, block) for block in blocks]
+
+    def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[Piece]]:
+        """How many rows a relation has more, and all of them: those from before as they came, where no new ones replace any."""
+        fresh = list(self._kept(executor, new(name), name))
+        more = executor.rows(new(name))
+        if fresh and left(name) in executor.program.relations:
+            more -= executor.rows(name) - executor.rows(left(name))
+            return more, [*self._kept(executor, left(name), name), *fresh]
+        if len(had) > BLOCKS_MAX + executor.rows(name) // PIECE_ROWS:
+            return more, [*self._kept(executor, name, name), *fresh]
+        return more, [*self._handed_on(name, had), *fresh]
+
+    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[Piece]:
+        """The rows that a relation has here, to be kept as rows of another."""
+        for _, block in _pieces(executor, of, ROOT, self.tasks):
+            yield "kept", name, self.rank, block
+
+    def _sending(
+        self, executor: Executor, sent: Mapping[str, str], pieces: list[Piece], figures: Figures
+    ) -> tuple[list[Piece], Figures]:
+        for out, name in sent.items():
+            pieces += [("sent", name, owner, block) for owner, block in _pieces(executor, out, self.homes[name], self.tasks)]
+            figures[out] = executor.rows(out)
+        return pieces, figures
+
+
+def _assign(relation: StoredRelation, parts: Sequence[Rows]) -> None:
+    """Fills a relation with rows that are distinct."""
+    extents: Columns = []
+    for kind, columns in zip(relation.kinds, zip(*(p.columns for p in parts), strict=True), strict=True):
+        values = Extent(min(int(c.min()) for c in columns), max(int(c.max()) for c in columns))
+        extents.append(None if kind is Kind.FLOAT else values)
+    relation.shape(extents)
+    relation.assign_parts([p.columns for p in parts], [p.height for p in parts])
 
 
 def _dictionary(executor: Executor, tasks: int) -> Dictionary:
@@ -55,7 +141,8 @@ def _dictionary(executor: Executor, tasks: int) -> Dictionary:
     return Dictionary(executor.symbols, executor.catalog.records, executor.program.types, tasks)
 
 
-def _pieces(executor: Executor, relation: Relation, table: Table, place: Place, tasks: int) -> Iterator[tuple[int, bytes]]:
+def _pieces(executor: Executor, name: str, place: Place, tasks: int) -> Iterator[tuple[int, bytes]]:
+    relation, table = executor.program.relations[name], executor.table(name, copy=False)
     for start in range(0, table.rows, PIECE_ROWS):
         rows = min(PIECE_ROWS, table.rows - start)
         part = Table(table.kinds, tuple(c[start : start + rows] for c in table.columns), rows)
@@ -99,10 +186,10 @@ def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Blocks that somebody holds: those kept, or sent, of some relations in what a superstep left (None: what is given)."""
+    """Blocks that somebody holds: those kept, or sent, of some relations in what a superstep left, or in what is given."""
 
     of: Any
-    kind: Literal["kept", "sent"]
+    kind: Kept
     relations: tuple[str, ...]
 
 
@@ -118,27 +205,41 @@ def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, Lot], Fig
     """Evaluates a program on blocks that are given. Returns where each relation's rows are, and how many there are."""
     held: dict[str, Lot] = {}
     figures: Figures = {}
+    before: Any = None
     for step in plan.steps:
-        below = [Lot(held[name].of, "kept", (name,)) for name in step.reads]
-        base = [*below, Lot(given, "kept", step.relations)]
-        left, now = stage.superstep(step, 1, base)
-        before: Figures | None = None
-        number = 1
-        while step.sent and now != before:
-            number, before = number + 1, now
-            left, now = stage.superstep(step, number, [*base, Lot(left, "sent", tuple(step.sent.values()))])
-            if not any(s.recursive for s in step.program.strata):
-                break
-        held |= {name: Lot(left, "kept", (name,)) for name in step.relations}
+        lots = [*_lots(held, step.reads), *_lots(held, step.settled)]
+        lots += [Lot(given, "kept", step.given)] if step.given else []
+        lots += [Lot(before, "sent", step.settled)] if step.settled else []
+        before, now = stage.superstep(step, 1, lots)
+        held |= {name: Lot(before, "kept", (name,)) for name in step.relations}
         figures |= now
+        if step.increment is not None:
+            _until_nothing_is_sent(step, before, held, figures, stage)
     return held, figures
 
 
-def together_of(parts: Iterable[Figures]) -> Figures:
+def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, Lot], figures: Figures, stage: Stage) -> None:
+    """The later supersteps of a step."""
+    assert step.increment is not None
+    below = [lot for name, lot in held.items() if name in step.increment.relations and name not in step.growing]
+    outs = [out for out, name in step.sent.items() if name in step.growing]
+    number = 1
+    while any(figures[out] for out in outs):
+        number += 1
+        lots = [*below, Lot(before, "kept", step.growing), Lot(before, "sent", step.growing)]
+        before, now = stage.superstep(step, number, lots)
+        figures |= {name: figures[name] + now.get(name, 0) for name in step.growing}
+        figures |= {out: now.get(out, 0) for out in outs}
+    held |= {name: Lot(before, "kept", (name,)) for name in step.growing}
+
+
+def _lots(held: Mapping[str, Lot], names: Iterable[str]) -> list[Lot]:
+    return [held[name] for name in names]
+
+
+def together_of(parts: Iterable[tuple[str, int]]) -> Figures:
     """The figures of all tasks."""
     found: Figures = {}
-    for part in parts:
-        for name, (rows, mark) in part.items():
-            others = found.get(name, (0, 0))
-            found[name] = others[0] + rows, (others[1] + mark) & (2**64 - 1)
+    for name, rows in parts:
+        found[name] = found.get(name, 0) + rows
     return found

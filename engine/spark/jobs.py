@@ -1,14 +1,15 @@
 """A run without a barrier stage: a job for each superstep, and Spark's shuffle between them (`dlog.engine.plan.supersteps`).
 
 For places where Spark refuses barrier stages (dynamic allocation), and for more tasks than run at once. A task that is lost is
-run again, by itself; rows are in Spark's hands between jobs, as blocks.
+run again, by itself; rows are in Spark's hands between jobs, as blocks. Tasks keep nothing: what a relation has passes through
+each job of a recursion, but is not derived again.
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KINDS = {"kept": 0, "sent": 1, "figures": 2, "mistakes": 3}
-LEFT = f"{SCHEMA}, kind int, rows bigint, mark bigint"
-"""What a superstep leaves: blocks that are kept or sent, and of each task how many rows a relation has and a fingerprint of
-them, or its mistakes."""
-_COLUMNS = ("lane", "relation", "owner", "block", "kind", "rows", "mark")
-_NO_BLOCK = f"select 0 lane, {NOTHING} relation, {NOTHING} owner, cast(null as binary) block, 0 kind"
+LEFT = f"{SCHEMA}, kind int, rows bigint"
+"""What a superstep leaves: blocks that are kept or sent, and of each task how many rows a relation has, or its mistakes."""
+_COLUMNS = ("lane", "relation", "owner", "block", "kind", "rows")
+_NO_BLOCK = f"select 0 lane, {NOTHING} relation, {NOTHING} owner, cast(null as binary) block, 0 kind, 0L rows"
+_GIVEN = ("lane", "relation", "owner", "block", "kind")
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """For `mapInArrow`: a task's blocks (`SCHEMA`) to what it leaves (`LEFT`). `names` numbers the relations."""
+    """For `mapInArrow`: a task's blocks and their kinds to what it leaves (`LEFT`). `names` numbers the relations."""
 
     step: Step
+    number: int
     plan: Supersteps
     names: tuple[str, ...]
     tasks: int
@@ -60,33 +62,32 @@ class Evaluation:
         context = TaskContext.get()
         assert context is not None
         lanes = lanes_of(self.tasks)
-        given: list[tuple[str, Any]] = []
+        given: list[superstep.Given] = []
         for batch in batches:
-            for number, owner, block in zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True):
-                if owner == MISTAKE and number != NOTHING:
-                    yield _left(lanes[0], number, 0, block, "mistakes")
+            for relation, owner, block, kind in zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True):
+                if owner == MISTAKE and relation != NOTHING:
+                    yield _left(lanes[0], relation, 0, block, "mistakes")
                     return
-                if number != NOTHING:
-                    given.append((self.names[number], block))
+                if relation != NOTHING:
+                    given.append(("sent" if kind == KINDS["sent"] else "kept", self.names[relation], block))
         rank, homes = context.partitionId(), self.plan.homes
         try:
-            pieces, figures = superstep.evaluated(self.step, homes, given, rank, self.tasks, **self.options)
+            pieces, figures = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
         except DlogError as error:
             yield _left(lanes[0], NOTHING, 0, pickle.dumps(error.diagnostics), "mistakes")
             return
         numbers = {name: number for number, name in enumerate(self.names)}
-        for kind, name, owner, block in pieces:
-            yield _left(lanes[owner], numbers[name], owner, block, kind)
-        for name, (rows, mark) in figures.items():
-            yield _left(lanes[0], numbers[name], rank, None, "figures", rows, mark)
+        for kept_or_sent, name, owner, block in pieces:
+            yield _left(lanes[owner], numbers[name], owner, block, kept_or_sent)
+        for name, rows in figures.items():
+            yield _left(lanes[0], numbers[name], rank, None, "figures", rows)
 
 
-def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, rows: int = 0, mark: int = 0) -> pa.RecordBatch:
+def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, rows: int = 0) -> pa.RecordBatch:
     import pyarrow as pa
 
-    signed = mark - 2**64 if mark >= 2**63 else mark
-    values = (lane, relation, owner, block, KINDS[kind], rows, signed)
-    types = (pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32(), pa.int64(), pa.int64())
+    values = (lane, relation, owner, block, KINDS[kind], rows)
+    types = (pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.int32(), pa.int64())
     return pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(values, types, strict=True)], list(_COLUMNS))
 
 
@@ -127,34 +128,42 @@ class JobStage:
         self.plan = plan
         self.tasks = tasks
         self.options = options
-        self.names = tuple(plan.program.relations)
+        self.names = (*plan.program.relations, *(out for step in plan.steps for out in step.sent))
         self.supersteps = 0
+        self.rows_sent = 0
 
     def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[DataFrame, Figures]:
-        from pyspark.sql import functions as F
-
         self.supersteps += 1
-        parts = [self.spark.sql(_NO_BLOCK), *(self.blocks(lot) for lot in lots)]
-        rows = reduce(lambda a, b: a.unionAll(b), [p.select("lane", "relation", "owner", "block") for p in parts])
-        work = Evaluation(step, self.plan, self.names, self.tasks, self.options)
-        made = rows.repartition(self.tasks, "lane").mapInArrow(work, LEFT)
+        work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
+        made = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane").mapInArrow(work, LEFT)
         self.spark.sparkContext.setJobDescription(self._description(step, number))
-        left = made.localCheckpoint(eager=True)
-        said = left.where(F.col("kind") >= KINDS["figures"]).select("relation", "block", "kind", "rows", "mark").collect()
+        left = made.localCheckpoint(eager=False)
+        # One job computes all partitions, which stay, and says the figures.
+        said = left.where(f"kind >= {KINDS['figures']}").collect()
         if mistakes := [row for row in said if row.kind == KINDS["mistakes"]]:
             raise self._error(mistakes)
-        figures = ({self.names[row.relation]: (row.rows, row.mark)} for row in said)
-        return left, superstep.together_of(figures)
+        figures = superstep.together_of((self.names[row.relation], row.rows) for row in said)
+        self.rows_sent += sum(figures.get(out, 0) * self.shares(name) for out, name in step.sent.items())
+        return left, figures
 
-    def blocks(self, lot: Lot) -> DataFrame:
-        from pyspark.sql import functions as F
+    def shares(self, name: str) -> int:
+        """How many tasks have a row of a relation."""
+        return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
-        numbers = [self.names.index(name) for name in lot.relations]
-        return lot.of.where((F.col("kind") == KINDS[lot.kind]) & F.col("relation").isin(numbers))
+    def blocks(self, lots: Iterable[Lot]) -> DataFrame:
+        """Their blocks; what a superstep left is read once for all that it left."""
+        wanted: dict[int, tuple[DataFrame, list[str]]] = {}
+        for lot in lots:
+            numbers = ", ".join(str(self.names.index(name)) for name in lot.relations)
+            _, conditions = wanted.setdefault(id(lot.of), (lot.of, []))
+            conditions.append(f"kind = {KINDS[lot.kind]} and relation in ({numbers})")
+        parts = [frame.where(" or ".join(conditions)) for frame, conditions in wanted.values()]
+        return reduce(lambda a, b: a.unionAll(b), parts)
 
     def _description(self, step: Step, number: int) -> str:
-        derived = [name for name in step.relations if any(name in s.relations and s.rules for s in self.plan.program.strata)]
-        return f"dlog: stratum {' '.join(derived)}, superstep {number}" if derived else "dlog: inputs"
+        heads = (rule.head.relation for s in step.program.strata for rule in s.rules)
+        named = dict.fromkeys(step.sent.get(name, name) for name in heads) if number == 1 else step.growing
+        return f"dlog: {' '.join(named)}, superstep {number}" if named else "dlog: rows that arrived"
 
     def _error(self, rows: Sequence[Any]) -> DlogError:
         from dlog.engine.spark.sources import at_input
@@ -176,26 +185,28 @@ def given_blocks(
     """All inputs and facts as blocks that are kept."""
     numbers = {name: number for number, name in enumerate(plan.program.relations)}
     lanes = lanes_of(tasks)
-    facts = [(lanes[o], numbers[n], o, bytearray(b), 0) for n, o, b in superstep.blocks_of_facts(program, plan, tasks)]
+    facts = [(lanes[o], numbers[n], o, bytearray(b), 0, 0) for n, o, b in superstep.blocks_of_facts(program, plan, tasks)]
     parts = [spark.sql(_NO_BLOCK)]
     if facts:
-        parts.append(spark.createDataFrame(facts, f"{SCHEMA}, kind int"))
+        parts.append(spark.createDataFrame(facts, LEFT))
     for name, data in inputs.items():
         relation = program.relations[name]
         targets = tuple((numbers[held], plan.homes[held]) for held in plan.held[name])
         rows = as_declared(relation, data).mapInArrow(Cut(targets, relation, program.types, tasks), SCHEMA)
-        parts.append(rows.selectExpr("*", "0 kind"))
+        parts.append(rows.selectExpr("*", "0 kind", "0L rows"))
     return reduce(lambda a, b: a.unionAll(b), parts)
 
 
 @dataclass(frozen=True)
 class Result:
-    """Rows of the outputs as they share slots, cached; how many rows each relation has, seconds, supersteps."""
+    """Rows of the outputs as they share slots, cached; how many rows each relation has, seconds, supersteps, rows that
+    went from one to the next."""
 
     cached: DataFrame
     rows: dict[str, int]
     seconds: float
     supersteps: int
+    rows_sent: int
 
 
 def evaluate(
@@ -215,27 +226,24 @@ def evaluate(
     given = given_blocks(spark, program, plan, inputs, tasks).persist()
     try:
         lots, figures = superstep.run(plan, given, stage)
-        shares = {n: tasks if plan.homes[plan.held[n][0]] == EVERYWHERE else 1 for n in program.relations}
-        rows = {n: figures[plan.held[n][0]][0] // shares[n] for n in program.relations}
+        rows = {n: figures[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
         cached = _rows(stage, lots, program, written).persist()
         cached.count()
     finally:
         given.unpersist()
         spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
-    return Result(cached, rows, time.perf_counter() - started, stage.supersteps)
+    return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
 def _rows(stage: JobStage, lots: Mapping[str, Lot], program: Program, written: Written) -> DataFrame:
-    from pyspark.sql import functions as F
-
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):
         held = plan.held[name][0]
         if program.relations[name].arity:
             relations[stage.names.index(held)] = tag, program.relations[name]
-            found = stage.blocks(lots[held])
-            once = found.where(F.col("owner") == 0) if plan.homes[held] == EVERYWHERE else found
+            found = stage.blocks([lots[held]])
+            once = found.where("owner = 0") if plan.homes[held] == EVERYWHERE else found
             parts.append(once.select("relation", "block"))
     if not parts:
         return stage.spark.createDataFrame([], written.output_slots.schema)
