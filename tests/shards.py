@@ -164,12 +164,12 @@ class Tasks:
         self.supersteps.append((step.relations, number))
         there = [p for lot in lots for p in lot.of if p[0] == lot.kind and p[1] in lot.relations]
         left: list[Piece] = []
-        figures = []
+        figures: list[tuple[str, int]] = []
         for rank in range(self.tasks):
-            own = [(name, block) for _, name, owner, block in there if owner == rank]
-            pieces, told = superstep.evaluated(step, self.plan.homes, own, rank, self.tasks)
+            own = [(kind, name, block) for kind, name, owner, block in there if owner == rank]
+            pieces, told = superstep.evaluated(step, number, self.plan.homes, own, rank, self.tasks)
             left += pieces
-            figures.append(told)
+            figures += told.items()
         return left, superstep.together_of(figures)
 
 
@@ -178,22 +178,26 @@ def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[
     program = compile_program(text)
     plan = supersteps(program, tasks)
     given: list[Piece] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
-    for name, rows in facts.items():
-        for held in plan.held[name]:
-            given += [("kept", held, *b) for b in _cut_for_tasks(program, name, list(rows), plan.homes[held], tasks)]
+    given += cut_for_tasks(program, plan, facts, tasks)
     lots, figures = superstep.run(plan, given, Tasks(plan, tasks))
     found = {name: _rows_in(program, lots[plan.held[name][0]], plan) for name in program.relations}
     assert {name: len(rows) for name, rows in found.items()} == {
-        n: figures[plan.held[n][0]][0] // (tasks if plan.homes[plan.held[n][0]] == EVERYWHERE else 1) for n in found
+        n: figures[plan.held[n][0]] // (tasks if plan.homes[plan.held[n][0]] == EVERYWHERE else 1) for n in found
     }
     return found
 
 
-def _cut_for_tasks(program: Program, name: str, rows: list[Row], place: Place, tasks: int) -> list[tuple[int, bytes]]:
-    codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
-    relation = program.relations[name]
-    dictionary = Dictionary(codec.symbols, codec.records, program.types, tasks)
-    return list(cut_everywhere(relation, codec.table(relation, rows), place, dictionary, tasks))
+def cut_for_tasks(program: Program, plan: Supersteps, facts: Facts, tasks: int) -> list[Piece]:
+    """Facts as blocks of the tasks that own them."""
+    found: list[Piece] = []
+    for name, rows in facts.items():
+        codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
+        relation, listed = program.relations[name], list(rows)
+        for held in plan.held[name]:
+            dictionary = Dictionary(codec.symbols, codec.records, program.types, tasks)
+            table = codec.table(relation, listed)
+            found += [("kept", held, *b) for b in cut_everywhere(relation, table, plan.homes[held], dictionary, tasks)]
+    return found
 
 
 def _rows_in(program: Program, lot: Lot, plan: Supersteps) -> set[Row]:

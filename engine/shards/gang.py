@@ -23,7 +23,8 @@ class Transport(Protocol):
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
         """Hands `messages[w]` to worker w; returns what each worker had for this one, by rank. A message may hold NumPy arrays,
-        which the receiver must not write to."""
+        which the receiver must not write to and the sender may change when its next call returned: the receiver, which has
+        called it then too, must have copied what it keeps."""
         ...
 
 

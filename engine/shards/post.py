@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dlog.engine.kernels.partition import group_by_owner
+from dlog.engine.kernels.partition import lay_apart
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, Heavy, Place
 from dlog.engine.program.rules import Kind
 from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.gang import Gang
+from dlog.engine.values.loans import Turns
 
 Columns = tuple[np.ndarray, ...]
 
@@ -41,6 +43,8 @@ class Consignment:
     """Rows with these values in the place's column go to all workers if they are `shared`, else to one that all of their
     columns say."""
     shared: bool = False
+    turns: Turns | None = None
+    """Where rows are written that are cut by owner."""
 
 
 @dataclass
@@ -110,7 +114,7 @@ class Post:
         rows, types, size = consignment.rows, consignment.types, self.gang.size
         heavy = heavy_rows(consignment, column, self.dictionary)
         if not len(heavy):
-            return list(enumerate(cut(rows, types, column, self.dictionary, size)))
+            return list(enumerate(cut(rows, types, column, self.dictionary, size, consignment.turns)))
         light = np.ones(rows.height, np.bool_)
         light[heavy] = False
         parts = list(enumerate(cut(rows.take(np.flatnonzero(light)), types, column, self.dictionary, size)))
@@ -139,12 +143,20 @@ class Post:
         return arrived
 
 
-def cut(rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictionary, workers: int) -> list[Rows]:
-    """The rows of each worker, by who owns the value in a column."""
+def cut(
+    rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictionary, workers: int, turns: Turns | None = None
+) -> list[Rows]:
+    """The rows of each worker, by who owns the value in a column, in memory whose turn it is or new one."""
     owners = dictionary.owners(types[column], rows.columns[column], workers)
-    starts, order = np.zeros(workers + 1, np.int64), np.empty(rows.height, np.int64)
-    group_by_owner(owners, starts, order)
-    return [rows.take(order[starts[w] : starts[w + 1]]) for w in range(workers)]
+    sources = [np.ascontiguousarray(c) for c in rows.columns]
+    targets = (turns or Turns()).columns([c.dtype for c in sources], rows.height)
+    starts, at = np.zeros(workers + 1, np.int64), np.empty(workers, np.int64)
+    lay_apart(owners, _addresses(sources), np.array([c.itemsize for c in sources]), _addresses(targets), starts, at)
+    return [Rows(tuple(c[a:b] for c in targets), int(b - a)) for a, b in pairwise(starts)]
+
+
+def _addresses(columns: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([c.ctypes.data for c in columns], np.int64)
 
 
 def heavy_rows(consignment: Consignment, column: int, dictionary: Dictionary) -> np.ndarray:

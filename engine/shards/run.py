@@ -12,13 +12,17 @@ from dlog.engine.embedded.native import Struct
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import partition
 from dlog.engine.plan import nodes
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchanges import DistributedScope, Exchange, Phase
-from dlog.engine.plan.places import EVERYWHERE, ROOT, SOME, Copy, Place
+from dlog.engine.plan.places import EVERYWHERE, SOME, Copy, Place
 from dlog.engine.program.rules import Variable
-from dlog.engine.shards.components import TREES, Trees
+from dlog.engine.shards.catalog import ShardCatalog
+from dlog.engine.shards.components import Trees
+from dlog.engine.shards.inbox import LARGE, holding, readable
 from dlog.engine.shards.post import Consignment, Post, Rows
+from dlog.engine.values.loans import Turns
 
 
 @dataclass
@@ -26,10 +30,13 @@ class ShardRun(ScopeRun):
     """Runs a distributed scope's part on this worker; all workers run theirs at once. `scope` is the plan's, with the mirrors
     among its variables; `homes` are those of the program's relations."""
 
+    catalog: ShardCatalog
     plan: DistributedScope = None  # type: ignore[assignment]
     post: Post = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
     homes: Mapping[str, Place] = field(default_factory=dict)
+    _turns: dict[str, Turns] = field(default_factory=dict)
+    """What outboxes are emptied into."""
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -110,21 +117,13 @@ class ShardRun(ScopeRun):
             self._run_loops(self.plan.loop)
 
     def _connect_together(self) -> None:
-        """In the loop's place: what entered and the trees of all workers go to the root, what follows comes home."""
+        """In the loop's place."""
         connection = self.scope.connection
         assert connection is not None
-        name, types = connection.relation, self.types.columns(connection.relation)
-        relation = self.relation(name)
-        trees = Trees(connection, self.catalog, self.post)
-        try:
-            sent = trees.send()
-            arrived, _ = self.post.swap([sent, Consignment(name, types, ROOT, self._drain(relation))])
-            self._insert_all(name, arrived.get(name))
-            trees.finish(arrived.get(TREES))
-            arrived, _ = self.post.swap([Consignment(name, types, self.homes[name], self._drain(relation))])
-            self._insert_all(name, arrived.get(name))
-        finally:
-            trees.clean()
+        name = connection.relation
+        (key,) = self.relation(name).key
+        value = self.types.columns(name)[1 - key]
+        Trees(connection, self.catalog, self.post, value, self.homes[name], self._insert_all).connect()
 
     def _complete(self, stage: Sequence[nodes.Path]) -> None:
         """Brings the parts of reductions together and makes what the stage filled available."""
@@ -149,20 +148,24 @@ class ShardRun(ScopeRun):
         relation = self.relation(name)
         given = self.catalog.add("@arrived", relation.kinds)
         given.shape(relation.extents)
-        given.assign(rows.columns, rows.height)
         columns = range(relation.arity)
         seed = nodes.Scan("@arrived", tuple((c, c) for c in columns))
-        self._run_paths([nodes.Path(-1, seed, (), nodes.Insert(name, tuple(Variable(c) for c in columns)), relation.arity)])
+        path = nodes.Path(-1, seed, (), nodes.Insert(name, tuple(Variable(c) for c in columns)), relation.arity)
+        for part in readable([rows], given.widths):
+            with holding(given, part):
+                self._run_paths([path])
         self.catalog.remove("@arrived")
 
     def _run_phase(self, phase: Phase) -> None:
         """Runs paths until no worker has anything left to send."""
         self._make_copies(phase.copies)
         first, later = self._lower_phase(phase)
+        again = {p.path.sink.relation for p in later}
         self._run_lowered(p for p in first if self._starts_here(p.path))
-        while self._swap(phase.exchanges):
-            self._run_lowered(later)
-            self._empty_inboxes(phase.exchanges)
+        while (arrived := self._swap(phase.exchanges)) is not None:
+            self._drop(x.name for x in phase.exchanges if x.name not in again)
+            self._take_in(later, arrived)
+        self._drop(x.name for x in phase.exchanges)
         self._account([*first, *later])
 
     def _lower_phase(self, phase: Phase) -> tuple[list[LoweredPath], list[LoweredPath]]:
@@ -196,12 +199,12 @@ class ShardRun(ScopeRun):
         loop = self._loop(looping, self.scope.variables)
         copying = {x.delivery for x in phase.exchanges if x.role == "copy"}
         going = self._iterate(looping, loop)
-        while going and self._swap(phase.exchanges):
-            self._run_lowered(p for p in later if p.path in copying)
+        while going and (arrived := self._swap(phase.exchanges)) is not None:
+            self._take_in([p for p in later if p.path in copying], arrived)
             self._settle(mirrors)
-            self._run_lowered(p for p in later if p.path not in copying)
-            self._empty_inboxes(phase.exchanges)
+            self._take_in([p for p in later if p.path not in copying], arrived)
             going = self._iterate(looping, loop)
+        self._drop(x.name for x in phase.exchanges)
         self._account([*looping, *later])
 
     def _iterate(self, looping: Sequence[LoweredPath], loop: Struct) -> bool:
@@ -237,30 +240,51 @@ class ShardRun(ScopeRun):
 
     # ---------------------------------------------------------------------------------------------------------- the post
 
-    def _swap(self, exchanges: Sequence[Exchange]) -> bool:
-        """Empties the outboxes into the inboxes; whether anyone sent anything."""
+    def _swap(self, exchanges: Sequence[Exchange]) -> dict[str, list[Rows]] | None:
+        """Empties the outboxes. Returns what arrived, by inbox and as paths read it; None if no worker sent anything."""
         self.pause()
-        out = [Consignment(x.inbox, x.types, x.place, self._outgoing(x), x.heavy, x.role == "stream") for x in exchanges]
-        arrived, any_sent = self.post.swap_parts(out)
+        arrived, any_sent = self.post.swap_parts([self._consignment(x) for x in exchanges])
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
-        for exchange in exchanges:
-            parts = arrived.get(exchange.inbox)
-            if parts is not None:
-                self.relation(exchange.inbox).assign_parts([p.columns for p in parts], [p.height for p in parts])
-        return any_sent
+        return {name: readable(parts, self.relation(name).widths) for name, parts in arrived.items()} if any_sent else None
 
-    def _empty_inboxes(self, exchanges: Sequence[Exchange]) -> None:
-        for exchange in exchanges:
-            self.relation(exchange.inbox).clear()
+    def _drop(self, outboxes: Iterable[str]) -> None:
+        """Gives back the memory of outboxes that do not fill again."""
+        for relation in map(self.relation, outboxes):
+            if not relation.rows:
+                relation.drop_columns()
 
-    def _outgoing(self, exchange: Exchange) -> Rows:
-        """The rows of an outbox. They are copied unless the post does so as it cuts them: some are still on their way when the
-        outbox fills again."""
+    def _consignment(self, exchange: Exchange) -> Consignment:
+        """The rows of an outbox, which fills again while they are read: in memory whose turn it is."""
         relation = self.relation(exchange.name)
-        columns = (relation.column(c) for c in range(relation.arity))
-        cut = exchange.place >= 0 and self.post.gang.size > 1
-        return Rows(tuple(c if cut else np.array(c) for c in columns), relation.rows)
+        columns = [relation.column(c) for c in range(relation.arity)]
+        turns = self._turns.setdefault(exchange.name, Turns())
+        if exchange.place < 0 or self.post.gang.size == 1:
+            held = turns.columns([c.dtype for c in columns], relation.rows)
+            for copy, column in zip(held, columns, strict=True):
+                copy[:] = column
+            columns = held
+        rows, shared = Rows(tuple(columns), relation.rows), exchange.role == "stream"
+        return Consignment(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, turns)
+
+    def _take_in(self, paths: Sequence[LoweredPath], arrived: Mapping[str, Sequence[Rows]]) -> None:
+        """Runs paths on what arrived in the inboxes that seed them."""
+        for path in paths:
+            assert isinstance(path.path.seed, nodes.Scan)
+            inbox = self.relation(path.path.seed.relation)
+            for rows in arrived.get(inbox.name, ()):
+                self._make_room(path, rows.height)
+                with holding(inbox, rows):
+                    self._run_lowered([path])
+
+    def _make_room(self, path: LoweredPath, arrived: int) -> None:
+        """For rows on their way into a relation, as far as they are new, going by those before them."""
+        before = path.struct[L.PATH_DERIVED]
+        novel = arrived * path.struct[L.PATH_ADDED] // before if before else arrived
+        if novel >= LARGE and not path.path.steps:
+            relation = self.relation(path.path.sink.relation)
+            if not partition.make_room(relation.memory.control.address, relation.address, novel):
+                raise relation.memory.failure()
 
     def _drain(self, relation: StoredRelation) -> Rows:
         """The rows of a relation, which is empty afterwards but keeps its shape."""
@@ -294,7 +318,9 @@ class ShardRun(ScopeRun):
             self._shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
             self._insert_all(copy.name, rows)
         elif rows is not None:
-            made.load(rows.columns, rows.height)
+            if copy.relation in self.catalog.figures:
+                made.shape(self.catalog.extents(copy.relation))
+            made.assign(rows.columns, rows.height)
 
 
 def _destination(place: Place) -> Place:

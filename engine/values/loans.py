@@ -5,6 +5,7 @@ New memory is expensive to touch for the first time, on virtual machines several
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,28 @@ class Lender:
     def back(self, block: np.ndarray) -> None:
         """Keeps the latest."""
         self._free = [*self._free, block][-KEPT:]
+
+
+ROOM = 2
+"""How many times as much memory as is wanted takes its turns: what is not touched costs nothing."""
+ALIGNED = 64
+
+
+class Turns:
+    """Two pieces of memory that take turns: what was written last may be read while the next is written."""
+
+    def __init__(self) -> None:
+        self._now, self._next = np.empty(0, np.uint8), np.empty(0, np.uint8)
+
+    def columns(self, dtypes: Sequence[np.dtype[Any]], rows: int) -> list[np.ndarray]:
+        """Columns without values, which hold until the next but one are asked for."""
+        sizes = [-(-rows * dtype.itemsize // ALIGNED) * ALIGNED for dtype in dtypes]
+        self._now, self._next = self._next, self._now
+        if len(self._now) < sum(sizes):
+            self._now = np.empty(0, np.uint8)  # so that it is free before there is more
+            self._now = np.empty(ROOM * sum(sizes), np.uint8)
+        ends = np.cumsum([0, *sizes])
+        return [self._now[at:][: rows * dtype.itemsize].view(dtype) for at, dtype in zip(ends, dtypes, strict=False)]
 
 
 class _Loan:

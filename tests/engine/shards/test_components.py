@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from dlog.engine.shards import components
 from dlog.engine.shards.executor import ShardExecutor
 from dlog.engine.shards.gang import Gang
+from dlog.engine.shards.post import Consignment, Post, Rows
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
@@ -75,7 +79,31 @@ def test_what_a_worker_fails_at_leaves_nothing_behind(monkeypatch: pytest.Monkey
         executors.append(executor)
         executor.run()
 
-    monkeypatch.setattr(components, "connect", fail)
+    monkeypatch.setattr(components, "flattened", fail)
     with pytest.raises(ZeroDivisionError):
         in_gang(2, work)
-    assert not [name for executor in executors for name in executor.catalog.relations if name.startswith("@where")]
+    assert not [name for executor in executors for name in executor.catalog.relations if name.startswith("@")]
+
+
+def test_only_components_with_keys_of_several_workers_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody is connected with stays where it is."""
+    told: list[int] = []
+    swap = Post.swap
+
+    def swapping(post: Post, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
+        told.extend(c.rows.height for c in consignments if c.name == components.BEST)
+        return swap(post, consignments)
+
+    monkeypatch.setattr(Post, "swap", swapping)
+    facts = {"edge": [(x, x + 1, 0) for x in range(20)], "node": [(x,) for x in range(400)]}
+    found = run_sharded(text_of("at nodes", "one relation"), facts | {"first": [(x, x) for x in range(400)]}, 2)["p"]
+    assert found == {(x, 0 if x <= 20 else x) for x in range(400)}
+    assert told == [1, 1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 100])
+def test_roots_are_found_however_deep_trees_are(size: int) -> None:
+    deep = np.maximum(np.arange(size) - 1, 0).astype(np.int32)
+    assert components.flattened(deep).tolist() == [0] * size
+    alone = np.arange(size, dtype=np.int32)
+    assert components.flattened(alone).tolist() == alone.tolist()

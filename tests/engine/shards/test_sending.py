@@ -18,6 +18,8 @@ from dlog.engine.program.rules import Kind
 from dlog.engine.shards import dictionary as dictionaries
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang
+from dlog.engine.shards.post import Rows, cut
+from dlog.engine.values.loans import Turns
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program
 from tests.engine.plan.test_shapes import Sizes as Counted
@@ -99,3 +101,17 @@ def test_columns_of_any_width_are_cut_by_the_library(monkeypatch: pytest.MonkeyP
     assert len(dictionary.hashes(ColumnType(kind), column)) == 3
 
 
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_rows_are_cut_by_owner_in_their_order(workers: int) -> None:
+    dictionary = Dictionary(SymbolTable(), RecordTables(Memory(None)), {}, workers)
+    types = (ColumnType(Kind.NUMBER), ColumnType(Kind.NUMBER), ColumnType(Kind.NUMBER))
+    keys = np.random.default_rng(1).integers(-50, 50, 300)
+    columns = (np.arange(300, dtype=np.int32), keys, np.arange(600, dtype=np.int64)[::2])
+    owners = dictionary.owners(types[1], keys, workers)
+    for turns in (None, Turns()):
+        parts = cut(Rows(columns, 300), types, 1, dictionary, workers, turns)
+        wanted = [[c[owners == w].tolist() for c in columns] for w in range(workers)]
+        assert [[c.tolist() for c in part.columns] for part in parts] == wanted
+        assert [part.height for part in parts] == [int((owners == w).sum()) for w in range(workers)]
+        assert [c.dtype for c in parts[0].columns] == [c.dtype for c in columns]
+    assert [part.height for part in cut(Rows(tuple(c[:0] for c in columns), 0), types, 1, dictionary, workers)] == [0] * workers

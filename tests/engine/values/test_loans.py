@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.values.loans import KEPT, LEAST, MOST, Lender
+from dlog.engine.values.loans import KEPT, LEAST, MOST, Lender, Turns
 
 
 def place(array: np.ndarray) -> int:
@@ -69,3 +69,22 @@ def test_little_is_kept() -> None:
 def test_few_words_are_ordinary_memory() -> None:
     array = Lender().words(10)
     assert array.base is None
+
+
+def test_what_was_written_last_stays_while_the_next_is_written() -> None:
+    turns, dtypes = Turns(), [np.dtype(np.int32), np.dtype(np.int64)]
+    last: list[np.ndarray] = []
+    for number in range(6):
+        columns = turns.columns(dtypes, 10 + number)
+        assert [(c.dtype, c.size, c.ctypes.data % c.itemsize) for c in columns] == [(d, 10 + number, 0) for d in dtypes]
+        for column in columns:
+            column[:] = number
+        assert all((column == number - 1).all() for column in last)
+        last = columns
+
+
+def test_memory_has_its_turn_again() -> None:
+    turns, dtypes = Turns(), [np.dtype(np.int64)]
+    places = [place(turns.columns(dtypes, LEAST)[0]) for _ in range(4)]
+    assert places[:2] == places[2:]
+    assert len(set(places)) == 2
