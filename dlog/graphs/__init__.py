@@ -5,13 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from dlog.graphs.core import Graph
-from dlog.graphs.frames import SparkGraph, SparkMotifs, SparkResult, frames_of
+from dlog.graphs.frames import SparkGraph, SparkLive, SparkLiveResult, SparkMotifs, SparkResult, frames_of
 from dlog.graphs.live import Live, LiveResult
 from dlog.graphs.results import Motifs, Result
 from dlog.graphs.running import Running
 from dlog.graphs.sources import Columns, read
 
-__all__ = ["Graph", "Live", "LiveResult", "Motifs", "Result", "SparkGraph", "SparkMotifs", "SparkResult", "graph"]
+__all__ = [
+    "Graph",
+    "Live",
+    "LiveResult",
+    "Motifs",
+    "Result",
+    "SparkGraph",
+    "SparkLive",
+    "SparkLiveResult",
+    "SparkMotifs",
+    "SparkResult",
+    "graph",
+]
 
 
 def graph(

@@ -6,7 +6,7 @@ session of its own; one that takes several runs of programs is computed again, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from dlog.engine.values.differences import difference, words
 from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
-from dlog.graphs.names import GrowingNames, Names
+from dlog.graphs.names import Codes, GrowingNames, Names
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import decoded, ordered, rows_of
@@ -22,13 +22,47 @@ from dlog.graphs.running import Columns, Running, as_table
 from dlog.graphs.sources import read
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import pandas as pd
     import polars as pl
 
     from dlog.graphs.core import Graph
 
 
-class Live(ArrayAnalyses["LiveResult"]):
+Followed = TypeVar("Followed", bound="Closable")
+
+
+class Closable(Protocol):
+    """What can be closed."""
+
+    def close(self) -> None: ...
+
+
+class Following(Generic[Followed]):
+    """What live graphs have in common: their answers, until they are closed."""
+
+    def __init__(self) -> None:
+        self._results: list[Followed] = []
+        self.round = 0
+
+    def stop(self, result: Followed) -> None:
+        """An answer does not follow any more."""
+        self._results.remove(result)
+
+    def close(self) -> None:
+        """Ends all answers; what was read of them stays."""
+        for result in list(self._results):
+            result.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
     """A graph whose edges come and go. Made by `Graph.live`; a context manager that closes it.
 
     The methods of `Graph` give answers that stay up to date. Vertices that come later have later places than all ids, where a
@@ -44,6 +78,7 @@ class Live(ArrayAnalyses["LiveResult"]):
     """
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self._names = GrowingNames(graph.names)
         self._edges = ChangingEdges(graph.numbered)
         self._vertices = len(graph.names)
@@ -51,8 +86,6 @@ class Live(ArrayAnalyses["LiveResult"]):
         self._running = graph.running
         self._directed = graph.directed
         self._numbered: Numbered | None = graph.numbered
-        self._results: list[LiveResult] = []
-        self.round = 0
 
     @property
     def names(self) -> Names:
@@ -110,7 +143,7 @@ class Live(ArrayAnalyses["LiveResult"]):
         self._edges.settle()
         self._numbered = None
         for result, changes in zip(self._results, prepared, strict=True):
-            result.advance(changes, old, self)
+            result.advance(changes, np.arange(old, self._vertices), self)
         self.round += 1
         return self.round
 
@@ -119,23 +152,13 @@ class Live(ArrayAnalyses["LiveResult"]):
     def _answer(self, question: Question) -> LiveResult:
         match question:
             case Rules():
-                follower: _Follower = _Maintained(question, self.numbered, self._running)
+                session = self._running.session(question.program, question.relations(self.numbered))
+                follower: _Follower = Maintained(question, session)
             case Computation():
                 follower = _Recomputed(question, self.numbered, self._running)
-        result = LiveResult(self._names, question.shape, follower, self._results.remove)
+        result = LiveResult(self._names, question.shape, follower, self.stop)
         self._results.append(result)
         return result
-
-    def close(self) -> None:
-        """Ends all answers; what was read of them stays."""
-        for result in list(self._results):
-            result.close()
-
-    def __enter__(self) -> Live:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __len__(self) -> int:
         return self._vertices
@@ -156,7 +179,7 @@ class LiveResult:
     @property
     def maintained(self) -> bool:
         """Whether a commit costs about as much as it changes, and not a new run."""
-        return isinstance(self._follower, _Maintained)
+        return isinstance(self._follower, Maintained)
 
     @property
     def table(self) -> pa.Table:
@@ -178,7 +201,7 @@ class LiveResult:
         """The rows as of the last commit as a polars DataFrame (polars must be installed)."""
         import polars as pl
 
-        return pl.from_arrow(self.table)
+        return pl.DataFrame(self.table)
 
     def close(self) -> None:
         """Stops following."""
@@ -189,9 +212,9 @@ class LiveResult:
         """What `advance` needs of a change; DlogError if the change does not do."""
         return self._follower.prepared(edited)
 
-    def advance(self, changes: Any, old_vertices: int, live: Live) -> None:
-        """Goes on to the next round."""
-        self._follower.advance(changes, old_vertices, live)
+    def advance(self, changes: Any, vertices: Codes, live: Live) -> None:
+        """Goes on to the next round, with the vertices that are new."""
+        self._follower.advance(changes, vertices, live)
 
     def __len__(self) -> int:
         return len(self._follower.rows()[0])
@@ -213,17 +236,17 @@ class _Follower(Protocol):
 
     def prepared(self, edited: Edited) -> Any: ...
 
-    def advance(self, changes: Any, old_vertices: int, live: Live) -> None: ...
+    def advance(self, changes: Any, vertices: Codes, live: Any) -> None: ...
 
     def close(self) -> None: ...
 
 
-class _Maintained:
-    """Rules in a session."""
+class Maintained:
+    """Rules in a session, which has all of the graph."""
 
-    def __init__(self, rules: Rules, graph: Numbered, running: Running) -> None:
+    def __init__(self, rules: Rules, session: Any) -> None:
         self._rules = rules
-        self._session = running.session(rules.program, rules.relations(graph))
+        self._session = session
 
     def rows(self) -> Columns:
         return tuple(self._session[self._rules.wanted].to_numpy().values())
@@ -234,14 +257,14 @@ class _Maintained:
     def prepared(self, edited: Edited) -> tuple[Columns, Columns]:
         return self._rules.edge(edited.removed), self._rules.edge(edited.added)
 
-    def advance(self, changes: tuple[Columns, Columns], old_vertices: int, live: Live) -> None:
+    def advance(self, changes: tuple[Columns, Columns], vertices: Codes, live: Any) -> None:
         removed, added = changes
         if len(removed[0]):
             self._session.remove("edge", as_table(removed))
         if len(added[0]):
             self._session.insert("edge", as_table(added))
-        if self._rules.vertices and len(live) > old_vertices:
-            self._session.insert("vertex", as_table((np.arange(old_vertices, len(live)),)))
+        if self._rules.vertices and len(vertices):
+            self._session.insert("vertex", as_table((vertices,)))
         self._session.commit()
 
     def close(self) -> None:
@@ -269,7 +292,7 @@ class _Recomputed:
     def prepared(self, edited: Edited) -> None:
         return None
 
-    def advance(self, changes: None, old_vertices: int, live: Live) -> None:
+    def advance(self, changes: None, vertices: Codes, live: Live) -> None:
         self._before = self._rows
         self._rows = self._computation.answer(live.numbered, self._running)
 

@@ -37,7 +37,7 @@ class _Exported:
         """The rows as a polars DataFrame (polars must be installed)."""
         import polars as pl
 
-        return pl.from_arrow(self.table)
+        return pl.DataFrame(self.table)
 
     @property
     def df(self) -> Any:

@@ -65,7 +65,8 @@ def session(
         when the system does. A killed process loses nothing with any of them, a machine without power what was not forced.
     engine
         "embedded", in this process, or "spark": tasks of Spark keep the rows and maintain them, each its share of what can be
-        cut, the first of them the rest. Rows may be given as DataFrames, and `s["path"].df` is one.
+        cut, the first of them the rest. Rows may be given as DataFrames, and `s["path"].df` is one. With a state Spark writes
+        large ones to its folder, where all tasks see that.
     spark
         The Spark session; default: the active one, else a new one.
     workers

@@ -114,7 +114,7 @@ class Changes:
         """A polars DataFrame (polars must be installed)."""
         import polars as pl
 
-        return pl.from_arrow(self.to_arrow())
+        return pl.DataFrame(self.to_arrow())
 
     def _with_marks(self, columns: dict[str, Any]) -> dict[str, Any]:
         """The columns, then those of diffs and rounds."""

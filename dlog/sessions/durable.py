@@ -12,7 +12,7 @@ see it a moment early. If it cannot be logged, the engine is let go, and made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -24,7 +24,7 @@ from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.program.dependencies import dependencies
-from dlog.engine.program.rules import Constant, Program, Record, with_inputs
+from dlog.engine.program.rules import Constant, Program, Record, Relation, with_inputs
 from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine, Unfit
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
@@ -36,8 +36,11 @@ from dlog.sessions.changes import from_table, none
 from dlog.sessions.engines import Engines
 from dlog.sessions.externals import empty
 from dlog.sessions.interned import Interned
+from dlog.sessions.lots import Lot
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.past import joined
+from dlog.sessions.saving import FEW as FEW_ROWS
+from dlog.sessions.saving import Saving, frames_of, gathered, recovered
 from dlog.sessions.state import State, fingerprint
 from dlog.sessions.streams import netted
 from dlog.sessions.text import Text
@@ -62,7 +65,7 @@ class Durable(PlainRounds):
         """Whether the engine knows what the last round changed."""
         self.mark: int | None = None
         """Goes into the log with the next commit."""
-        state.relations = program.relations
+        state.means(program)
         self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
         self._stale = self._outdated() if inner is None else self._ruled
 
@@ -112,26 +115,46 @@ class Durable(PlainRounds):
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
+    def fitting(self, relation: Relation, rows: Any) -> Any | None:
+        """Rows that the engine can write to files of the state without this process."""
+        if not hasattr(rows, "mapInArrow"):
+            return None
+        path = self._state.path
+        return self._asked(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
+
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        if not frames:
+            return self._committed(inputs, ())
+        saving = Saving(self._state, self._awake(), self.program)
+        try:
+            rows, lots = saving.saved(frames, self.round + 1)
+            both = {name: [updates, *rows.pop(name, ())] for name, updates in inputs.items()} | rows
+            given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
+            return self._committed(given, lots)
+        finally:
+            saving.forget()
+
+    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[Lot]) -> int:
         mark = self.mark
         try:
-            return self._commit(inputs, frames)
+            return self._commit(inputs, lots)
         except DlogError as error:
             if not workers_lost(error) or self._inner is not None:
                 raise
         self.mark = mark
-        return self._commit(inputs, frames)
+        return self._commit(inputs, lots)
 
-    def _commit(self, inputs: Mapping[str, Updates], frames: Frames | None) -> int:
+    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[Lot]) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
             given = self._with_facts(given)
         inner = self._awake()
         try:
-            last = inner.commit(given)
+            last = inner.commit(given, frames_of(lots, inner, self._state) or None)
             self._told = True
-            self._state.append(last, given, self._text if self._state.text != self._text else None, self.mark)
+            text = self._text if self._state.text != self._text else None
+            self._state.append(last, given, text, self.mark, lots)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -164,13 +187,30 @@ class Durable(PlainRounds):
         resumed = self._resumed()
         if resumed is not None:
             return resumed
-        tables = {name: self.external(name) for name in self._state.externals() if name in self.program.relations}
-        rows = {name: all_of(table, round) for name, table in tables.items() if table.rows}
-        program = with_inputs(replace(self.program, facts={}), rows.keys() | self.program.facts.keys())
+        names = [name for name in self._state.externals() if name in self.program.relations]
+        loaded = {name for name in names if self._state.lotted(name)}
+        rows = {name: self._rows_of(name) for name in names if name not in loaded}
+        fed = {name for name, updates in rows.items() if updates.rows} | loaded
+        program = with_inputs(replace(self.program, facts={}), fed | self.program.facts.keys())
         made = self._engines.made(program, self._beginning(max(round - 1, 0)))
         if round:
-            made.commit(rows)
+            frames = {}
+            for name in loaded:
+                found = self.loaded(name, made, round)
+                if found is None:
+                    rows[name] = self._rows_of(name)
+                else:
+                    rows[name], frames[name] = found
+            made.commit({name: updates for name, updates in rows.items() if updates.rows}, frames or None)
         return made
+
+    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
+        """The external rows of a relation that has lots, for an engine that can read these, as what is to come in a round."""
+        return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
+
+    def _rows_of(self, relation: str) -> Updates:
+        """The external rows as insertions of the last round."""
+        return all_of(self.external(relation), self._state.round)
 
     def _beginning(self, round: int) -> Beginning:
         return Beginning(self.symbols, self.records, round, again=self._text == self._state.text)
@@ -252,7 +292,7 @@ class Durable(PlainRounds):
             self._state.append(round, given, str(text))
         finally:
             if self._state.round != round:
-                self._state.relations = self.program.relations
+                self._state.means(self.program)
         self._state.checkpoint_if_due(new._fingerprint, inner)
         return new
 
@@ -292,8 +332,9 @@ class Durable(PlainRounds):
         return self._asked(lambda inner: inner.external(relation))
 
     def rows(self, relation: str) -> int:
-        inner = self._inner
-        return self.table(relation).rows if inner is None else self._asked(lambda inner: inner.rows(relation))
+        if self._inner is None and relation not in self._stale and not (self.elsewhere and self._state.lotted(relation)):
+            return self.table(relation).rows
+        return self._asked(lambda inner: inner.rows(relation))
 
     def ranks(self, relation: str) -> np.ndarray | None:
         return self._asked(lambda inner: inner.ranks(relation))
@@ -308,7 +349,7 @@ class Durable(PlainRounds):
 
     @property
     def elsewhere(self) -> bool:
-        return self._inner is not None and self._inner.elsewhere
+        return self._engines.elsewhere
 
     def explain(self) -> str:
         return self._asked(lambda inner: inner.explain())
@@ -323,8 +364,8 @@ class Durable(PlainRounds):
                 image = inner.image()
                 unimaged = image is not None and not self._state.imaged(self._fingerprint)
                 if self._stale or unimaged or not self._state.settled:
-                    derived = {name: partial(inner.table, name) for name in sorted(self._ruled)}
-                    self._state.settle(self._fingerprint, derived, image)
+                    derived = {name: partial(inner.table, name) for name in sorted(self._ruled) if self._worth(inner, name)}
+                    self._state.settle(self._fingerprint, derived, image, self._gathered(inner))
         except DlogError as error:
             if not workers_lost(error):  # the next session evaluates
                 raise
@@ -332,6 +373,15 @@ class Durable(PlainRounds):
             self._state.close()
             if inner is not None:
                 inner.close()
+
+    def _worth(self, inner: RoundsEngine, relation: str) -> bool:
+        """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
+        return not inner.elsewhere or inner.rows(relation) <= FEW_ROWS
+
+    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | Lot]:
+        """The external rows of relations that have too many lots, in one piece."""
+        relations = [self.program.relations[name] for name in self._state.crowded()]
+        return {r.name: gathered(self._state, r, inner, r.name in self._ruled) for r in relations}
 
     def abandon(self) -> None:
         """Lets go of the state as it is."""

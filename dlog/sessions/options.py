@@ -26,7 +26,7 @@ Preprocessing = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """See `dlog.session`. `threads` is how many there are to be."""
+    """See `dlog.session`. `threads` is how many there are to be; `spark` may be workers that several sessions share."""
 
     threads: int
     memory: int | None
@@ -45,9 +45,9 @@ class Options:
 
     def _maker(self) -> EngineMaker:
         if self.engine == "spark":
-            from dlog.engine.spark.rounds import SparkMaker
+            from dlog.engine.spark.rounds import SharedWorkers, SparkMaker
 
-            return SparkMaker(self.spark, self.workers)
+            return self.spark if isinstance(self.spark, SharedWorkers) else SparkMaker(self.spark, self.workers)
         return EmbeddedMaker(self.threads)
 
 

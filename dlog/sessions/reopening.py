@@ -36,6 +36,7 @@ def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Du
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)
     before = left.compiled()
+    state.means(before)
     gone, came = _rows_gone(state, before, program), _more(program, before)
     old, inner, round = Durable(state, left, before, engines), None, state.round
     if old.resumes:
@@ -63,11 +64,13 @@ def _rows_gone(state: State, before: Program, now: Program) -> dict[str, Updates
     found, missing, wrong = {}, [], []
     held = set(state.externals())
     for old in (relation for relation in before.relations.values() if relation.name in held):
-        new, table = now.relations.get(old.name), state.external(old.name, old.kinds)
+        new = now.relations.get(old.name)
         if new is not None and _layouts(old, before.types) == _layouts(new, now.types):
             if old.name in lost:
                 found[old.name] = lost[old.name]
-        elif _beyond(table, before, old.name, state):
+            continue
+        table = state.external(old.name, old.kinds)
+        if _beyond(table, before, old.name, state):
             missing += [old] if new is None else []
             wrong += [] if new is None else [_another(state, old, new, now)]
         elif table.rows:

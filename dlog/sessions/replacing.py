@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
+from dlog.sessions.changes import none
 from dlog.sessions.durable import Durable, all_of, between
 from dlog.sessions.engines import Engines
 from dlog.sessions.past import joined
@@ -52,12 +54,19 @@ def reopened(
 def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Mapping[str, Updates]) -> None:
     """The first commit of an engine after another one: rows of these relations that are not inherited come, others go."""
     inherited, round = new.inherited, old.round + 1
-    given = {name: [all_of(old.external(name), round)] for name in kept if name not in inherited}
+    given: dict[str, list[Updates]] = {}
+    frames: dict[str, list[tuple[Any, int]]] = {}
+    for name in (name for name in kept if name not in inherited):
+        found = old.loaded(name, new, round) if isinstance(old, Durable) and name not in gone else None
+        if found is None:
+            given[name] = [all_of(old.external(name), round)]
+        else:
+            given[name], frames[name] = [found[0]], found[1]
     for name, updates in gone.items():
         if name in new.program.relations:
             given.setdefault(name, []).append(updates)
     with stage("evaluation"):
-        new.commit({name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()})
+        new.commit({name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()}, frames or None)
 
 
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
@@ -72,7 +81,9 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     try:
         changed = {}
         for name in kept:
-            if name in new.taken:
+            if name not in ruled | were and not program.facts.get(name):
+                changed[name] = none(program.relations[name].arity)
+            elif name in new.taken:
                 changed[name] = new.changes(name)
             else:
                 changed[name] = between(inputs[name] if name in inputs else old.table(name), new.table(name), round)

@@ -3,10 +3,11 @@
 What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
 that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
 when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while
-it runs would be out of date a round later, and leaves them out. An *image* is what the engine keeps to go on without deriving
-anything. It is large, so that only some checkpoints have one; what became of the external rows since then is a round for the
-engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on what has been logged,
-not on the engine's relations, and on a copy of what the engine keeps.
+it runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *lots*
+(`dlog.sessions.lots`): files that a record of the log names, and that stay as they are. An *image* is what the engine keeps to
+go on without deriving anything. It is large, so that only some checkpoints have one; what became of the external rows since
+then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on
+what has been logged, not on the engine's relations, and on a copy of what the engine keeps.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 
 from dlog import __version__
 from dlog.engine.embedded.interruption import Delayed
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.program.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import Image, RoundsEngine, Unfit
+from dlog.engine.trace.durable import parts
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.trace.durable.files import damaged
@@ -33,8 +35,10 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.changes import none
-from dlog.sessions.externals import Chunk, ExternalRows, applied, last_changes
+from dlog.sessions.externals import ExternalRows, Frozen, applied, last_changes
+from dlog.sessions.held import FrozenRows, Held, Written
 from dlog.sessions.interned import Interned
+from dlog.sessions.lots import TABLE, Lot, Meaning
 from dlog.sessions.mistakes import mistake, remark
 
 LEAST = 1 << 20
@@ -54,9 +58,6 @@ _DERIVED = "/rows"
 _MARK = "/mark"
 """A relation of one row, the mark; no program can declare it."""
 
-_Frozen = tuple[ExternalRows, Stored | None, Sequence[Chunk]]
-"""External rows, and what they were when a checkpoint began."""
-
 
 class State:
     """An open state. `relations` are those of the program as it is now; `round` is the last one in the log, `mark` the number
@@ -73,7 +74,8 @@ class State:
         try:
             self.interned = Interned(memory)
             self.relations: Mapping[str, Relation] = {}
-            self._rows: dict[str, ExternalRows] = {}
+            self._types: Mapping[str, Type] = {}
+            self._held = Held()
             self._texts: list[bytes] = []
             self.text: str | None = None
             """The program's text in the canonical layout; None before the first round."""
@@ -91,21 +93,27 @@ class State:
             raise
 
     def _restore(self) -> None:
-        """Maps what the last checkpoint wrote and takes in what has been logged since."""
-        for name, stored in self._store.relations.items():
-            if not name.endswith(_DERIVED):
-                self._rows[name] = ExternalRows(stored)
+        """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
+        relations = {name: stored for name, stored in self._store.relations.items() if not name.endswith(_DERIVED)}
         tables = {name: [entries] for name, entries in self._store.tables.items()}
+        self._held.restore(relations, tables[TABLE][0].pieces() if TABLE in tables else [])
         for logged in self._store.rounds():
-            self._note(logged.changes)
+            self._held.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append(entries)
+        for part in self._held.parts():
+            parts.check(self.path, part)
+        self._sweep()
         self.interned.restore(tables)
         self._texts = [piece for entries in tables.get(_PROGRAM, ()) for piece in entries.pieces()]
         if self._texts:
             self.text = self._program(self._texts[-1])
         marks = self.external(_MARK, (Kind.NUMBER,)).columns[0].tolist()
         self.mark: int | None = marks[0] if marks else None
+
+    def _sweep(self) -> None:
+        """Removes files that belong to no lot."""
+        parts.sweep(self.path, {part.name for part in self._held.parts()})
 
     def _program(self, packed: bytes) -> str:
         """The text of a program from the table of them. Raises DlogError where it is damaged."""
@@ -126,18 +134,29 @@ class State:
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
         """The external rows as of the last round; columns may be views of a mapped file."""
+        return applied(self.stretches(relation), kinds, self.meaning.rows)
+
+    def stretches(self, relation: str) -> list[Frozen]:
+        """The same as they are kept: a lot begins each but the first."""
         with self._lock:
-            rows = self._rows.setdefault(relation, ExternalRows())
-            stored, chunks = rows.stored, rows.logged()
-        return applied(stored, chunks, kinds)
+            return self._held.rows.setdefault(relation, ExternalRows()).frozen()
+
+    @property
+    def meaning(self) -> Meaning:
+        """What it takes to read lots."""
+        return Meaning(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
+
+    def means(self, program: Program) -> None:
+        """The program as it is from now on."""
+        self.relations, self._types = program.relations, program.types
 
     def externals(self) -> Iterable[str]:
         """The relations that may have external rows."""
-        return [name for name in self._rows if name != _MARK]
+        return [name for name in self._held.rows if name != _MARK]
 
     def changed(self, relation: str) -> bool:
         """Whether the external rows may be others than at the last checkpoint."""
-        return relation in self._rows and self._rows[relation].changed
+        return relation in self._held.rows and self._held.rows[relation].changed
 
     def derived(self, relation: str, fingerprint: str) -> Stored | None:
         """All rows of a relation as of the last checkpoint, if that was for this program and wrote them."""
@@ -169,40 +188,44 @@ class State:
         """What became of the external rows of a relation after a round, as changes of the last one; None where that is not
         known any more."""
         with self._lock:
-            rows = self._rows.get(relation)
+            rows = self._held.rows.get(relation)
             if rows is None:
                 return none(len(kinds))
-            if round != self._store.checkpoint_round or (rows.stored is not None and rows.stored.kinds != kinds):
-                return None
-            chunks = rows.logged()
-        return last_changes(chunks, len(kinds), self.round)
+            *before, last = rows.frozen()
+        stored = before[0].came if before else last.came
+        loaded = any(stretch.chunks for stretch in before) or (last.lot is not None and last.came is None)
+        if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
+            return None
+        return last_changes(last.chunks, len(kinds), self.round)
 
     # ------------------------------------------------------------------------------------------------------------- logging
 
     def append(
-        self, round: int, changes: Mapping[str, Updates], text: str | None = None, mark: int | None = None
+        self,
+        round: int,
+        changes: Mapping[str, Updates],
+        text: str | None = None,
+        mark: int | None = None,
+        lots: Sequence[Lot] = (),
     ) -> None:
-        """Logs the rounds up to `round`: what they change in external rows, the program's `text` if it is a new one, a mark if
-        there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
+        """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
+        one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
         fresh = self.interned.fresh()
         new = [] if text is None else [zlib.compress(text.encode("utf-8", "surrogateescape"))]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[_MARK] = _marking(self.mark, mark, round)
+        dropped = self._held.dropped(self.relations, [*given, *(lot.relation for lot in lots)])
+        entries = [lot.entry for lot in (*dropped, *lots)]
+        tables = {name: Entries.of(listed) for name, listed in ((_PROGRAM, new), (TABLE, entries)) if listed}
         with Delayed():
-            self._store.append(round, given, fresh | ({_PROGRAM: Entries.of(new)} if new else {}))
+            self._store.append(round, given, fresh | tables)
             self.interned.saved(fresh)
             self._texts += new
             self.text = self.text if text is None else text
             self.mark = self.mark if mark is None else mark
             with self._lock:
-                self._note(given)
-
-    def _note(self, changes: Mapping[str, Updates]) -> None:
-        for name, updates in changes.items():
-            if name not in self._rows or self._rows[name].arity not in (None, len(updates.columns)):
-                self._rows[name] = ExternalRows()  # an earlier relation of the name has been dropped
-            self._rows[name].add(updates)
+                self._held.note(given, entries)
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
@@ -238,11 +261,29 @@ class State:
         most = MOST if self._memory is None else min(MOST, self._memory // 2)
         return None if image is None or image.bytes > most else image
 
-    def settle(self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None) -> None:
-        """Writes everything: the external rows and, of relations with rules, all rows, and what the engine keeps."""
+    def lotted(self, relation: str) -> bool:
+        """Whether there are rows in lots."""
+        return relation in self._held.rows and self._held.rows[relation].lots
+
+    def crowded(self) -> list[str]:
+        """The relations of the program that have too many lots."""
+        return [name for name in self._held.crowded() if name in self.relations]
+
+    def settle(
+        self,
+        fingerprint: str,
+        derived: Mapping[str, Callable[[], Table]],
+        image: Image | None,
+        gathered: Mapping[str, Table | Lot] | None = None,
+    ) -> None:
+        """Writes everything: the external rows, some of them `gathered` in one piece, and, of relations with rules, all rows,
+        and what the engine keeps."""
         self._wait()
+        for name, piece in (gathered or {}).items():
+            self._held.gather(name, piece, self.relations[name].kinds)
         for _ in self._begin(fingerprint, {name + _DERIVED: read for name, read in derived.items()}, image):
             pass
+        self._sweep()
 
     @property
     def settled(self) -> bool:
@@ -254,24 +295,20 @@ class State:
     ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
-            frozen = {name: (rows, rows.stored, rows.logged()) for name, rows in self._rows.items()}
+            frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
         kinds = {_MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
-        readers: dict[str, Callable[[], Table | History]] = dict(derived)
-        for name, (_, stored, chunks) in frozen.items():
-            if name in kinds:
-                readers[name] = _reader(stored, chunks, kinds[name])
+        readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
-        tables = self.interned.every() | {_PROGRAM: Entries.of(self._texts)}
+        tables = self.interned.every() | {_PROGRAM: Entries.of(self._texts), TABLE: lots}
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
 
-    def _steps(self, steps: Iterator[None], frozen: Mapping[str, _Frozen]) -> Iterator[None]:
+    def _steps(self, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
         """A checkpoint's steps; after the last one the external rows are those it has written."""
         yield from steps
         with self._lock:
-            for name, (rows, _, chunks) in frozen.items():
-                rows.rebase(self._store.stored(name), len(chunks))
+            frozen.rebase(self._store.stored)
         self._due = self._next_due()
 
     def _write(self, steps: Iterator[None]) -> None:
@@ -302,7 +339,7 @@ class State:
 class _Read(Mapping[str, "Table | History"]):
     """Relations that are made when they are written."""
 
-    def __init__(self, readers: Mapping[str, Callable[[], Table | History]]) -> None:
+    def __init__(self, readers: Mapping[str, Written]) -> None:
         self._readers = readers
 
     def __getitem__(self, name: str) -> Table | History:
@@ -313,13 +350,6 @@ class _Read(Mapping[str, "Table | History"]):
 
     def __len__(self) -> int:
         return len(self._readers)
-
-
-def _reader(stored: Stored | None, chunks: Sequence[Chunk], kinds: tuple[Kind, ...]) -> Callable[[], Table | History]:
-    """External rows for a checkpoint; those that have not changed stay in the file they are in."""
-    if stored is not None and stored.kinds == kinds and not chunks:
-        return lambda: (stored.kinds, stored.batches)
-    return lambda: applied(stored, chunks, kinds)
 
 
 def _marking(old: int | None, new: int, round: int) -> Updates:

@@ -9,7 +9,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from weakref import WeakSet
 
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -131,6 +132,27 @@ def slots(spark: SparkSession) -> int:
         return int(scheduler.maxNumConcurrentTasks(scheduler.resourceProfileManager().defaultResourceProfile()))
     except Exception:
         return int(context.defaultParallelism)
+
+
+class Holder(Protocol):
+    """Who keeps slots for longer than a job."""
+
+    spark: SparkSession
+    size: int
+
+    @property
+    def gone(self) -> bool: ...
+
+
+holders: WeakSet[Holder] = WeakSet()
+"""All of this process."""
+
+
+def free_slots(spark: SparkSession) -> int:
+    """How many tasks of a job can run at once now, beside the workers of sessions."""
+    here = spark.sparkContext.applicationId
+    others = [h for h in list(holders) if not h.gone and h.spark.sparkContext.applicationId == here]
+    return slots(spark) - sum(holder.size for holder in others)
 
 
 def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> bool:

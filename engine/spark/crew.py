@@ -28,6 +28,7 @@ from dlog.engine.spark.reasons import failures
 from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
 from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.transport import PeerTransport, frames_of, message_of
+from dlog.engine.trace.durable import parts
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
@@ -67,8 +68,10 @@ class SparkCrew:
         self._names: dict[int, bytes] = {}
         self._addresses: dict[int, str] = {}
         self._doors: dict[int, str] = {}
+        self._seen: dict[Path, bool] = {}
         self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-crew", daemon=True)
         self._thread.start()
+        application.holders.add(self)
         self._assemble()
 
     def _employ(self, limits: Mapping[str, Any]) -> None:
@@ -116,13 +119,27 @@ class SparkCrew:
         return None if found is None or found.numActiveTasks < self.size else (found.stageId, found.currentAttemptId)
 
     def deliver(self, frame: DataFrame, relation: Relation, types: Mapping[str, Type], feeds: Sequence[Feed]) -> list[Any]:
-        """See `delivery.deliver`."""
+        """See `delivery.deliver`. Where a worker is lost already, rows would wait for it."""
+        self.ask(dict.fromkeys(range(self.size), ("reads", ("",))))
         doors = tuple(self._doors[rank] for rank in range(self.size))
         self.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's workers")
         try:
             return deliver(frame, Delivery(relation, types, tuple(feeds), doors, self._secrets))
         finally:
             self.spark.sparkContext.setJobDescription("")
+
+    def sees(self, folder: Path) -> bool:
+        """Whether all workers have this folder where the driver has it."""
+        known = self._seen.get(folder)
+        if known is None:
+            file = parts.incoming(folder.absolute())
+            try:
+                file.write_text(self._group)
+                replies = self.ask(dict.fromkeys(range(self.size), ("reads", (str(file),))))
+            finally:
+                file.unlink(missing_ok=True)
+            known = self._seen[folder] = set(replies.values()) == {self._group.encode()}
+        return known
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
         """An interruption is raised when the answers are there: until then nobody knows what state the workers are in."""
@@ -191,6 +208,10 @@ def slots_again(spark: SparkSession, size: int) -> None:
 
 
 def _size(spark: SparkSession, wanted: int | None) -> int:
+    if application.refuses_barriers(spark):
+        message = "a session on Spark keeps its tasks, and dynamic allocation takes executors away and adds others"
+        notes = ("start the application with spark.dynamicAllocation.enabled=false",)
+        raise DlogError(Diagnostic("dynamic-allocation", message, notes=notes))
     there = application.slots(spark)
     if there < 2 or (wanted or 0) >= there:
         message = f"a session on Spark leaves one slot to everything else, and the application has {there}"
@@ -236,10 +257,10 @@ class _Duty:
 
         rank = transport.rank
         keeper = Keeper(self.limits, Gang(transport), door.take)
+        own: dict[str, Any] = {"write_rows": partial(write_rows, keeper, rank), "reads": reads}
         while (command := message_of(socket.recv_multipart(copy=False))) is not None:
             number, name, args = command
-            function = partial(write_rows, keeper, rank) if name == "write_rows" else getattr(keeper, name)
-            reply = _run(function, *args)
+            reply = _run(own[name] if name in own else getattr(keeper, name), *args)
             socket.send_multipart(frames_of((number, reply)), copy=False)
 
 
@@ -258,6 +279,14 @@ def _run(function: Any, *args: Any) -> Any:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return InternalError("worker", f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
+
+
+def reads(file: str) -> bytes | None:
+    """A command: what is in a file, if it is there."""
+    try:
+        return Path(file).read_bytes()
+    except OSError:
+        return None
 
 
 def write_rows(keeper: Any, rank: int, number: int, part: Any, name: str, folder: str) -> int:

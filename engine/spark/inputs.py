@@ -15,6 +15,9 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+SMALL_BYTES = 16 << 20
+"""Of so much for each worker, by Spark's estimate, no more tasks are made than there are workers: a task of Python takes some
+hundredths of a second, however few rows it has."""
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _ACCEPTED = {
     Kind.NUMBER: (*_INTEGERS, "decimal"),
@@ -64,8 +67,14 @@ def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFra
     for number, (name, data) in enumerate(given.items()):
         relation = program.relations[name]
         cut = Cut(((number, homes[name]),), relation, program.types, workers)
-        parts.append(as_declared(relation, data).mapInArrow(cut, SCHEMA))
+        parts.append(_in_few_tasks(as_declared(relation, data), workers).mapInArrow(cut, SCHEMA))
     return reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane")
+
+
+def _in_few_tasks(data: DataFrame, workers: int) -> DataFrame:
+    """A DataFrame in no more partitions than there are workers, if it is small; one whose size Spark does not know is not."""
+    size = int(str(data._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    return data.coalesce(workers) if size <= SMALL_BYTES * workers else data
 
 
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:

@@ -171,7 +171,7 @@ def run(
     outputs
         The relations whose rows are wanted.
     workers
-        Default: as many as tasks can run at once.
+        Default: as many as tasks can run at once, beside the workers of sessions.
     options
         For each worker's `ShardExecutor`: `memory`, `everywhere`; without a barrier stage `memory` only.
     strategy
@@ -231,7 +231,7 @@ def _in_jobs(
         raise _refused(error) from error
     outcome = Outcome(spark, program, written, tasks)
     outcome.cached, outcome.rows = result.cached, result.rows
-    outcome.efforts = [Effort(0.0, result.seconds, 0.0, result.supersteps, 0)]
+    outcome.efforts = [Effort(0.0, result.seconds, 0.0, result.supersteps, result.rows_sent)]
     return outcome
 
 
@@ -244,7 +244,10 @@ def _without_columns(program: Program, inputs: Mapping[str, DataFrame]) -> tuple
 
 def _workers(spark: SparkSession, wanted: int | None) -> int:
     """Raises DlogError where Spark would wait for slots that do not come."""
-    there = application.slots(spark)
+    there = application.free_slots(spark)
+    if wanted is None and there < 1 <= application.slots(spark):
+        message, note = "the workers of sessions keep all slots of the application", "close one, or ask for fewer workers"
+        raise DlogError(Diagnostic("too-few-slots", message, notes=(note,)))
     if wanted is not None and wanted > there:
         message = f"{wanted} workers need as many tasks at once, and Spark has room for {there}"
         raise DlogError(

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.embedded.records import RecordTables
+from dlog.engine.embedded.relation import Memory
 from dlog.engine.program.rules import Program, Relation
 from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine
 from dlog.engine.shards.keeper import Block
@@ -17,8 +19,11 @@ from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.spark import application
 from dlog.engine.spark.crew import SparkCrew, slots_again
 from dlog.engine.spark.inputs import as_declared
+from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES
-from dlog.grammar.diagnostics import DlogError, InternalError
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +59,39 @@ class SparkRounds(ShardedRounds):
     def elsewhere(self) -> bool:
         return True
 
+    def saves(self, folder: Path) -> bool:
+        """Tried where executors are processes of their own: whether all workers see what is written here. Spark would take some
+        names for patterns."""
+        if set(str(folder.absolute())) & set("*?[]{}\\"):
+            return False
+        return application.is_local(self.crew.spark) or self.crew.sees(folder)
+
+    def save(self, relation: Relation, rows: DataFrame, folder: Path) -> int:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        self.crew.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's state")
+        seen = Observation()
+        try:
+            counted = rows.toDF(*_columns(relation)).observe(seen, F.count(F.lit(1)).alias("rows"))
+            counted.write.parquet(_local(folder))
+            return int(seen.get["rows"])
+        except failures() as error:
+            message = f"the rows for {relation.name} cannot be read or saved: {reason_of(error)}"
+            raise DlogError(Diagnostic("spark-failed", message)) from error
+        finally:
+            self.crew.spark.sparkContext.setJobDescription("")
+
+    def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> DataFrame:
+        spark, names = self.crew.spark, _columns(relation)
+        kinds = zip(names, relation.attributes, strict=True)
+        schema = ", ".join(f"{name} {SQL_TYPES[type.kind]}" for name, (_, type) in kinds)
+        rows = spark.read.schema(schema).parquet(*map(_local, files))
+        if without is not None:
+            gone = spark.createDataFrame(self._as_arrow(relation, without)).toDF(*names)
+            rows = rows.join(gone, names, "left_anti")
+        return rows
+
     def frame(self, relation: str) -> DataFrame:
         """The rows of a relation as of now: a snapshot that later rounds do not change. The workers write it to a folder of
         this machine where that is theirs too; else it passes through the driver."""
@@ -75,19 +113,33 @@ class SparkRounds(ShardedRounds):
         return spark.read.schema(schema).parquet(str(folder))
 
     def _arrow(self, relation: str) -> pa.Table:
+        return self._as_arrow(self.program.relations[relation], self.table(relation))
+
+    def _as_arrow(self, relation: Relation, table: Table) -> pa.Table:
         import pyarrow as pa
 
         from dlog.engine.spark.arrow import ArrowCodec, schema_of
 
-        declared = self.program.relations[relation]
         codec = ArrowCodec(self.program.types, self.symbols, self.records)
-        schema = schema_of(declared)
-        pieces = [pa.Table.from_arrays(c, schema=schema) for c in codec.write(declared, self.table(relation))]
+        schema = schema_of(relation)
+        pieces = [pa.Table.from_arrays(c, schema=schema) for c in codec.write(relation, table)]
         return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+def _columns(relation: Relation) -> list[str]:
+    """Names for the columns of a file: those of attributes may differ in nothing but their case."""
+    return [f"c{number}" for number in range(relation.arity)]
+
+
+def _local(path: Path) -> str:
+    """A path of this machine's as Spark takes it, which knows no escapes."""
+    return f"file://{path.absolute()}"
 
 
 class SparkMaker:
     """Makes the engines of one session; they share its workers, which go home with `close`."""
+
+    elsewhere = True
 
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
@@ -115,6 +167,26 @@ class SparkMaker:
     def close(self) -> None:
         """A session that is not closed does this when nobody has it any more, or the process ends."""
         self._go_home()
+
+
+class SharedWorkers(SparkMaker):
+    """The same for several sessions at once: they have their rows with the same workers, which stay when one of them is closed,
+    until `end`. So they take no more slots than one session."""
+
+    def __init__(self, spark: SparkSession, workers: int | None = None) -> None:
+        super().__init__(spark, workers)
+        self._common = Beginning(SymbolTable(), RecordTables(Memory(None)), 0)
+        """Workers know one driver, and what it means by ids."""
+
+    def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
+        return super().__call__(program, old=old or self._common, **limits)
+
+    def close(self) -> None:
+        """A session is at its end; others may not be."""
+
+    def end(self) -> None:
+        """Sends the workers home: none of the sessions can be used any more."""
+        super().close()
 
 
 def _close(crews: Sequence[SparkCrew]) -> None:

@@ -1,5 +1,7 @@
 """Kills sessions on disk at random instants: `python -m tests.dlog.state_killing FOLDER KILLS SEED`.
 
+Some of the changes come as frames, whose rows are files that the log names.
+
 A child commits in a loop, single rounds and several at once, with checkpoints running beside and now and then a close and a new
 opening. It says through a pipe which round it is about to commit and which one was acknowledged. The parent kills it with
 SIGKILL, opens the state and compares: it is at the last acknowledged round or at the one that was under way, and every relation
@@ -17,7 +19,8 @@ import time
 from pathlib import Path
 
 import dlog
-from dlog.sessions import durable, externals, state
+from dlog.sessions import durable, externals, held, state
+from tests.dlog.state_frames import taking_frames
 from tests.dlog.state_model import PROGRAM, check, commit
 
 _ROUND = struct.Struct("<q")
@@ -32,7 +35,7 @@ def commit_until_killed(folder: Path, pipe: int, seed: int, rng: random.Random) 
         while rng.random() > 0.02:
             rounds = rng.choice((1, 1, 1, 3))
             os.write(pipe, _ROUND.pack(-session.round - rounds))
-            os.write(pipe, _ROUND.pack(commit(session, seed, rounds)))
+            os.write(pipe, _ROUND.pack(commit(session, seed, rounds, rng.random() < 0.3)))
         session.close()
 
 
@@ -74,10 +77,11 @@ def main(folder: Path, kills: int, seed: int) -> int:
     state.IMAGE_LEAST = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
     durable.FEW = 0  # which is gone on from whatever has changed since
     externals.RECENT = 2  # and changes pile up meanwhile
+    held.LOTS = 3  # and lots are made one
     warm = folder / "warm"
     with dlog.session(PROGRAM, state=warm, threads=1) as session:  # the children inherit the kernels
         for _ in range(30):
-            commit(session, seed, rng.choice((1, 3)))
+            commit(session, seed, rng.choice((1, 3)), rng.random() < 0.3)
     check(warm, seed, close=True)
     folder = folder / "state"
     last = check(folder, seed, close=False)
@@ -93,4 +97,5 @@ def main(folder: Path, kills: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    print(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    with taking_frames():
+        print(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

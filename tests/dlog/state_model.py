@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dlog
+from tests.dlog.state_frames import Frame, named_parts, parts_of
 
 Change = tuple[str, int, tuple[Any, ...]]
 """Relation, diff, row."""
@@ -76,12 +77,18 @@ def expected(seed: int, round: int) -> Rows:
     return {name: set(relation) for name, relation in result.items()}
 
 
-def commit(session: dlog.Session, seed: int, rounds: int) -> int:
-    """Commits the next rounds, one in the way most sessions do, several at once."""
+def commit(session: dlog.Session, seed: int, rounds: int, frames: bool = False) -> int:
+    """Commits the next rounds, one in the way most sessions do, perhaps as frames, several at once."""
     first = session.round + 1
     if rounds == 1:
-        for name, diff, row in changes_of(seed, first):
+        listed = changes_of(seed, first)
+        for name, diff, row in listed if not frames else ():
             (session.insert if diff > 0 else session.remove)(name, row)
+        for name, diff in dict.fromkeys((name, diff) for name, diff, _ in listed) if frames else ():
+            rows = [row for n, d, row in listed if (n, d) == (name, diff)]
+            if name == "pair":
+                rows = [(f"[{x}, {text}]",) for ((x, text),) in rows]
+            (session.insert if diff > 0 else session.remove)(name, Frame.of(*rows))
         session.commit(mark=10 * first)
     else:
         last = first + rounds - 1
@@ -100,6 +107,7 @@ def check(folder: Path, seed: int, close: bool) -> int:
     """Opens a state and compares it with what its round should be; returns the round."""
     session = dlog.session(PROGRAM, state=folder, sync="never", threads=1)
     assert all_rows(session) == expected(seed, session.round)
+    assert parts_of(folder) == named_parts(session)
     external = {name: session._engine.external(name).rows for name in INPUTS}
     assert external == {name: len(rows) for name, rows in inputs_after(seed, session.round).items()}
     assert session.mark in (None, 10 * session.round) if session.round == 1 else session.mark == 10 * session.round

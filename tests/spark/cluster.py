@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LENGTH = 20_000
+WIDTH, ITERATIONS = 60_000, 150
+"""Rows of each iteration of a run, so many that workers hand them over in files, and its iterations."""
+WAIT, TRIES = 1.0, 30
+"""Seconds in which others leave rows for a worker that does nothing, if they ever do."""
+WIDE = """.decl e(x: number, y: number)
+.decl s(k: number)
+.decl r(x: number, k: number)
+.decl n(rows: number)
+.input e, s
+.output n
+r(0, k) :- s(k).
+r(y, k + 1) :- r(x, k), e(x, y).
+n(c) :- c = count : { r(_, _) }.
+"""
 CHAIN = ".decl e(x: number, y: number)\n.decl r(x: number)\nr(0).\nr(y) :- r(x), e(x, y).\n.input e\n.output r\n"
 TYPED = """.type List = [head: symbol, tail: List]
 .decl step(from: symbol, to: symbol, cost: float)
@@ -116,6 +131,64 @@ def killed_while_it_runs(spark: SparkSession) -> dict[str, Any]:
         "rows": frame.count(),
         "sum": frame.selectExpr("sum(x)").first()[0],
     }
+
+
+def letterboxes(spark: SparkSession) -> dict[int, Path]:
+    """The folders of this application's workers, by process."""
+    from dlog.engine.spark.letterbox import LOCK, PREFIX
+
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+    found, ours = {}, set(executors(spark))
+    for process in parents:
+        above = process
+        while above in parents and above not in ours:
+            above = parents[above]
+        for link in Path(f"/proc/{process}/fd").glob("*") if above in ours else ():
+            with suppress(OSError):
+                file = link.readlink()
+                if file.name == LOCK and file.parent.name.startswith(PREFIX):
+                    found[process] = file.parent
+    return found
+
+
+def killed_with_blocks(spark: SparkSession) -> dict[str, Any]:
+    """A worker dies when others have just left rows for it in files: it is stopped before, so that it takes none."""
+    from dlog.engine.spark import job
+    from dlog.engine.spark.letterbox import LOCK
+    from dlog.pipeline import compile_program, optimized
+
+    folders: list[Path] = []
+
+    def has_blocks(folder: Path) -> bool:
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until:
+            if any(entry.name != LOCK for entry in folder.iterdir()):
+                return True
+            time.sleep(0.01)
+        return False
+
+    def strike(rank: int, progress: Any) -> None:
+        for _ in range(TRIES if not folders else 0):
+            boxes = letterboxes(spark)
+            if len(boxes) < 2:
+                return
+            process, folder = min(boxes.items())
+            os.kill(process, signal.SIGSTOP)
+            if has_blocks(folder):
+                folders.append(folder)
+                os.kill(process, signal.SIGKILL)
+                return
+            os.kill(process, signal.SIGCONT)
+            time.sleep(WAIT / 10)
+
+    program = optimized(compile_program(WIDE))
+    given = {"s": spark.range(WIDTH).selectExpr("id as k"), "e": spark.range(ITERATIONS).selectExpr("id as x", "id + 1 as y")}
+    outcome = job.run(spark, program, given, ["n"], on_progress=strike)
+    left = [str(folder) for folder in folders if folder.exists()]
+    return {"killed": len(folders), "left": left, "rows": outcome.frame("n").first()[0]}  # type: ignore[index]
 
 
 def killed_afterwards(spark: SparkSession) -> dict[str, Any]:

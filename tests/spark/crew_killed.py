@@ -8,8 +8,10 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.dlog.state_frames import named_parts
 from tests.spark.cluster import executors, kill_one
 
 if TYPE_CHECKING:
@@ -153,6 +155,36 @@ def amid_a_round(spark: SparkSession) -> dict[str, Any]:
     with opened(spark, state) as again:
         reopened = rows(again)[1] == expected(RING[:-1] + ring)[1]
     return {"killed amid": killed[0] < ended, "right": right, "reopened": reopened, "seconds": ended - killed[0]}
+
+
+def with_files(spark: SparkSession) -> dict[str, Any]:
+    """A worker dies while rows go into files of a state, and when they are there: workers read them, the driver does not."""
+    from dlog.sessions import lots, saving
+
+    state, many = tempfile.mkdtemp(), saving.FEW + 1
+    session = opened(spark, state)
+    session.insert("edge", spark.range(many).selectExpr("concat('a', id) as x", "concat('b', id) as y"))
+    thread = threading.Timer(1.0, kill_one, (spark,))
+    thread.start()
+    codes, _ = told(session.commit)
+    thread.join()
+    settled(spark)
+    if codes:  # Spark had no time to do it again
+        session.commit()
+    real, lots.read_parts = lots.read_parts, None  # type: ignore[assignment]
+    kill_one(spark)
+    session.insert("edge", MORE)
+    session.commit()
+    settled(spark)
+    found = {"codes": codes, "rows": session["reach"].rows - many, "sizes": session["size"].rows - many}
+    session._engine.abandon()  # type: ignore[attr-defined]
+    session._engines.close()
+    settled(spark)
+    with opened(spark, state) as again:
+        found["reopened"] = again["reach"].rows - many
+        found["files"] = {path.name for path in Path(state).glob("*.parquet")} == named_parts(again)
+    lots.read_parts = real
+    return found
 
 
 def main(names: list[str]) -> None:

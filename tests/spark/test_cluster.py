@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.engines import NO_SPARK
-from tests.spark.cluster import LENGTH
+from tests.spark.cluster import ITERATIONS, LENGTH, WIDTH
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
 SECONDS = 600
@@ -24,7 +24,7 @@ SUM = LENGTH * (LENGTH + 1) // 2
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `tests/spark/cluster.py` found. It runs somewhere else: the workers have to be told where dlog is."""
     script = Path(__file__).with_name("cluster.py")
-    command = [sys.executable, str(script), "typed", "killed_while_it_runs", "killed_afterwards"]
+    command = [sys.executable, str(script), "typed", "killed_while_it_runs", "killed_with_blocks", "killed_afterwards"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         command,
@@ -55,6 +55,11 @@ def test_an_executor_that_dies_in_mid_iteration_changes_no_answer(figures: dict[
     assert killed["killed"] == 1
     assert killed["other tasks"], "the stage was not started again: nothing was tested"
     assert (killed["reported"], killed["rows"], killed["sum"]) == (LENGTH + 1, LENGTH + 1, SUM)
+
+
+def test_a_worker_that_dies_with_rows_in_its_letterbox_changes_no_answer_and_leaves_nothing(figures: dict[str, Any]) -> None:
+    killed = figures["killed_with_blocks"]
+    assert (killed["killed"], killed["left"], killed["rows"]) == (1, [], WIDTH * (ITERATIONS + 1))
 
 
 @pytest.mark.slow  # Spark may refuse the barrier stage while the executor is being replaced

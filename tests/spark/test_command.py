@@ -203,10 +203,14 @@ def test_a_jvm_that_does_not_start_is_a_mistake_with_its_words(monkeypatch: pyte
 def test_slots_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     from dlog.engine.spark.job import _workers
 
-    monkeypatch.setattr(application, "slots", lambda spark: 4)
+    monkeypatch.setattr(application, "free_slots", lambda spark: 4)
     assert [_workers(None, wanted) for wanted in (None, 1, 4)] == [4, 1, 4]  # type: ignore[arg-type]
     with pytest.raises(DlogError, match="5 workers need as many tasks at once, and Spark has room for 4"):
         _workers(None, 5)  # type: ignore[arg-type]
+    monkeypatch.setattr(application, "slots", lambda spark: 4)
+    monkeypatch.setattr(application, "free_slots", lambda spark: 0)
+    with pytest.raises(DlogError, match="the workers of sessions keep all slots"):
+        _workers(None, None)  # type: ignore[arg-type]
 
 
 def test_a_session_of_spark_connect_is_refused() -> None:

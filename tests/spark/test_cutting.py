@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import dlog
+from dlog.engine.spark import inputs
 from dlog.engine.spark.cutting import GATHERED_BYTES, NOTHING, lanes_of
 from dlog.engine.spark.inputs import in_blocks
 from dlog.grammar.diagnostics import DlogError
@@ -37,9 +38,13 @@ def test_a_lane_leads_to_the_partition_of_its_rank(spark: SparkSession, workers:
     assert [found[lane] for lane in lanes] == list(range(workers))
 
 
-def test_blocks_are_few_and_in_the_partition_of_their_owner(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("small", "tasks"), [(inputs.SMALL_BYTES, 2), (1 << 20, 3)])
+def test_blocks_are_few_and_in_the_partition_of_their_owner(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, small: int, tasks: int
+) -> None:
     from pyspark.sql import functions as F
 
+    monkeypatch.setattr(inputs, "SMALL_BYTES", small)
     rows = 300_000
     edges = spark.range(rows).selectExpr("id x", "id y").repartition(3)
     names = spark.range(0).selectExpr("id x", "'' s")
@@ -47,7 +52,7 @@ def test_blocks_are_few_and_in_the_partition_of_their_owner(spark: SparkSession)
     found = made.select("relation", "owner", F.spark_partition_id().alias("rank"), F.length("block").alias("size")).collect()
     blocks = [row for row in found if row.relation != NOTHING]
     assert all(row.owner == row.rank and row.relation == 0 for row in blocks)
-    assert Counter(row.owner for row in blocks) == {0: 3, 1: 3}  # 1.6 MB in a partition: cut at once, whatever Spark's batches
+    assert Counter(row.owner for row in blocks) == {0: tasks, 1: tasks}  # of some MB: cut at once, whatever Spark's batches
     assert rows * 8 < sum(row.size for row in blocks) < rows * 9 < GATHERED_BYTES
 
 

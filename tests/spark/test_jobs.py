@@ -50,12 +50,22 @@ def test_tasks_may_be_more_than_run_at_once(spark: SparkSession) -> None:
     result.release()
 
 
+def test_rows_are_sent_once(spark: SparkSession) -> None:
+    """What each superstep sends is only what the one before added: 25 nodes of a path, and the start."""
+    text = ".decl e(x: number, y: number)\n.input e\n.decl r(x: number)\n.output r\nr(0).\nr(y) :- r(x), e(x, y).\n"
+    edges = spark.createDataFrame([(i, i + 1) for i in range(25)], "x long, y long")
+    result = dlog.run(text, {"e": edges}, engine="spark", spark=spark, workers=2, strategy="jobs")
+    assert (result["r"].rows, result.rows_sent, result.steps) == (26, 25, 26)
+    result.release()
+
+
 def test_the_ui_says_stratum_and_superstep(spark: SparkSession) -> None:
     edges = spark.createDataFrame(EDGES, "x string, y string")
     dlog.run(DISTANCES, {"e": edges}, engine="spark", spark=spark, workers=2, strategy="jobs").release()
     jobs: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
     said = {jobs.apply(i).description().toString() for i in range(jobs.size())}
-    assert {"Some(dlog: inputs)", "Some(dlog: stratum d, superstep 1)", "Some(dlog: stratum d, superstep 2)"} <= said
+    expected = {"node node@all, superstep 1", "d, superstep 1", "d, superstep 2", "d@first, superstep 1"}
+    assert {f"Some(dlog: {text})" for text in expected} <= said
 
 
 def test_mistakes_are_those_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
@@ -74,7 +84,7 @@ def test_mistakes_are_those_of_a_run(spark: SparkSession, tmp_path: Path) -> Non
 def test_what_tasks_find_by_themselves_takes_no_superstep(spark: SparkSession) -> None:
     text = ".decl n(x: number)\n.decl m(x: number, y: number)\nn(1).\nm(x, x) :- n(x).\nm(x, y + 1) :- m(x, y), y < 400.\n"
     result = dlog.run(text, engine="spark", spark=spark, workers=2, strategy="jobs")
-    assert (result["m"].rows, result.steps) == (400, 2)
+    assert (result["m"].rows, result.steps, result.rows_sent) == (400, 1, 0)
     result.release()
 
 
@@ -83,4 +93,4 @@ def test_the_plan_shows_supersteps(tmp_path: Path) -> None:
     program.write_text(DISTANCES, encoding="utf-8")
     done = command("plan", program, "--engine", "spark", "--strategy", "jobs", cwd=tmp_path)
     assert done.code == 0
-    assert "stratum d, recursive, in supersteps until nothing is new" in done.out
+    assert "step 2, and again from what is new until nothing is sent" in done.out

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import dlog
+from dlog.engine.spark.rounds import SparkRounds
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions import lots, saving
+from dlog.sessions.saving import FEW
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +87,80 @@ def test_a_failed_commit_changes_nothing(session: dlog.Session) -> None:
 def test_a_session_leaves_a_slot(spark: SparkSession) -> None:
     with pytest.raises(DlogError, match="leaves one slot to everything else, and the application has 2"):
         dlog.session(PLAIN, engine="spark", spark=spark, workers=2)
+
+
+def test_a_large_dataframe_goes_into_a_state_past_the_driver(
+    spark: SparkSession, brought: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Rows of files are read here neither at the commit nor when the session is opened again, closed or not."""
+    many, text = FEW + 10, PLAIN.replace("path(x, z) :- path(x, y), edge(y, z).\n", "")
+    monkeypatch.setattr(lots, "read_parts", None)
+    monkeypatch.setattr(SparkRounds, "_collect", None)
+
+    def opened() -> dlog.Session:
+        return dlog.session(text, engine="spark", spark=spark, state=tmp_path / "a state")
+
+    session = opened()
+    session.insert("edge", spark.range(many).selectExpr("id as x", "id + 1 as y"))
+    session.insert("name", spark.range(many).selectExpr("id as x", "concat('n', id) as s"))
+    session.commit()
+    session.remove("edge", [(0, 1), (7, 8)])
+    session.insert("edge", (5, 9))
+    session.commit()
+    for crashed in (True, False, False):
+        assert (session["path"].rows, session["reached"].rows) == (many - 1, many)
+        few = session["reached"].df.where("s in ('n0!', 'n5!', 'n6!', 'n7!')")
+        assert sorted(map(tuple, few.collect())) == [("n0!", 0), ("n5!", 2), ("n6!", 1), ("n7!", 0)]
+        if crashed:
+            session._engine.abandon()  # type: ignore[attr-defined]
+            session._engines.close()
+        else:
+            session.close()
+        session = opened()
+    assert sum(brought) < 100
+    session.close()
+    monkeypatch.undo()
+    with dlog.session(text, state=tmp_path / "a state") as here:
+        assert here["edge"].rows == many - 1
+        assert len(here["path"]) == many - 1
+
+
+def test_rules_that_come_later_leave_files_to_the_workers(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    collected: list[str] = []
+
+    def seen(self: Any, command: str, relation: str, *args: Any) -> Any:
+        collected.append(relation)
+        return real(self, command, relation, *args)
+
+    real = SparkRounds._collect
+    monkeypatch.setattr(saving, "FEW", 2)
+    monkeypatch.setattr(SparkRounds, "_collect", seen)
+    with dlog.session(PLAIN, engine="spark", spark=spark, state=tmp_path / "state") as session:
+        session.insert("edge", spark.createDataFrame(EDGES, "x long, y long"))
+        session.commit()
+        session.remove("edge", (2, 3))
+        session.commit()
+        with monkeypatch.context() as patch:
+            patch.setattr(lots, "read_parts", None)
+            session.add_rules(".decl back(y: number, x: number)\nback(y, x) :- path(x, y).")
+        assert sorted(session["back"]) == [(2, 1), (4, 3)]
+        assert "edge" not in collected
+        assert sorted(session["edge"]) == [(1, 2), (3, 4)]
+
+
+def test_a_small_dataframe_is_logged_with_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+    with dlog.session(PLAIN, engine="spark", spark=spark, state=tmp_path / "state") as session:
+        session.insert("edge", spark.createDataFrame(EDGES, "x long, y long"))
+        session.commit()
+        assert not list((tmp_path / "state").glob("*.parquet"))
+        with pytest.raises(DlogError, match="the column has nulls"):
+            session.insert("edge", spark.createDataFrame([(None, 1)], "x long, y long"))
+            session.commit()
+        session.rollback()
+        assert session["path"].rows == 6
+    assert {p.suffix for p in (tmp_path / "state").iterdir()} <= {".json", ".log", ".layer", ".bytes", ".ends", ""}
 
 
 def test_a_session_with_a_state_goes_on(spark: SparkSession, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from pyspark.sql import DataFrame, SparkSession
 
-    from dlog.graphs.live import Live
+    from dlog.graphs.frames.live import SparkLive
 
 
 class SparkGraph(Analyses[SparkResult]):
@@ -31,7 +31,7 @@ class SparkGraph(Analyses[SparkResult]):
 
     def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: Columns) -> None:
         self._given = vertices, edges
-        self._columns = columns
+        self.columns = columns
         self.running = SparkRunning(edges.sparkSession)
         frames = arranged(vertices, edges, columns)
         self.numbers = Numbers(self.origin, frames, checked(frames, columns), directed)
@@ -66,13 +66,15 @@ class SparkGraph(Analyses[SparkResult]):
     def local(self) -> Graph:
         """The same graph with all vertices and edges on the driver."""
         vertices, edges = self._given
-        given = read(edges, None, self._columns) if vertices is None else read(vertices, edges, self._columns)
-        return Graph(given.with_direction(self.directed), Running("spark"), self._columns)
+        given = read(edges, None, self.columns) if vertices is None else read(vertices, edges, self.columns)
+        return Graph(given.with_direction(self.directed), Running("spark"), self.columns)
 
-    def live(self) -> Live:
-        """The same graph, made to change: what is asked of it follows. The driver keeps its vertices and edges, and Spark's
-        workers what answers are made of."""
-        return self.local.live()
+    def live(self) -> SparkLive:
+        """The same graph, made to change: what is asked of it follows. Its vertices and edges stay in Spark, the driver keeps
+        what changes; it must not be released meanwhile."""
+        from dlog.graphs.frames.live import SparkLive
+
+        return SparkLive(self)
 
     def to_networkx(self) -> nx.Graph:
         """The graph as one of NetworkX with all attributes, on the driver."""

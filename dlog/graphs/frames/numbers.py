@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dlog.graphs.names import Codes
 
 FLOATS = ("float", "double", "decimal")
+NUMBER = "@number"
+"""The column of edges that have numbers of their own."""
 PLACES = 33
 """Bits that `monotonically_increasing_id` has for the place in a partition."""
 
@@ -53,10 +55,10 @@ class Numbers:
 
     @cached_property
     def numbered_edges(self) -> DataFrame:
-        """The same with a number for each edge, `@number`: kept, as Spark might number them otherwise the next time."""
+        """The same with a number for each edge, `NUMBER`: kept, as Spark might number them otherwise the next time."""
         from pyspark.sql import functions as F
 
-        return self._keep(self.edges.withColumn("@number", F.monotonically_increasing_id()))
+        return self._keep(self.edges.withColumn(NUMBER, F.monotonically_increasing_id()))
 
     def _keep(self, *frames: DataFrame) -> DataFrame:
         from pyspark import StorageLevel
@@ -80,15 +82,7 @@ class Numbers:
 
     def edge(self, form: Form, weight: str | None = None, floats: bool = False) -> DataFrame:
         """The relation of edges, with a column of weights if one is named."""
-        from pyspark.sql import functions as F
-
-        columns: list[Column] = [F.col("src"), F.col("dst")]
-        if form == "numbered":
-            columns.insert(0, F.monotonically_increasing_id().alias("number"))
-        if weight is not None:
-            type = "double" if floats else "bigint"
-            columns.append(F.col(f"`{weight}`").cast(type).alias("weight"))
-        return self.edges.select(*columns)
+        return edge_columns(self.edges, form, weight, floats)
 
     def float_weights(self, column: str) -> bool:
         """Whether a column of weights has floats; DlogError if they are none, or negative."""
@@ -119,23 +113,44 @@ class Numbers:
         """The numbers of some ids, in any order; DlogError for the first that is no vertex."""
         import numpy as np
 
-        wanted = _values(ids)
+        wanted = values_of(ids)
         (_, type), *_ = self.known.ids.dtypes
         for value in wanted:
-            if not _may_be(value, type):
+            if not may_be(value, type):
                 raise unknown_vertex(value, where)
-        asked = self.spark.createDataFrame([(value,) for value in dict.fromkeys(wanted)], f"id {type}")
-        names = self.known.ids if self.integers else self.names
-        rows = names.join(asked, "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()
-        found = {row[0]: row[-1] for row in rows}
+        found = self.find(dict.fromkeys(wanted))
         for value in wanted:
             if value not in found:
                 raise unknown_vertex(value, where)
         return np.array(list(found.values()), np.int64)
 
+    def find(self, ids: Iterable[Any]) -> dict[Any, int]:
+        """The numbers of those ids that are vertices; all might be, by their type."""
+        from pyspark.sql import functions as F
+
+        (_, type), *_ = self.known.ids.dtypes
+        asked = self.spark.createDataFrame([(value,) for value in ids], f"id {type}")
+        names = self.known.ids if self.integers else self.names
+        rows = names.join(F.broadcast(asked), "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()
+        return {row[0]: row[-1] for row in rows}
+
     def decoded(self, rows: DataFrame, columns: Iterable[str]) -> DataFrame:
         """Rows with the ids of numbers in some columns."""
         return rows if self.integers else renumbered(rows, self.names, columns, "number", "id")
+
+
+def edge_columns(edges: DataFrame, form: Form, weight: str | None, floats: bool) -> DataFrame:
+    """The relation of edges in numbers."""
+    from pyspark.sql import functions as F
+
+    columns: list[Column] = [F.col("src"), F.col("dst")]
+    if form == "numbered":
+        numbered = F.col(f"`{NUMBER}`") if NUMBER in edges.columns else F.monotonically_increasing_id()
+        columns.insert(0, numbered.alias("number"))
+    if weight is not None:
+        type = "double" if floats else "bigint"
+        columns.append(F.col(f"`{weight}`").cast(type).alias("weight"))
+    return edges.select(*columns)
 
 
 def dense(ids: DataFrame, *by: str | Column) -> tuple[DataFrame, DataFrame]:
@@ -167,7 +182,8 @@ def renumbered(rows: DataFrame, names: DataFrame, columns: Iterable[str], old: s
     return rows
 
 
-def _values(ids: Iterable[Any]) -> list[Any]:
+def values_of(ids: Iterable[Any]) -> list[Any]:
+    """Ids as Python values."""
     import numpy as np
     import pyarrow as pa
 
@@ -176,7 +192,7 @@ def _values(ids: Iterable[Any]) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in ids]
 
 
-def _may_be(value: Any, type: str) -> bool:
+def may_be(value: Any, type: str) -> bool:
     """Whether a value could be an id of a type of Spark's, as far as it is easily said."""
     if type == "bigint":
         return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63

@@ -47,7 +47,7 @@ class _Fetched:
         """All rows as a polars DataFrame (polars must be installed)."""
         import polars as pl
 
-        return pl.from_arrow(self.table)
+        return pl.DataFrame(self.table)
 
     def release(self) -> None:
         """Gives back the room that the rows take with Spark; `df` must not be used afterwards."""

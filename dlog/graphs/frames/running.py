@@ -12,6 +12,7 @@ from dlog.graphs.library import Program, folder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.spark.rounds import SharedWorkers
     from dlog.spark import SparkResult
 
 Facts = Mapping[str, Any]
@@ -20,9 +21,10 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SparkRunning:
-    """How programs are run."""
+    """How programs are run. `shared` are workers that stay, with which all sessions have their rows."""
 
     spark: SparkSession
+    shared: SharedWorkers | None = None
 
     def run(self, program: Program, facts: Facts, wanted: Sequence[str]) -> SparkResult:
         """The relations `wanted` of a program that has been run on `facts`; nothing else is computed."""
@@ -44,7 +46,7 @@ class SparkRunning:
         """A `dlog.Session` on a program and its first facts."""
         from dlog.sessions import session
 
-        options: dict[str, Any] = {"include": (str(folder()),), "macros": program.macros, "spark": self.spark}
+        options: dict[str, Any] = {"include": (str(folder()),), "macros": program.macros, "spark": self.shared or self.spark}
         return session(program.source, facts, engine="spark", **options)
 
 

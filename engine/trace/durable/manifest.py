@@ -23,7 +23,9 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 NAME = "manifest.json"
 FORMAT = "dlog state"
-VERSION = 1
+VERSION = 2
+EARLIER = (1,)
+"""Versions whose states are read and become of this one. Those of version 1 have no parts, which it would pass over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest that holds; None where there is none yet."""
+    """The manifest that holds, which is of this version from now on; None where there is none yet."""
     path = folder / NAME
     if not path.exists():
         return None
@@ -82,12 +84,15 @@ def read_manifest(folder: Path) -> Manifest | None:
         format, version = told["format"], told["version"]
     except (ValueError, KeyError, AttributeError, TypeError):
         raise files.damaged(path, "the manifest cannot be read") from None
-    if format != FORMAT or version != VERSION:
+    if format != FORMAT or version not in (VERSION, *EARLIER):
         notes = (f"this dlog reads version {VERSION}",)
         raise DlogError(Diagnostic("state-version", f"this is {format}, version {version}", notes=notes, place=str(path)))
     if checksum != _checksum(told):
         raise files.damaged(path, "the manifest does not fit its checksum")
-    return _understood(told)
+    found = _understood(told)
+    if version != VERSION:
+        write_manifest(folder, found)
+    return found
 
 
 def _checksum(told: dict[str, Any]) -> int:

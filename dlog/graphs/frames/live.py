@@ -1,0 +1,306 @@
+"""A graph in Spark that changes, and answers that follow it: the twin of `dlog.graphs.live`.
+
+Vertices and edges go from Spark's tasks to the workers of sessions, which all answers share. What changes passes through the
+driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.graphs.analyses import Analyses
+from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame, Edited, Vertices
+from dlog.graphs.frames.numbers import Numbers, values_of
+from dlog.graphs.frames.running import SparkRunning
+from dlog.graphs.live import Following, Maintained
+from dlog.graphs.names import Codes, one_or_many
+from dlog.graphs.numbered import weights
+from dlog.graphs.questions import Computation, Question, Rules, Shape
+from dlog.graphs.results import rows_of
+from dlog.graphs.running import Columns, as_facts, as_table
+from dlog.graphs.sources import read
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from pyspark.sql import DataFrame
+
+    from dlog.graphs.frames.core import SparkGraph
+
+
+class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
+    """A graph in Spark whose edges come and go. Made by `SparkGraph.live`; a context manager that closes it.
+
+    The methods of `SparkGraph` give answers that stay up to date. Changes are given in any form that `dlog.graph` takes, and
+    pass through the driver. Vertices that come later never go; where a method speaks of the least id, they come after all
+    others, unless ids are integers.
+    """
+
+    def __init__(self, graph: SparkGraph) -> None:
+        from dlog.engine.spark.rounds import SharedWorkers
+
+        super().__init__()
+        self._beginning = graph.numbers
+        self._columns = graph.columns
+        self._workers = SharedWorkers(graph.origin)
+        self._running = SparkRunning(graph.origin, self._workers)
+        self._named = Vertices(self._beginning)
+        self._edges = ChangingFrame(self._beginning, self._named)
+        self._later = 0
+        self._numbers: Numbers | None = None
+
+    @property
+    def directed(self) -> bool:
+        return self._beginning.directed
+
+    @property
+    def numbers(self) -> Numbers:
+        """The graph as of the last commit."""
+        if self._numbers is None:
+            self._numbers = ChangedNumbers(self._beginning, self._names(0), self._edges.frame())
+        return self._numbers
+
+    def _names(self, first: int) -> list[tuple[Any, int]]:
+        """The vertices that came later, from one on, as of the last commit, with their numbers."""
+        listed = enumerate(self._named.later[first : self._later], first)
+        return [(id, self._named.number(place, id)) for place, id in listed]
+
+    # ------------------------------------------------------------------------------------------------------------- changes
+
+    def add_edges(self, edges: Any) -> None:
+        """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
+        given = read(edges, None, self._columns)
+        self._named.add([*values_of(given.src), *values_of(given.dst)])
+        self._edges.add(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"), given.edge_attributes)
+
+    def remove_edges(self, edges: Any) -> None:
+        """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
+        undirected graph an edge goes whichever way round it is named.
+
+        Raises
+        ------
+        DlogError
+            An end is no vertex."""
+        given = read(edges, None, self._columns)
+        self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
+
+    def add_vertices(self, ids: Any) -> None:
+        """Stages vertices to be added; those that are there do not matter."""
+        self._named.add(ids)
+
+    def rollback(self) -> None:
+        """Forgets the edges that are staged. Vertices that came with them stay."""
+        self._edges.rollback()
+
+    def commit(self) -> int:
+        """Makes what is staged the next round, and all answers those of that round. Returns its number.
+
+        Raises
+        ------
+        DlogError
+            The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
+            Or Spark has lost the workers: the graph is to be made live anew.
+        """
+        edited = self._edges.edited()
+        prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
+        before, self._later = self._later, len(self._named.later)
+        self._edges.settle()
+        self._numbers = None
+        new = np.array([number for _, number in self._names(before)], np.int64)
+        for result, changes in zip(self._results, prepared, strict=True):
+            result.follower.advance(changes, new, self)
+            result.forget()
+        self.round += 1
+        return self.round
+
+    # ------------------------------------------------------------------------------------------------------------- answers
+
+    def _answer(self, question: Question) -> SparkLiveResult:
+        match question:
+            case Rules():
+                follower: _Maintained | _Recomputed = _Maintained(question, self._session(question))
+            case Computation():
+                follower = _Recomputed(question, self.numbers, self._running)
+        result = SparkLiveResult(self, question.shape, follower)
+        self._results.append(result)
+        return result
+
+    def _session(self, rules: Rules) -> Any:
+        facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
+        if rules.vertices:
+            facts["vertex"] = self.numbers.vertex()
+        return self._running.session(rules.program, facts)
+
+    def _codes(self, ids: Any, where: str) -> Codes:
+        return self._named.numbers(self._named.places(one_or_many(ids), where))
+
+    def _float_weights(self, column: str) -> bool:
+        floats = self.numbers.float_weights(column)
+        later = self._edges.later()
+        return floats or (len(later.src) > 0 and weights(later.attributes, column).dtype.kind == "f")
+
+    def close(self) -> None:
+        """Ends all answers, and sends their workers home; what was read of them stays."""
+        super().close()
+        self._workers.end()
+
+    def __len__(self) -> int:
+        return self._beginning.known.count + self._later
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.SparkLive at round {self.round}, {len(self)} vertices>"
+
+
+class SparkLiveResult:
+    """An answer that follows a graph in Spark. `len` counts its rows. Iterating gives them as tuples of Python values, and
+    `table` as an Arrow table: that brings them to the driver."""
+
+    def __init__(self, live: SparkLive, shape: Shape, follower: _Maintained | _Recomputed) -> None:
+        self._live = live
+        self._shape = shape
+        self.follower = follower
+
+    @property
+    def maintained(self) -> bool:
+        """Whether a commit costs about as much as it changes, and not a new run."""
+        return isinstance(self.follower, Maintained)
+
+    @property
+    def df(self) -> DataFrame:
+        """The rows as of the last commit as a DataFrame, which later ones do not change while the answer is open."""
+        return self._decoded(self.follower.frame())
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as of the last commit, brought to the driver, in the order of their ids."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self._here(self.follower.rows_here())
+
+    @property
+    def changes(self) -> pa.Table:
+        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        return self._changes
+
+    @cached_property
+    def _changes(self) -> pa.Table:
+        return self._here(self.follower.changed_here())
+
+    def _here(self, rows: pa.Table | DataFrame) -> pa.Table:
+        """Rows of numbers as rows of ids, brought to the driver; numbers that are ids need no Spark."""
+        if isinstance(rows, pa.Table):
+            if self._live.numbers.integers:
+                return _sorted(rows.rename_columns(self._names(rows.column_names)))
+            rows = self._live.numbers.spark.createDataFrame(rows)
+        return _sorted(self._decoded(rows).toArrow())
+
+    def _decoded(self, rows: DataFrame) -> DataFrame:
+        held = [name for name, holds in self._shape.columns if holds == "vertex"]
+        return self._live.numbers.decoded(rows.toDF(*self._names(rows.columns)), held)
+
+    def _names(self, columns: Sequence[str]) -> list[str]:
+        """What the columns are called; one that the shape does not have says whether a row came or went."""
+        return [name for name, _ in self._shape.columns] + ["diff"] * (len(columns) - len(self._shape.columns))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as of the last commit as a pandas DataFrame (pandas must be installed)."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as of the last commit as a polars DataFrame (polars must be installed)."""
+        import polars as pl
+
+        return pl.DataFrame(self.table)
+
+    def forget(self) -> None:
+        """There are others now."""
+        for name in ("_table", "_changes"):
+            self.__dict__.pop(name, None)
+
+    def close(self) -> None:
+        """Stops following."""
+        self._live.stop(self)
+        self.follower.close()
+
+    def __len__(self) -> int:
+        return self.follower.count()
+
+    def __iter__(self) -> Any:
+        return rows_of(self.table)
+
+    def __repr__(self) -> str:
+        return f"<dlog.graph.SparkLiveResult ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+
+
+class _Maintained(Maintained):
+    """Rules in a session."""
+
+    def prepared(self, edited: Edited) -> tuple[Columns, Columns]:  # type: ignore[override]
+        """What `advance` needs of a change; DlogError if the change does not do."""
+        added = edited.added(self._rules)
+        return edited.removed(self._rules), added
+
+    def frame(self) -> DataFrame:
+        rows: DataFrame = self._session[self._rules.wanted].df
+        return rows
+
+    def rows_here(self) -> pa.Table:
+        return self._session[self._rules.wanted].to_arrow()
+
+    def changed_here(self) -> pa.Table:
+        """Columns, then diffs."""
+        *columns, diffs = self.changes()
+        return as_table((*columns, np.asarray(diffs, np.int64)))
+
+    def count(self) -> int:
+        return int(self._session[self._rules.wanted].rows)
+
+
+class _Recomputed:
+    """A computation that is done again."""
+
+    def __init__(self, computation: Computation, graph: Numbers, running: SparkRunning) -> None:
+        self._computation = computation
+        self._running = running
+        self._answer = self._before = computation.on_spark(graph, running)
+
+    def prepared(self, edited: Edited) -> None:
+        return None
+
+    def advance(self, changes: None, vertices: Codes, live: SparkLive) -> None:
+        if self._before is not self._answer:
+            self._before.release()
+        self._before = self._answer
+        self._answer = self._computation.on_spark(live.numbers, self._running)
+
+    def frame(self) -> DataFrame:
+        return self._answer.rows
+
+    def rows_here(self) -> DataFrame:
+        return self._answer.rows
+
+    def changed_here(self) -> DataFrame:
+        """Columns, then diffs."""
+        from pyspark.sql import functions as F
+
+        old, new = self._before.rows, self._answer.rows
+        came, went = new.subtract(old.toDF(*new.columns)), old.toDF(*new.columns).subtract(new)
+        return came.withColumn("diff", F.lit(1).cast("bigint")).unionAll(went.withColumn("diff", F.lit(-1).cast("bigint")))
+
+    def count(self) -> int:
+        return self._answer.rows.count() if self._answer.count is None else self._answer.count
+
+    def close(self) -> None:
+        for answer in {id(a): a for a in (self._before, self._answer)}.values():
+            answer.release()
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in table.column_names])

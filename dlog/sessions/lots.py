@@ -1,0 +1,88 @@
+"""Rows that came or went at once, so many that they did not pass through this process: each *lot* is files of its own.
+
+The lots of a state are entries of one table, in the order in which they came. An entry may also say that an earlier relation of
+a name has been dropped, with its lots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.trace.durable.parts import Part
+from dlog.engine.values.differences import Columns, words
+from dlog.engine.values.symbols import SymbolTable
+
+TABLE = "lots"
+"""The table of entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Rows of a relation with these kinds, which came (+1) or went (-1); without parts: the relation was dropped."""
+
+    relation: str
+    kinds: tuple[Kind, ...]
+    diff: int
+    parts: tuple[Part, ...]
+
+    @property
+    def drops(self) -> bool:
+        return not self.parts
+
+    @property
+    def entry(self) -> bytes:
+        """As it is written."""
+        parts = [(part.name, part.size, part.checksum) for part in self.parts]
+        return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
+
+
+def lot_of(entry: bytes) -> Lot:
+    """What an entry says."""
+    relation, kinds, diff, parts = json.loads(entry)
+    return Lot(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What it takes to read lots: the folder they are in, the relations and types of the program, and the tables for ids."""
+
+    folder: Path
+    relations: Mapping[str, Relation]
+    types: Mapping[str, Type]
+    symbols: SymbolTable
+    records: RecordTables
+
+    def rows(self, lot: Lot) -> tuple[Columns, int]:
+        """All rows of a lot as words; a row may be there twice."""
+        return read_parts([self.folder / part.name for part in lot.parts], self.relations[lot.relation], self)
+
+
+def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> tuple[Columns, int]:
+    """The rows in files, one or several. Raises DlogError for values that the types do not have."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dlog.engine.spark.arrow import ArrowCodec
+
+    data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
+    table = ArrowCodec(meaning.types, meaning.symbols, meaning.records).read(relation, data)
+    return tuple(words(column) for column in table.columns), table.rows
+
+
+def rows_in(paths: Sequence[Path]) -> int:
+    """How many rows files have."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(path).num_rows for path in paths)
+
+
+def ones(rows: int, diff: int) -> np.ndarray:
+    """The diffs of rows that all did the same."""
+    return np.full(rows, diff, np.int64)

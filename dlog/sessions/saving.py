@@ -1,0 +1,124 @@
+"""Rows that are not in this process on their way into a state, and back to an engine.
+
+The engine's workers write them to files; the log names the files, and workers read their shares from there, so that they have
+what the state has. Few rows are read here, and logged as any others.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from dlog.engine.program.rules import Kind, Program, Relation
+from dlog.engine.rounds import Frames, RoundsEngine
+from dlog.engine.trace.durable import parts
+from dlog.engine.trace.durable.parts import Part
+from dlog.engine.values.differences import words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.changes import none, typed
+from dlog.sessions.externals import applied, last_changes, with_diff
+from dlog.sessions.lots import Lot, ones, read_parts, rows_in
+from dlog.sessions.state import State
+
+FEW = 100_000
+"""Up to so many rows are logged themselves."""
+
+
+class Saving:
+    """What one commit writes to files of a state. Those that no record of the log names are removed by `forget`."""
+
+    def __init__(self, state: State, engine: RoundsEngine, program: Program) -> None:
+        self._state, self._engine, self._program = state, engine, program
+        self._round = state.round
+        self._parts: list[Part] = []
+
+    def saved(self, frames: Frames, round: int) -> tuple[dict[str, list[Updates]], list[Lot]]:
+        """Rows as changes of a round where they are few, and lots where they are many."""
+        few: dict[str, list[Updates]] = {}
+        lots = []
+        for name, listed in frames.items():
+            for rows, diff in listed:
+                found = self._one(self._program.relations[name], rows, diff, round)
+                if isinstance(found, Lot):
+                    lots.append(found)
+                elif found.rows:
+                    few.setdefault(name, []).append(found)
+        return few, lots
+
+    def _one(self, relation: Relation, rows: Any, diff: int, round: int) -> Updates | Lot:
+        folder = parts.incoming(self._state.path)
+        try:
+            count = self._engine.save(relation, rows, folder)
+            paths = sorted(folder.glob(f"*{parts.SUFFIX}"))
+            if rows_in(paths) != count:
+                raise _elsewhere(relation, self._state)
+            if count <= FEW:
+                columns, _ = read_parts(paths, relation, self._state.meaning) if count else (none(relation.arity).columns, 0)
+                return Updates(columns, ones(count, diff), ones(count, round))
+            taken = parts.take_in(self._state.path, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self._parts += taken
+        return Lot(relation.name, relation.kinds, diff, taken)
+
+    def forget(self) -> None:
+        """Removes what was written, unless the round came."""
+        if self._state.round == self._round:
+            parts.drop(self._state.path, self._parts)
+
+
+def _elsewhere(relation: Relation, state: State) -> DlogError:
+    message = f"the rows for {relation.name} were written, and not all of them are in the state's folder"
+    notes = ("put the state on a path that all executors share",)
+    return DlogError(Diagnostic("spark-failed", message, notes=notes, place=str(state.path)))
+
+
+def frames_of(lots: Sequence[Lot], engine: RoundsEngine, state: State) -> dict[str, list[tuple[Any, int]]]:
+    """Lots as rows that an engine takes."""
+    found: dict[str, list[tuple[Any, int]]] = {}
+    for lot in lots:
+        found.setdefault(lot.relation, []).append((_frame(lot, engine, state), lot.diff))
+    return found
+
+
+def recovered(
+    state: State, relation: Relation, engine: RoundsEngine, round: int
+) -> tuple[Updates, list[tuple[Any, int]]] | None:
+    """The external rows of a relation with lots, in part as rows that are not here: of each lot that came what later changes
+    left of it. None where an engine cannot read lots, or tell what is left."""
+    first, *others = (s for s in state.stretches(relation.name) if s.lot is None or s.lot.kinds == relation.kinds)
+    if not engine.saves(state.path) or any(s.lot is not None and s.lot.diff < 0 for s in others):
+        return None
+    before = applied([first], relation.kinds, state.meaning.rows)
+    here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
+    later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
+    frames = []
+    for place, stretch in enumerate(others):
+        gone = with_diff(last_changes(later[place:], relation.arity, round), -1)
+        if gone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
+            return None
+        assert stretch.lot is not None
+        frames.append((_frame(stretch.lot, engine, state, gone), 1))
+    return with_diff(last_changes([here, *later], relation.arity, round), 1), frames
+
+
+def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | Lot:
+    """All external rows of a relation in one piece, for the last checkpoint of a session: a lot, where the engine has them and
+    nothing else, and there are many."""
+    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= FEW:
+        return state.external(relation.name, relation.kinds)
+    folder = parts.incoming(state.path)
+    try:
+        engine.save(relation, engine.fitting(relation, engine.frame(relation.name)), folder)  # type: ignore[attr-defined]
+        return Lot(relation.name, relation.kinds, 1, parts.take_in(state.path, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _frame(lot: Lot, engine: RoundsEngine, state: State, gone: Updates | None = None) -> Any:
+    relation = state.relations[lot.relation]
+    without = typed(relation.kinds, gone) if gone is not None and gone.rows else None
+    return engine.saved(relation, [state.path / part.name for part in lot.parts], without)

@@ -1,0 +1,178 @@
+"""Graphs in Spark that change: the same answers, round by round, as of arrays that change, and no graph on the driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import dlog
+from dlog.grammar.diagnostics import DlogError
+from tests.spark.test_graphs import NAMED, QUESTIONS, frame, integer, negative, rows, table, word
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+RECOMPUTED = {
+    "strong components",
+    "core numbers",
+    "2-core",
+    "2-truss",
+    "3-truss",
+    "pagerank to a tolerance",
+    "independent set",
+}
+Change = tuple[list[tuple[int, int, int]], list[tuple[int, int]]]
+ROUNDS: list[Change] = [
+    ([(7, 50, 2), (50, 51, 1), (51, 7, 0)], [(0, 0), (42, 40)]),
+    ([(42, 40, 3), (7, 50, 9)], [(50, 51), (7, 19)]),
+    ([(60, 5, 4)], [(7, 50), (40, 41), (5, 5)]),
+]
+"""Parallel edges go together; an edge of the beginning goes, comes back, and another one that came goes; edges that are not
+there go, and so do loops."""
+
+
+def both(spark: SparkSession, named: Any, directed: bool = True) -> tuple[Any, Any]:
+    """The same graph, live, in Spark and in arrays."""
+    on_spark = dlog.graph(frame(spark, named), directed=directed)
+    return on_spark.live(), dlog.graph(table(named), directed=directed, threads=1).live()
+
+
+def changed(live: Any, named: Any, change: Change) -> None:
+    added, removed = change
+    live.add_edges([(named(a), named(b)) for a, b in removed])  # so that all of them are vertices
+    live.rollback()
+    live.remove_edges([(named(a), named(b)) for a, b in removed])
+    live.add_edges([(named(a), named(b), weight) for a, b, weight in added])
+    live.commit()
+
+
+def check(spark: SparkSession, named: Any, directed: bool, questions: list[str]) -> None:
+    """All answers of a graph share the one slot that workers have, of two; a run takes the other."""
+    on_spark, here = both(spark, named, directed)
+    with on_spark, here:
+        asked = {name: [QUESTIONS[name](live, named) for live in (on_spark, here)] for name in questions}
+        assert {name for name, (found, _) in asked.items() if not found.maintained} == RECOMPUTED & set(questions)
+        for change in ROUNDS:
+            before = {name: Counter(rows(answer)) for name, (answer, _) in asked.items()}
+            for live in (on_spark, here):
+                changed(live, named, change)
+            assert len(on_spark) == len(here)
+            for name, (found, wanted) in asked.items():
+                after = Counter(rows(found))
+                assert after == Counter(rows(wanted)), (name, on_spark.round)
+                assert found.table.column_names == wanted.table.column_names
+                assert len(found) == len(wanted)
+                assert told(found) == {
+                    row: after[row] - before[name][row]
+                    for row in after | before[name]
+                    if after[row] != before[name][row]
+                }
+
+
+def told(answer: Any) -> dict[Any, int]:
+    """The changes of an answer that are left when values are rounded."""
+    sums: Counter[Any] = Counter()
+    for *row, diff in zip(*(column.to_pylist() for column in answer.changes.columns), strict=True):
+        sums[rows([tuple(row)])[0]] += diff
+    return {row: diff for row, diff in sums.items() if diff}
+
+
+MAINTAINED = [name for name in QUESTIONS if name not in RECOMPUTED]
+
+
+@pytest.mark.parametrize("questions", [MAINTAINED[:5], MAINTAINED[5:]], ids=["paths", "others"])
+def test_maintained_answers_about_integers_follow(spark: SparkSession, questions: list[str]) -> None:
+    check(spark, negative, True, questions)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "2-core" else pytest.mark.slow) for n in sorted(RECOMPUTED)])
+def test_computations_about_integers_are_done_again(spark: SparkSession, name: str) -> None:
+    check(spark, negative, True, ["components", name])
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_answers_about_strings_follow(spark: SparkSession, directed: bool) -> None:
+    check(spark, word, directed, [name for name in NAMED if name not in RECOMPUTED])
+
+
+@pytest.mark.parametrize("named", [integer, word])
+def test_neither_the_graph_nor_answers_come_to_the_driver(spark: SparkSession, brought: list[int], named: Any) -> None:
+    """A cycle of many vertices: rows that come are counts and ends of changes, and the graph of arrays all come at once."""
+    many = 5_000
+    id = "id" if named is integer else "concat('v', id)"
+    edges = spark.range(many).selectExpr(f"{id} as src", f"{id.replace('id', f'(id + 1) % {many}')} as dst", "1 as weight")
+    with dlog.graph(edges).live() as live:
+        name = named if named is integer else "v{}".format
+        found = live.shortest_paths(sources=name(0), weight="weight")
+        degrees = live.degrees()
+        live.remove_edges([(name(many - 2), name(many - 1))])
+        live.add_edges([(name(0), name(many - 1), 7), (name(0), name(many), 8)])
+        live.commit()
+        assert (len(found), len(degrees), len(live)) == (many + 1, many + 1, many + 1)
+        assert sum(brought) < 100
+        assert sorted(d for *_, d in told(found)) == [7, 8, many - 1]
+        assert found.changes.num_rows == 3 and sum(brought) < 100
+        assert found.df.count() == len(found.table) == many + 1
+    brought.clear()
+    with dlog.graph(edges, engine="embedded").live():
+        assert max(brought) == many
+
+
+def test_rollback_forgets_edges(spark: SparkSession) -> None:
+    with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
+        reached = live.reachable(1)
+        live.remove_edges([(1, 2)])
+        live.add_edges([(1, 9)])
+        live.rollback()
+        assert live.commit() == 1
+        assert rows(reached) == [(1,), (2,), (3,)] and reached.changes.num_rows == 0
+        live.add_edges([(3, 9)])
+        live.commit()
+        assert (rows(reached), len(live)) == ([(1,), (2,), (3,), (9,)], 4)
+        live.add_vertices([9, 10])
+        live.commit()
+        assert len(live) == 5
+        assert rows(live.bfs(10)) == [(10, 0)]
+
+
+def test_a_commit_that_is_refused_changes_nothing(spark: SparkSession) -> None:
+    with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
+        paths = live.shortest_paths(sources=1, weight="weight")
+        for edge, message in {
+            (1, 3, -1): "negative weight: -1",
+            (1, 3): "no column `weight`",
+            (1, 3, 0.5): "is of floats, after weights that are integers",
+        }.items():
+            live.add_edges([edge])
+            with pytest.raises(DlogError, match=message):
+                live.commit()
+            live.rollback()
+        assert live.round == 0
+        live.add_edges([(1, 3, 2)])
+        live.commit()
+        assert rows(paths) == [(1, 1, 0), (1, 2, 5), (1, 3, 2)]
+        paths.close()
+        live.add_edges([(3, 1, 0.5)])
+        live.commit()
+        assert rows(live.shortest_paths(sources=3, weight="weight")) == [(3, 1, 0.5), (3, 2, 5.5), (3, 3, 0.0)]
+
+
+def test_vertices_of_another_type_and_unknown_ones_are_refused(spark: SparkSession) -> None:
+    with live_of(spark, [(1, 2, 5)]) as live:
+        with pytest.raises(DlogError, match="vertices have ids of type bigint, and 'a' cannot be one"):
+            live.add_edges([("a", "b")])
+        with pytest.raises(DlogError, match="src: there is no vertex 7"):
+            live.remove_edges([(7, 1)])
+        with pytest.raises(DlogError, match="sources: there is no vertex 7"):
+            live.bfs(7)
+        live.remove_edges([(2, 1)])
+        live.commit()
+        assert len(live.reachable(1)) == 2
+
+
+def live_of(spark: SparkSession, edges: list[tuple[int, int, int]]) -> Any:
+    return dlog.graph(spark.createDataFrame(edges, "src long, dst long, weight int")).live()
