@@ -166,6 +166,10 @@ class SparkResult(Mapping[str, SparkRelation]):
         """How many values were so frequent, at the home of which relations, that their rows were spread over the workers."""
         return {name: values for effort in self._outcome.efforts[:1] for name, values in effort.spread.items()}
 
+    def repeated(self, name: str) -> int:
+        """How many rows came for an input that were there already; 0 without a barrier stage, where nobody counts."""
+        return max(self._outcome.given[name] - self._outcome.rows.get(name, 0), 0)
+
     def release(self) -> None:
         """Gives back the room that the rows take; DataFrames of them must not be used afterwards."""
         self._outcome.release()

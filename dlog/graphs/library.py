@@ -25,8 +25,13 @@ class Program:
     @property
     def source(self) -> Path | str:
         """The file, or a text that includes it: then `folder()` is where includes are looked for."""
+        return self.text if self.steps else folder() / self.name / "program.dl"
+
+    @property
+    def text(self) -> str:
+        """A text that includes the file."""
         if not self.steps:
-            return folder() / self.name / "program.dl"
+            return f'#include "{self.name}/program.dl"\n'
         first = 1 if self.name == "label_propagation" else 0
         lines = [f"STEP({n}, {n + 1})" for n in range(first, self.steps)]
         return "\n".join(["#define STEPS_FOLLOW", f'#include "{self.name}/program.dl"', *lines, ""])

@@ -8,18 +8,20 @@ from dlog.graphs.library import Program
 from dlog.graphs.names import Codes
 from dlog.graphs.questions import Rules, Shape
 
+SOURCES = (("source", "sources"),)
+
 
 def reachable(sources: Codes, directed: bool) -> Rules:
     """The vertices that paths from the sources lead to."""
     shape = Shape("vertex", (("id", "vertex"),))
     program = Program("reachability", _walked(directed))
-    return Rules(shape, program, "reachable", vertices=False, facts={"source": (sources,)})
+    return Rules(shape, program, "reachable", vertices=False, facts={"source": (sources,)}, named=SOURCES)
 
 
 def bfs(sources: Codes, directed: bool) -> Rules:
     """How many edges each vertex is away from the nearest source."""
     shape = Shape("vertex", (("id", "vertex"), ("distance", "value")))
-    return Rules(shape, Program("bfs", _walked(directed)), "distance", facts={"source": (sources,)})
+    return Rules(shape, Program("bfs", _walked(directed)), "distance", facts={"source": (sources,)}, named=SOURCES)
 
 
 def shortest_paths(landmarks: Codes, directed: bool, weight: str | None, floats: bool, name: str) -> Rules:
@@ -32,7 +34,7 @@ def shortest_paths(landmarks: Codes, directed: bool, weight: str | None, floats:
 
     program = Program("shortest_paths", tuple(macros))
     facts = {"landmark": (np.unique(landmarks),)}
-    return Rules(shape, program, "distance", weight=weight, floats=floats, facts=facts)
+    return Rules(shape, program, "distance", weight=weight, floats=floats, facts=facts, named=(("landmark", f"{name}s"),))
 
 
 def _walked(directed: bool) -> tuple[str, ...]:

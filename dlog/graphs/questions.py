@@ -36,7 +36,8 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The relation `wanted` of a program that reads the graph and `facts`. `form`, `weight` and `floats` (weights as such,
-    whatever they are in the table) say how it reads edges; without `vertices` it reads none."""
+    whatever they are in the table) say how it reads edges; without `vertices` it reads none. `named` are the facts that are
+    vertices the question names, each with where it does."""
 
     shape: Shape
     program: Program
@@ -46,6 +47,7 @@ class Rules:
     floats: bool = False
     vertices: bool = True
     facts: Relations = field(default_factory=dict)
+    named: tuple[tuple[str, str], ...] = ()
 
     def relations(self, graph: Numbered) -> dict[str, Columns]:
         """All facts of the program."""

@@ -75,11 +75,13 @@ class ShardExecutor(Executor):
         """Adds rows to a relation; they go to their homes when the run begins."""
         self._given.setdefault(relation, []).append(Rows(tuple(raw(c) for c in table.columns), table.rows))
 
-    def load_block(self, relation: str, block: bytes | memoryview, owner: int) -> None:
-        """Adds rows that were cut for a worker (`dlog.engine.shards.blocks`); those for this one are at home already."""
+    def load_block(self, relation: str, block: bytes | memoryview, owner: int) -> int:
+        """Adds rows that were cut for a worker (`dlog.engine.shards.blocks`), and returns how many; those for this one are at
+        home already."""
         rows = rows_of(block, self.program.relations[relation], self.program.types, self.symbols, self.records)
         held = self._at_home if owner == self.gang.rank else self._given
         held.setdefault(relation, []).append(rows)
+        return rows.height
 
     def run(self) -> None:
         """See the embedded executor's; all workers run together."""

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -77,6 +78,11 @@ class Outcome:
     def rows_sent(self) -> int:
         """Rows that one worker sent to another."""
         return sum(effort.rows_sent for effort in self.efforts)
+
+    @property
+    def given(self) -> Counter[str]:
+        """The rows that came for each input, repeated ones too."""
+        return sum((Counter(effort.given) for effort in self.efforts), Counter())
 
     def frame(self, name: str) -> DataFrame:
         """A relation's rows; its columns are named as the attributes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +28,8 @@ REPORT_SECONDS = 0.25
 @dataclass(frozen=True, slots=True)
 class Effort:
     """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
-    processor, exchanges, rows sent to other workers; how many heavy values of which relations were spread; and the processor's
-    seconds of each step between two exchanges."""
+    processor, exchanges, rows sent to other workers; how many heavy values of which relations were spread; the processor's
+    seconds of each step between two exchanges; and the rows that came for each input."""
 
     taking: float
     seconds: float
@@ -37,6 +38,7 @@ class Effort:
     rows_sent: int
     spread: Mapping[str, int] = field(default_factory=dict)
     by_step: Sequence[float] = ()
+    given: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class _Worker:
         self.rank: int = context.partitionId()
         self.size = len(context.getTaskInfos())
         self.reported = 0.0, 0
+        self.given: Counter[str] = Counter()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
@@ -115,7 +118,7 @@ class _Worker:
             gang.take_stock()
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
             taken = started - begun, seconds, processor
-            effort = Effort(*taken, gang.steps, executor.post.rows_sent, spread, gang.spent[before:])
+            effort = Effort(*taken, gang.steps, executor.post.rows_sent, spread, gang.spent[before:], dict(self.given))
             self.visitor.tell("evaluated", effort)
         finally:
             transport.close()
@@ -150,7 +153,7 @@ class _Worker:
                 if owner == MISTAKE:
                     executor.gang.fail()
                     raise at_input(DlogError(pickle.loads(block.as_buffer())), name, self.task.program)
-                executor.load_block(name, block.as_buffer(), owner)
+                self.given[name] += executor.load_block(name, block.as_buffer(), owner)
 
     # -------------------------------------------------------------------------------------------------------------- out
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -164,9 +165,11 @@ MISTAKES: dict[str, tuple[str, str, list[Any], list[Any]]] = {
 @pytest.mark.parametrize("message", MISTAKES)
 def test_what_is_no_graph_is_refused(spark: SparkSession, message: str) -> None:
     vertex, edge, vertices, edges = MISTAKES[message]
-    with pytest.raises(DlogError) as caught:
-        dlog.graph(spark.createDataFrame(vertices, vertex), spark.createDataFrame(edges, edge))
-    assert caught.value.diagnostics[0].message.startswith(message)
+    asked = ("__len__", "connected_components", "core_numbers", "live")
+    for ask in map(methodcaller, asked):
+        with pytest.raises(DlogError) as caught:
+            ask(dlog.graph(spark.createDataFrame(vertices, vertex), spark.createDataFrame(edges, edge)))
+        assert caught.value.diagnostics[0].message.startswith(message)
 
 
 WEIGHTS_REFUSED: dict[str, tuple[str, Any]] = {

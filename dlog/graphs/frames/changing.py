@@ -170,8 +170,12 @@ class ChangedNumbers(Numbers):
 
     def __init__(self, beginning: Numbers, later: Sequence[tuple[Any, int]], edges: DataFrame) -> None:
         given = Frames(edges.drop(NUMBER), None, beginning.integers)
-        super().__init__(beginning.spark, given, _known(beginning, [id for id, _ in later]), beginning.directed)
+        super().__init__(beginning.spark, given, beginning.columns, beginning.directed)
         self._beginning, self._later, self._edges = beginning, later, edges
+
+    @cached_property
+    def known(self) -> Known:
+        return _known(self._beginning, [id for id, _ in self._later])
 
     @cached_property
     def edges(self) -> DataFrame:

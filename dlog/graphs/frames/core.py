@@ -5,15 +5,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.core import Graph
-from dlog.graphs.frames.given import arranged, checked
+from dlog.graphs.frames.given import arranged
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.results import SparkMotifs, SparkResult
-from dlog.graphs.frames.running import Answer, SparkRunning
+from dlog.graphs.frames.running import SparkRunning
+from dlog.graphs.frames.soundness import ruled
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
-from dlog.graphs.running import Running, as_facts
+from dlog.graphs.running import Running
 from dlog.graphs.sources import Columns, read
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
 class SparkGraph(Analyses[SparkResult]):
     """Vertices and edges that stay in Spark, with their attributes, and everything that can be asked about them. Made by
-    `dlog.graph` of DataFrames; `release` gives back what Spark keeps for it.
+    `dlog.graph` of DataFrames, which checks columns and types; rows are checked when something is first asked. `release` gives
+    back what Spark keeps for it.
 
     `len` is the number of vertices."""
 
@@ -33,8 +37,7 @@ class SparkGraph(Analyses[SparkResult]):
         self._given = vertices, edges
         self.columns = columns
         self.running = SparkRunning(edges.sparkSession)
-        frames = arranged(vertices, edges, columns)
-        self.numbers = Numbers(self.origin, frames, checked(frames, columns), directed)
+        self.numbers = Numbers(self.origin, arranged(vertices, edges, columns), columns, directed)
 
     @property
     def directed(self) -> bool:
@@ -87,20 +90,17 @@ class SparkGraph(Analyses[SparkResult]):
     def _answer(self, question: Question) -> SparkResult:
         match question:
             case Rules():
-                answer = self._ruled(question)
+                answer = ruled(question, self.numbers, self.running)
             case Computation():
+                self.numbers.look()
                 answer = question.on_spark(self.numbers, self.running)
         return SparkResult(self, question.shape, answer)
 
-    def _ruled(self, rules: Rules) -> Answer:
-        facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
-        if rules.vertices:
-            facts["vertex"] = self.numbers.vertex()
-        done = self.running.run(rules.program, facts, (rules.wanted,))
-        return Answer(done[rules.wanted].df, (done,), done[rules.wanted].rows)
-
     def _codes(self, ids: Any, where: str) -> Codes:
-        return self.numbers.encode(one_or_many(ids), where)
+        if not self.numbers.integers:
+            return self.numbers.encode(one_or_many(ids), where)
+        # Whether the graph has them is asked beside the question.
+        return np.array(self.numbers.possible(one_or_many(ids), where), np.int64)
 
     def _float_weights(self, column: str) -> bool:
         return self.numbers.float_weights(column)
@@ -109,4 +109,5 @@ class SparkGraph(Analyses[SparkResult]):
         return self.numbers.known.count
 
     def __repr__(self) -> str:
-        return f"<dlog.graph.SparkGraph, {'directed' if self.directed else 'undirected'}, {len(self)} vertices>"
+        counted = f", {len(self)} vertices" if self.numbers.counted else ""
+        return f"<dlog.graph.SparkGraph, {'directed' if self.directed else 'undirected'}{counted}>"

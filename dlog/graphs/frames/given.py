@@ -25,6 +25,11 @@ class Frames:
     vertices: DataFrame | None
     integers: bool
 
+    @property
+    def type(self) -> str:
+        """Spark's type of the ids."""
+        return self.edges.dtypes[0][1]
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -81,8 +86,8 @@ def _renamed(frame: DataFrame, names: dict[str, str], integers: bool) -> DataFra
 
 
 def checked(given: Frames, columns: Columns) -> Known:
-    """The vertices, after one pass over all ids. Raises DlogError for ids that are null, twice in the table of vertices, or
-    not there though there is such a table."""
+    """The vertices, after one pass of Spark's over all ids. Raises DlogError for ids that are null, twice in the table of
+    vertices, or not there though there is such a table."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dlog.graphs.frames.given import Frames, Known
+from dlog.graphs.frames.given import Frames, Known, checked
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
 from dlog.graphs.numbered import Form
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from dlog.graphs.names import Codes
+    from dlog.graphs.sources import Columns
 
 FLOATS = ("float", "double", "decimal")
 NUMBER = "@number"
@@ -28,14 +29,35 @@ PLACES = 33
 
 
 class Numbers:
-    """A graph as the relations that programs of the library read, as DataFrames. `integers`: ids are the numbers."""
+    """A graph as the relations that programs of the library read, as DataFrames. `integers`: ids are the numbers.
 
-    def __init__(self, spark: SparkSession, given: Frames, known: Known, directed: bool) -> None:
+    `sound`: nothing is wrong with the rows. They are looked at when something is first asked."""
+
+    def __init__(self, spark: SparkSession, given: Frames, columns: Columns, directed: bool) -> None:
         self.spark = spark
         self.given = given
-        self.known = known
+        self.columns = columns
         self.directed = directed
-        self._kept: list[DataFrame] = [known.ids]
+        self.sound = False
+        self._kept: list[DataFrame] = []
+
+    @cached_property
+    def known(self) -> Known:
+        """The vertices, which Spark has looked at. Raises DlogError where the rows make no graph."""
+        known = checked(self.given, self.columns)
+        self._kept.append(known.ids)
+        self.sound = True
+        return known
+
+    def look(self) -> None:
+        """Raises DlogError where the rows make no graph, unless they were looked at before."""
+        if not self.sound:
+            _ = self.known
+
+    @property
+    def counted(self) -> bool:
+        """Whether `known` is at hand."""
+        return "known" in self.__dict__
 
     @property
     def integers(self) -> bool:
@@ -78,7 +100,10 @@ class Numbers:
         """The relation of vertices, `x`."""
         from pyspark.sql import functions as F
 
-        return self.known.ids.select(F.col("id").alias("x")) if self.integers else self.names.select(F.col("number").alias("x"))
+        if not self.integers:
+            return self.names.select(F.col("number").alias("x"))
+        given = self.given.vertices
+        return (self.known.ids if given is None or self.counted else given).select(F.col("id").alias("x"))
 
     def edge(self, form: Form, weight: str | None = None, floats: bool = False) -> DataFrame:
         """The relation of edges, with a column of weights if one is named."""
@@ -113,23 +138,26 @@ class Numbers:
         """The numbers of some ids, in any order; DlogError for the first that is no vertex."""
         import numpy as np
 
-        wanted = values_of(ids)
-        (_, type), *_ = self.known.ids.dtypes
-        for value in wanted:
-            if not may_be(value, type):
-                raise unknown_vertex(value, where)
+        wanted = self.possible(ids, where)
         found = self.find(dict.fromkeys(wanted))
         for value in wanted:
             if value not in found:
                 raise unknown_vertex(value, where)
         return np.array(list(found.values()), np.int64)
 
+    def possible(self, ids: Iterable[Any], where: str) -> list[Any]:
+        """Ids as Python values; DlogError for the first that cannot be a vertex, by its type."""
+        wanted = values_of(ids)
+        for value in wanted:
+            if not may_be(value, self.given.type):
+                raise unknown_vertex(value, where)
+        return wanted
+
     def find(self, ids: Iterable[Any]) -> dict[Any, int]:
         """The numbers of those ids that are vertices; all might be, by their type."""
         from pyspark.sql import functions as F
 
-        (_, type), *_ = self.known.ids.dtypes
-        asked = self.spark.createDataFrame([(value,) for value in ids], f"id {type}")
+        asked = self.spark.createDataFrame([(value,) for value in ids], f"id {self.given.type}")
         names = self.known.ids if self.integers else self.names
         rows = names.join(F.broadcast(asked), "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()
         return {row[0]: row[-1] for row in rows}

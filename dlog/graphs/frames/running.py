@@ -30,6 +30,10 @@ class SparkRunning:
         """The relations `wanted` of a program that has been run on `facts`; nothing else is computed."""
         return self.run_source(program.source, facts, wanted, program.macros)
 
+    def run_beside(self, program: Program, rules: str, facts: Facts, wanted: Sequence[str]) -> SparkResult:
+        """The same with rules beside those of the program."""
+        return self.run_source(f"{program.text}{rules}" if rules else program.source, facts, wanted, program.macros)
+
     def run_source(self, source: Path | str, facts: Facts, wanted: Sequence[str], macros: Sequence[str] = ()) -> SparkResult:
         """The same with a program file or a program's text."""
         from dlog.engine.program.rules import Io
