@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from dlog.api import Relation, check_names, load_given
 from dlog.engine.program import rules
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from dlog.engine.values.table import Table
     from dlog.progress import Display
     from dlog.values import Codec, Row
+
+
+Facts: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
+FEW = 1_000
+"""Rows given by the driver that are facts of the program rather than one more DataFrame, which would take tasks of its own."""
+PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
 
 class SparkRelation:
@@ -209,7 +215,10 @@ def run_given(
             inputs = frames_of_files(spark, program, str(facts))
         else:
             given = {name: rows for name, rows in (facts or {}).items() if name in program.relations}
-            inputs = {**spark_inputs(spark, program), **frames_of_rows(spark, program, given)}
+            tables = rows_given(spark, program, given)
+            program = replace(program, facts=_with(program.facts, tables.few))
+            read = {name: data for name, data in spark_inputs(spark, program).items() if name not in tables.few}
+            inputs = {**read, **tables.frames}
     with stage("evaluation"):
         names = sorted(observed_relations(program))
         outcome = _evaluated(spark, program, inputs, names, workers=workers, options=options, strategy=strategy)
@@ -328,18 +337,42 @@ def _raise_together(mistakes: list[DlogError]) -> None:
         raise DlogError([d for error in mistakes for d in error.diagnostics]) from mistakes[0].__cause__
 
 
-def frames_of_rows(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> dict[str, DataFrame]:
-    """Rows given by name as DataFrames: those that are stay as they are."""
+class _Given(NamedTuple):
+    """Rows given by name: DataFrames, and the rows of relations that have few, which need none."""
+
+    frames: dict[str, DataFrame]
+    few: Facts
+
+
+def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _Given:
+    """DataFrames stay as they are."""
     from dlog.engine.embedded.executor import Executor
 
-    frames = {name: data for name, data in facts.items() if is_frame(data) and name in program.relations}
+    frames = {name: data for name, data in facts.items() if is_frame(data)}
     others = {name: data for name, data in facts.items() if name not in frames}
+    few: Facts = {}
     if others:
         executor = Executor(rules.Program(**{**_fields(program), "facts": {}}))
         load_given(executor, program, others)
         for name in others:
-            frames[name] = _frame(spark, program, name, executor.table(name), executor)
-    return frames
+            relation, table = program.relations[name], executor.table(name)
+            if table.rows <= FEW and all(type.kind in PLAIN for _, type in relation.attributes):
+                few[name] = _constants(relation, table, executor)
+            else:
+                frames[name] = _frame(spark, program, name, table, executor)
+    return _Given(frames, few)
+
+
+def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[tuple[rules.Constant, ...], ...]:
+    from dlog.values import Codec
+
+    kinds = [type.kind for _, type in relation.attributes]
+    rows = Relation(relation, table, Codec(executor.program, executor.symbols, executor.records))
+    return tuple(tuple(map(rules.Constant, row, kinds)) for row in rows)
+
+
+def _with(facts: Facts, more: Facts) -> Facts:
+    return {**facts, **{name: (*facts.get(name, ()), *rows) for name, rows in more.items()}}
 
 
 def started() -> SparkSession:

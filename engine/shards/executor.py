@@ -26,6 +26,7 @@ from dlog.engine.shards.catalog import ShardCatalog
 from dlog.engine.shards.dictionary import Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
 from dlog.engine.shards.post import Consignment, Post, Rows, empty, heavy_rows, joined
+from dlog.engine.shards.ranking import Ranking, ranked
 from dlog.engine.shards.run import ShardRun
 from dlog.engine.values.table import Table
 
@@ -44,6 +45,8 @@ class ShardExecutor(Executor):
         Rows up to which a relation may be copied to every worker.
     split_rows
         Rows from which on a relation's rows with heavy values are spread over all workers.
+    ranking
+        What is told of the order of symbols, before anything is evaluated.
     """
 
     def __init__(
@@ -55,10 +58,12 @@ class ShardExecutor(Executor):
         on_progress: Callable[[Progress], None] | None = None,
         everywhere: int = EVERYWHERE_ROWS,
         split_rows: int = SPLIT_ROWS,
+        ranking: Ranking | None = None,
     ) -> None:
         super().__init__(program, memory=memory, on_progress=on_progress)
         self.gang = gang
         self.everywhere = everywhere
+        self.ranking = ranking
         self.homes = choose_homes(program)
         self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes, split_rows)
         self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
@@ -106,9 +111,21 @@ class ShardExecutor(Executor):
                 rows = joined(parts)
                 heights[number] = rows.height
                 self.catalog.relations[name].load(rows.columns, rows.height)
+        if self.ranking is not None:
+            heights[names.index(self.ranking.relation)] = self._rank(self.ranking)
         self._loaded |= {name for name, *held in zip(names, *self.gang.share(heights), strict=True) if any(held)}
         self.catalog.learn(names, names)
         self._spread([name for name in names if name in self.catalog.complete and self.homes[name] != ROOT])
+
+    def _rank(self, ranking: Ranking) -> int:
+        """Fills the relation of ranks; returns how many rows it has here."""
+        name = ranking.relation
+        held = [self.catalog.relations[relation].column(column) for relation, column in ranking.of]
+        rows = ranked(self.gang, self.symbols, np.concatenate(held))
+        arrived, _ = self.post.swap([Consignment(name, self._types(name), self.homes[name], rows)])
+        rows = arrived.get(name, empty(self._types(name)))
+        self.catalog.relations[name].load(rows.columns, rows.height)
+        return rows.height
 
     def _spread(self, names: Sequence[str]) -> None:
         """Spreads the rows of heavy values at the homes of complete relations."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.core import Graph
+from dlog.graphs.frames.asking import is_named_beside, ruled
 from dlog.graphs.frames.given import arranged
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.results import SparkMotifs, SparkResult
 from dlog.graphs.frames.running import SparkRunning
-from dlog.graphs.frames.soundness import ruled
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
 from dlog.graphs.running import Running
@@ -97,10 +97,10 @@ class SparkGraph(Analyses[SparkResult]):
         return SparkResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:
-        if not self.numbers.integers:
+        """As they are where whether the graph has them is asked beside the question."""
+        if not is_named_beside(self.numbers):
             return self.numbers.encode(one_or_many(ids), where)
-        # Whether the graph has them is asked beside the question.
-        return np.array(self.numbers.possible(one_or_many(ids), where), np.int64)
+        return np.array(self.numbers.possible(one_or_many(ids), where), np.int64 if self.numbers.integers else np.object_)
 
     def _float_weights(self, column: str) -> bool:
         return self.numbers.float_weights(column)

@@ -76,7 +76,8 @@ class SparkResult(_Fetched):
         self._answer = answer
         named = [name for name, _ in shape.columns]
         held = [name for name, holds in shape.columns if holds == "vertex"]
-        self.df = graph.numbers.decoded(answer.rows.toDF(*named), held)
+        rows = answer.rows.toDF(*named)
+        self.df = rows if answer.named else graph.numbers.decoded(rows, held)
 
     @cached_property
     def _table(self) -> pa.Table:

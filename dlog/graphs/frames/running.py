@@ -12,6 +12,7 @@ from dlog.graphs.library import Program, folder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.program.rules import Type
     from dlog.engine.spark.rounds import SharedWorkers
     from dlog.spark import SparkResult
 
@@ -30,11 +31,13 @@ class SparkRunning:
         """The relations `wanted` of a program that has been run on `facts`; nothing else is computed."""
         return self.run_source(program.source, facts, wanted, program.macros)
 
-    def run_beside(self, program: Program, rules: str, facts: Facts, wanted: Sequence[str]) -> SparkResult:
+    def run_beside(self, program: Program, rules: str, facts: Facts, wanted: Sequence[str], **options: Any) -> SparkResult:
         """The same with rules beside those of the program."""
-        return self.run_source(f"{program.text}{rules}" if rules else program.source, facts, wanted, program.macros)
+        return self.run_source(f"{program.text}{rules}" if rules else program.source, facts, wanted, program.macros, **options)
 
-    def run_source(self, source: Path | str, facts: Facts, wanted: Sequence[str], macros: Sequence[str] = ()) -> SparkResult:
+    def run_source(
+        self, source: Path | str, facts: Facts, wanted: Sequence[str], macros: Sequence[str] = (), **options: Any
+    ) -> SparkResult:
         """The same with a program file or a program's text."""
         from dlog.engine.program.rules import Io
         from dlog.pipeline import compile_program
@@ -44,7 +47,7 @@ class SparkRunning:
         shown = tuple(io for io in typed.io if io.action == "input" or io.relation in wanted)
         missing = [name for name in wanted if all(io.relation != name for io in shown)]
         shown += tuple(Io("output", name) for name in missing)
-        return run_given(replace(typed, io=shown), facts, self.spark, None)
+        return run_given(replace(typed, io=shown), facts, self.spark, None, **options)
 
     def session(self, program: Program, facts: Facts) -> Any:
         """A `dlog.Session` on a program and its first facts."""
@@ -54,13 +57,22 @@ class SparkRunning:
         return session(program.source, facts, engine="spark", **options)
 
 
+def attributes(program: Program, relation: str) -> tuple[tuple[str, Type], ...]:
+    """The names and types of a relation's columns."""
+    from dlog.pipeline import compile_program
+
+    return compile_program(program.source, (str(folder()),), program.macros).relations[relation].attributes
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows of numbers; `owners` are the runs whose rows they are, `count` how many if that is known."""
+    """Rows of numbers, or `named` with ids for those of vertices; `owners` are the runs whose rows they are, `count` how many
+    if that is known."""
 
     rows: DataFrame
     owners: tuple[Any, ...] = ()
     count: int | None = None
+    named: bool = False
 
     def release(self) -> None:
         for owner in self.owners:
