@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.spark.reasons import reason_of
 from tests.bench import spark_graphframes, spark_loops
 from tests.bench.process import NotMeasured, Options
 from tests.bench.report import as_ratio, console, save, seconds, seconds_or_reason, show
@@ -76,12 +77,16 @@ def run(options: Options) -> bool:
     return not wrong
 
 
+ROOM = {"spark.sql.cteRecursionRowLimit": str(10**9)}
+"""What rivals need that is not there by default."""
+
+
 @contextmanager
 def application(master: str = "local[2]") -> Iterator[SparkSession]:
     from dlog.engine.spark.application import start
     from tests.bench.inputs import cache_folder
 
-    wanted = {"spark.ui.enabled": "false", "spark.driver.memory": "4g", **spark_graphframes.settings()}
+    wanted = {"spark.ui.enabled": "false", "spark.driver.memory": "10g", **ROOM, **spark_graphframes.settings()}
     spark = start(master, wanted)
     spark.sparkContext.setLogLevel("ERROR")
     spark.sparkContext.setCheckpointDir(str(cache_folder() / "spark-checkpoints"))
@@ -196,7 +201,7 @@ def given_up(spark: SparkSession, timeout: float) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise NotMeasured(f"> {timeout:.0f} s" if late.is_set() else str(error).strip().splitlines()[0][:80]) from None
+        raise NotMeasured(f"> {timeout:.0f} s" if late.is_set() else reason_of(error)[:80]) from None
     finally:
         over.set()
         timer.cancel()
