@@ -33,12 +33,27 @@ def columns_of(relation: Relation, data: DataFrame) -> list[str]:
     by_name = {c.lower(): c for c in data.columns}
     wanted = [name.lower() for name, _ in relation.attributes]
     if all(name in by_name for name in wanted):
-        return [by_name[name] for name in wanted]
+        return _unlike(relation, data, [by_name[name] for name in wanted])
     if len(data.columns) == relation.arity:
-        return list(data.columns)
+        return _unlike(relation, data, list(data.columns))
     has = f"the DataFrame has {len(data.columns)} columns: {', '.join(data.columns)}"
     needs = f"`{relation.name}` has {relation.arity}: {', '.join(n for n, _ in relation.attributes)}"
     raise _mistake(relation, "the columns do not fit", f"{has}; {needs}", "name them alike, or select as many as it has")
+
+
+def _unlike(relation: Relation, data: DataFrame, columns: list[str]) -> list[str]:
+    """The columns, which no others of the DataFrame may have the names of: Spark would not know which is meant."""
+    names = [c.lower() for c in data.columns]
+    for column in columns:
+        if names.count(column.lower()) > 1:
+            what = f"{names.count(column.lower())} columns of the DataFrame have the name {column}"
+            raise _mistake(relation, what, "name them apart: data.toDF('x', 'y', ...)")
+    return columns
+
+
+def quoted(column: str) -> str:
+    """The name of a column as Spark parses it."""
+    return "`" + column.replace("`", "``") + "`"
 
 
 def check_types(relation: Relation, data: DataFrame, columns: Sequence[str]) -> None:
@@ -84,4 +99,4 @@ def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)
-    return data.select(*(F.col(f"`{c}`").cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))
+    return data.select(*(F.col(quoted(c)).cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))

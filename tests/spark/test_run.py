@@ -43,6 +43,15 @@ def test_columns_are_found_by_name_then_by_place(spark: SparkSession) -> None:
     assert list(dlog.run(CLOSURE, {"edge": unnamed}, engine="spark")["path"]) == [(1, 2)]
 
 
+def test_names_of_columns_may_be_odd_but_not_alike(spark: SparkSession) -> None:
+    odd = spark.range(1, 2).selectExpr("id as `a.b`", "id + 1 as `c``d`")
+    assert list(dlog.run(CLOSURE, {"edge": odd}, engine="spark")["path"]) == [(1, 2)]
+    for names in (("x", "y", "X"), ("a", "a")):
+        alike = spark.createDataFrame([(1, 2, 3)[: len(names)]]).toDF(*names)
+        with pytest.raises(DlogError, match=f"2 columns of the DataFrame have the name (?i:{names[0]})"):
+            dlog.run(CLOSURE, {"edge": alike}, engine="spark")
+
+
 def test_python_rows_and_facts_of_the_text_are_inputs_too(spark: SparkSession) -> None:
     text = CLOSURE + "edge(4, 5).\n"
     assert set(dlog.run(text, {"edge": EDGES}, engine="spark")["path"]) >= {(1, 5), (4, 5)}
