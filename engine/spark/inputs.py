@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
+from dlog.engine.spark.application import need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -96,6 +97,7 @@ def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     from pyspark.sql import functions as F
 
+    need_running(data.sparkSession)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)

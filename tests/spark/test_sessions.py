@@ -87,6 +87,11 @@ def test_a_failed_commit_changes_nothing(session: dlog.Session) -> None:
 def test_a_session_leaves_a_slot(spark: SparkSession) -> None:
     with pytest.raises(DlogError, match="leaves one slot to everything else, and the application has 2"):
         dlog.session(PLAIN, engine="spark", spark=spark, workers=2)
+    with (
+        dlog.session(PLAIN, engine="spark", spark=spark),
+        pytest.raises(DlogError, match="and the application has 2, of which other sessions have 1"),
+    ):
+        dlog.session(PLAIN, engine="spark", spark=spark)
 
 
 def test_a_large_dataframe_goes_into_a_state_past_the_driver(
@@ -167,7 +172,7 @@ def test_a_small_dataframe_is_logged_with_its_rows(spark: SparkSession, tmp_path
 def test_of_dataframes_that_do_the_opposite_the_last_one_counts(
     spark: SparkSession, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Rows are compared as the program's: 0.0 is not -0.0, and records are written in two ways. Rows of chance are drawn once."""
+    """Rows are the program's: 0.0 is not -0.0, and a record may be written in two ways. Rows of chance are drawn once."""
     text = """.type Pair = [a: number, b: number]
     .decl f(x: number, v: float)  .decl p(p: Pair)  .decl chance(x: number, y: number)
     p([7, 7]).
