@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 import shutil
 import sys
 import tempfile
@@ -119,7 +120,9 @@ def need_running(spark: SparkSession) -> None:
 
 
 def need_context(spark: SparkSession) -> None:
-    """Raises DlogError for a session of Spark Connect, and one that has been stopped."""
+    """Raises DlogError for a session of Spark Connect, one that has been stopped, and what is none."""
+    if not _is_connect(spark) and not hasattr(spark, "sparkContext"):
+        raise DlogError(Diagnostic("bad-argument", f"`spark` must be a SparkSession, not {reprlib.repr(spark)}"))
     if _is_connect(spark):
         note = "make it in the driver's own process: SparkSession.builder.master(...), or by spark-submit"
         raise missing("the Spark engine needs a session with a Spark context, and one of Spark Connect has none", note)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -115,6 +116,18 @@ def test_mistakes_in_the_call(spark: SparkSession) -> None:
         dlog.run(CLOSURE, {"edge": EDGES}, engine="spark", workers=3)
     with pytest.raises(DlogError, match="engine='sparc' is not one of embedded, spark"):
         dlog.run(CLOSURE, {"edge": EDGES}, engine="sparc")
+    wrong: dict[str, dict[str, Any]] = {
+        "`workers` must be a number of tasks, 1 or more, not 0": {"workers": 0},
+        "`workers` must be a number of tasks, 1 or more, not '2'": {"workers": "2"},
+        "`workers` must be a number of tasks, 1 or more, not True": {"workers": True},
+        '`spark` and `workers` are for engine="spark"': {"workers": 2, "engine": "embedded"},
+        "`spark` must be a SparkSession, not 'local'": {"spark": "local"},
+        "5 is no rows of `edge`": {"facts": {"edge": 5}},
+        "`facts` must be a folder, or rows by the name": {"facts": spark.range(2)},
+    }
+    for message, options in wrong.items():
+        with pytest.raises(DlogError, match=re.escape(message)):
+            dlog.run(CLOSURE, **{"engine": "spark", "facts": {"edge": EDGES}, **options})
 
 
 def test_ord_is_for_one_worker(spark: SparkSession) -> None:
