@@ -234,6 +234,13 @@ def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
 
 
 def _table(codec: Codec, relation: rules.Relation, rows: Facts) -> Table:
+    if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.inputs import as_declared, table_here
+
+        frame: Any = rows
+        arrow = ArrowCodec(codec.program.types, codec.symbols, codec.records)
+        return table_here(relation, as_declared(relation, frame), arrow)
     if hasattr(rows, "__arrow_c_stream__"):
         import pyarrow as pa
 

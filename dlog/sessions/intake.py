@@ -17,7 +17,6 @@ from dlog.api import Relation as Rows
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
-from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.staging import Words
@@ -109,9 +108,10 @@ class Intake:
     def fetched(self, frame: Any) -> tuple[Columns, int]:
         """Rows of a DataFrame, which has the relation's columns and types, as columns of words."""
         from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.inputs import table_here
 
         codec = ArrowCodec(self._codec.program.types, self._codec.symbols, self._codec.records)
-        table = codec.read(self.relation, arrow_table(self.relation, frame))
+        table = table_here(self.relation, frame, codec)
         return tuple([words(column) for column in table.columns]), table.rows
 
     def _taken(self, rows: Any) -> Table:
@@ -209,14 +209,12 @@ def _is_frame(rows: Any) -> bool:
 
 
 def _brought(relation: Relation, frame: Any) -> Any:
-    """The rows of a DataFrame of Spark's."""
     from dlog.engine.spark.reasons import failures, reason_of
 
     try:
         return frame.toArrow()
     except failures() as error:
-        message = f"the rows for {relation.name} cannot be read: {reason_of(error)}"
-        raise DlogError(Diagnostic("spark-failed", message)) from error
+        raise mistake("spark-failed", f"the rows for {relation.name} cannot be read: {reason_of(error)}") from error
 
 
 class _Unusual(Exception):

@@ -11,10 +11,13 @@ from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.spark.application import need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.slots import SQL_TYPES
+from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.engine.spark.arrow import ArrowCodec
 
 SMALL_BYTES = 16 << 20
 """Of so much for each worker, by Spark's estimate, no more tasks are made than there are workers: a task of Python takes some
@@ -102,3 +105,15 @@ def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)
     return data.select(*(F.col(quoted(c)).cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))
+
+
+def table_here(relation: Relation, data: DataFrame, codec: ArrowCodec) -> Table:
+    """Rows in the relation's columns and types as a table of this process. Arrow forgets how many rows there are where there
+    are no columns. Raises DlogError."""
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        return codec.read(relation, data.toArrow()) if relation.arity else Table((), (), data.count())
+    except failures() as error:
+        message = f"the rows for {relation.name} cannot be read: {reason_of(error)}"
+        raise DlogError(Diagnostic("spark-failed", message)) from error

@@ -202,6 +202,7 @@ def test_a_dataframe_means_the_same_wherever_it_is_read(spark: SparkSession) -> 
     fine = spark.createDataFrame([("[1,2]", "ignored", 1), ("nil", "", 2)], "p string, z string, x int")
     broken = spark.range(1).selectExpr("cast(raise_error('boom') as string) as p", "id as x")
     for engine in ({}, {"engine": "spark", "spark": spark}):
+        assert sorted(dlog.run(text, {"p": fine.where("x = 1")}, **engine)["p"]) == [(1, (1, 2))]
         with dlog.session(text, **engine) as session:
             session.insert("p", (2, None))
             session.insert("p", fine)
@@ -217,6 +218,18 @@ def test_a_dataframe_means_the_same_wherever_it_is_read(spark: SparkSession) -> 
                 assert sorted(map(repr, session["p"])) == ["(1, (1, 2))", "(2, None)"]
             else:
                 assert len(session._desk.staged["p"].frames) == 2
+
+
+def test_a_dataframe_says_whether_a_relation_without_columns_holds(spark: SparkSession) -> None:
+    text = ".decl on()\n.input on\n.decl x(n: number)\nx(1) :- on().\n.output x\n"
+    for engine in ({}, {"engine": "spark", "spark": spark}):
+        for rows in (0, 2):
+            assert dlog.run(text, {"on": spark.range(rows).select()}, **engine)["x"].rows == min(rows, 1)
+        with dlog.session(text, {"on": spark.range(2).select()}, **engine) as session:
+            assert session["x"].rows == 1
+            session.remove("on", spark.range(1))
+            session.commit()
+            assert session["x"].rows == 0
 
 
 def test_a_session_with_a_state_goes_on(spark: SparkSession, tmp_path: Path) -> None:
