@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dlog.arguments import by_relation
+from dlog.arguments import by_relation, whole_or_none
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.program import rules
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_program, load_inputs, stage, write_outputs
-from dlog.values import Codec, Row
+from dlog.values import Codec, Row, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,6 +171,9 @@ def run(
     is_text = isinstance(program, str) and "\n" in program
     if engine not in ENGINES:
         raise DlogError(Diagnostic("bad-argument", f"engine={engine!r} is not one of {', '.join(ENGINES)}"))
+    tasks = whole_or_none("workers", workers, 1, "a number of tasks, 1 or more")
+    if engine != "spark" and (spark is not None or workers is not None):
+        raise DlogError(Diagnostic("bad-argument", '`spark` and `workers` are for engine="spark"'))
     typed = compile_program(program if is_text else Path(program), include, macros)
     if engine == "spark":
         from dlog.spark import run_given
@@ -178,7 +181,7 @@ def run(
         if strategy not in STRATEGIES:
             raise DlogError(Diagnostic("bad-argument", f"strategy={strategy!r} is not one of {', '.join(STRATEGIES)}"))
         options: dict[str, Any] = {"strategy": strategy} if memory is None else {"strategy": strategy, "memory": memory}
-        return run_given(typed, facts, spark, workers, None if output is None else str(output), **options)
+        return run_given(typed, facts, spark, tasks, None if output is None else str(output), **options)
     cores = threads or available_cores()
     executor = Executor(typed, threads=cores, memory=memory, on_progress=None)
     if isinstance(facts, str | Path):
@@ -231,8 +234,18 @@ def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
 
 
 def _table(codec: Codec, relation: rules.Relation, rows: Facts) -> Table:
+    if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.inputs import as_declared, table_here
+
+        frame: Any = rows
+        arrow = ArrowCodec(codec.program.types, codec.symbols, codec.records)
+        return table_here(relation, as_declared(relation, frame), arrow)
     if hasattr(rows, "__arrow_c_stream__"):
         import pyarrow as pa
 
         return codec.table_from_arrow(relation, pa.table(rows))
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        message = f"{shown(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
+        raise DlogError(Diagnostic("bad-rows", message))
     return codec.table(relation, rows)

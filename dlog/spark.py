@@ -205,11 +205,12 @@ def run_given(
     **options: Any,
 ) -> SparkResult:
     """A typed program on rows given by name (DataFrames, or whatever the embedded engine takes) or a folder of files."""
-    if isinstance(facts, Mapping):
+    if facts is not None and not isinstance(facts, str | Path):
         check_names(program, facts)
     program = optimized(program)
     with stage("start"):
         spark = spark or application.start()
+        application.need_context(spark)
     with stage("loading"):
         if isinstance(facts, str | Path):
             inputs = frames_of_files(spark, program, str(facts))

@@ -19,14 +19,17 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.arguments import bad_argument
 from dlog.engine.program.rules import Kind, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions import Round, Session
 from dlog.sessions.changes import mark_names
+from dlog.sessions.mistakes import unknown_relation
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter
     from pyspark.sql.streaming.query import StreamingQuery
 
 DIFF = "diff"
@@ -68,11 +71,15 @@ def stream(
     Raises
     ------
     DlogError
-        A source does not fit its relation. What is wrong with a batch stops the query: `query.exception()`.
+        A source does not fit its relation, or the session was fed from another checkpoint. What is wrong with a batch stops
+        the query: `query.exception()`.
     """
     if not sources:
         raise DlogError(Diagnostic("bad-argument", "a stream needs a source for at least one relation"))
     names = outputs if outputs is not None else _outputs(session)
+    for name in names:
+        if name not in session.program.relations:
+            raise unknown_relation(name, session.program.relations)
     bare = [n for n in names if not session.program.relations[n].arity]
     if changes is not None and bare:
         message = f"not supported yet: a stream of the changes of `{bare[0]}`, which has no columns"
@@ -80,9 +87,31 @@ def stream(
     prepared = [_prepared(session, number, name, data) for number, (name, data) in enumerate(sources.items())]
     whole: DataFrame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), prepared)
     feed = _Feed(session, tuple(sources), names, None if changes is None else Path(changes), on_round)
+    _check_begun(session, str(checkpoint))
     feed.begin()
-    writer = whole.writeStream.foreachBatch(feed).option("checkpointLocation", str(checkpoint))
-    return writer.trigger(**trigger).start() if trigger else writer.start()
+    return _started(whole.writeStream.foreachBatch(feed).option("checkpointLocation", str(checkpoint)), trigger)
+
+
+def _check_begun(session: Session, checkpoint: str) -> None:
+    """A checkpoint of this machine's without batches begins with batch 0: a session with marks would take it for known."""
+    mark = session.mark
+    if mark is not None and mark >= 0 and ":" not in checkpoint and not any(Path(checkpoint, "offsets").glob("[0-9]*")):
+        raise _another_checkpoint(mark)
+
+
+def _another_checkpoint(mark: int) -> DlogError:
+    message = f"the session has batches up to {mark} of another stream: those of this checkpoint would be taken for known"
+    notes = ("go on with the checkpoint that belongs to the session", "or have a new stream begin: session.commit(mark=-1)")
+    return DlogError(Diagnostic("another-checkpoint", message, notes=notes))
+
+
+def _started(writer: DataStreamWriter, trigger: Mapping[str, Any]) -> StreamingQuery:
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        return writer.trigger(**trigger).start() if trigger else writer.start()
+    except failures() as error:
+        raise DlogError(Diagnostic("spark-failed", f"the stream does not start: {reason_of(error)}")) from error
 
 
 def _outputs(session: Session) -> tuple[str, ...]:
@@ -93,20 +122,19 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     """A source with its relation's number, its diffs, and its columns under names of their own."""
     from pyspark.sql import functions as F
 
-    from dlog.engine.spark.inputs import check_types, columns_of
+    from dlog.engine.spark.inputs import check_types, columns_of, quoted
     from dlog.engine.spark.slots import SQL_TYPES
-    from dlog.sessions.mistakes import unknown_relation
 
-    relation = session.program.relations.get(name)
-    if relation is None:
-        raise unknown_relation(name, session.program.relations)
+    relation = session._desk.intake(name).relation
+    if not getattr(data, "isStreaming", False):
+        raise bad_argument(f"sources[{name!r}]", "a streaming DataFrame, as of spark.readStream", data)
     has_diff = DIFF in data.columns and DIFF not in [a for a, _ in relation.attributes]
     values = data.drop(DIFF) if has_diff else data
     columns = columns_of(relation, values)
     check_types(relation, values, columns)
     diff = F.when(F.col(DIFF) < 0, -1).otherwise(1) if has_diff else F.lit(1)
     named = [
-        F.col(f"`{column}`").cast(SQL_TYPES[type.kind]).alias(f"{number}_{attribute}")
+        F.col(quoted(column)).cast(SQL_TYPES[type.kind]).alias(f"{number}_{attribute}")
         for column, (attribute, type) in zip(columns, relation.attributes, strict=True)
     ]
     return data.select(F.lit(number).alias(TAG), diff.cast("int").alias(DIFF), *named)
@@ -133,6 +161,8 @@ class _Feed:
     def __call__(self, batch: DataFrame, number: int) -> None:
         with self._lock:
             mark = self.session.mark
+            if mark is not None and number < mark:  # Spark delivers none but the last one again
+                raise _another_checkpoint(mark)
             if mark is not None and number <= mark:
                 self._again(number, mark)
                 return

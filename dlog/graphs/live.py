@@ -6,6 +6,9 @@ session of its own; one that takes several runs of programs is computed again, a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -14,6 +17,7 @@ import pyarrow as pa
 from dlog.engine.values.differences import difference, words
 from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
+from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes, GrowingNames, Names
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Computation, Question, Rules, Shape
@@ -30,13 +34,30 @@ if TYPE_CHECKING:
     from dlog.graphs.core import Graph
 
 
-Followed = TypeVar("Followed", bound="Closable")
+Followed = TypeVar("Followed", bound="Followable")
 
 
-class Closable(Protocol):
-    """What can be closed."""
+class Followable(Protocol):
+    """An answer that follows."""
 
     def close(self) -> None: ...
+
+    def end(self, follower: Any) -> None: ...
+
+
+class Ended:
+    """What an answer has when it could not go on from a round: nothing but a mistake for whoever reads it."""
+
+    def __init__(self, round: int, why: BaseException) -> None:
+        reason = str(why).split("\n", 1)[0] or type(why).__name__
+        message = f"this answer could not follow after round {round}: {reason}"
+        self._mistake = mistake("answer-ended", message, "ask for it again")
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._mistake
+
+    def close(self) -> None:
+        """There is nothing left."""
 
 
 class Following(Generic[Followed]):
@@ -48,7 +69,25 @@ class Following(Generic[Followed]):
 
     def stop(self, result: Followed) -> None:
         """An answer does not follow any more."""
-        self._results.remove(result)
+        if result in self._results:
+            self._results.remove(result)
+
+    def _to_next_round(self, ways: Sequence[tuple[Followed, Callable[[], None]]]) -> None:
+        """Has all answers go on to a round, each on its way. One that fails is at its end, and the others go on; but when all
+        are interrupted those that have not gone yet are at their end, too. Raises what the first one failed with."""
+        failed: BaseException | None = None
+        before, self.round = self.round, self.round + 1
+        for result, advance in ways:
+            try:
+                if failed is None or isinstance(failed, Exception):
+                    advance()
+                    continue
+            except BaseException as error:
+                failed = failed or error
+            self.stop(result)
+            result.end(Ended(before, failed))
+        if failed is not None:
+            raise failed
 
     def close(self) -> None:
         """Ends all answers; what was read of them stays."""
@@ -136,15 +175,16 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
         ------
         DlogError
             The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
+            Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
         """
         edited = self._edges.edited()
         prepared = [result.prepared(edited) for result in self._results]
         old, self._vertices = self._vertices, len(self._names)
         self._edges.settle()
         self._numbered = None
-        for result, changes in zip(self._results, prepared, strict=True):
-            result.advance(changes, np.arange(old, self._vertices), self)
-        self.round += 1
+        new = np.arange(old, self._vertices)
+        pairs = zip(self._results, prepared, strict=True)
+        self._to_next_round([(result, partial(result.advance, changes, new, self)) for result, changes in pairs])
         return self.round
 
     # ------------------------------------------------------------------------------------------------------------- answers
@@ -207,6 +247,12 @@ class LiveResult:
         """Stops following."""
         self._forget(self)
         self._follower.close()
+
+    def end(self, follower: Any) -> None:
+        """It has nothing more to say than this."""
+        was, self._follower = self._follower, follower
+        with suppress(Exception):
+            was.close()
 
     def prepared(self, edited: Edited) -> Any:
         """What `advance` needs of a change; DlogError if the change does not do."""

@@ -51,9 +51,7 @@ class Desk:
         intake = self._known(relation) or self.intake(relation)
         few = intake.few(rows)
         if few is None:
-            if not self._stays_elsewhere(intake, rows, diff):
-                columns, count = intake.columns(rows)
-                self.stage_columns(relation, columns, np.full(count, diff, np.int64))
+            self._stage_many(intake, rows, diff)
             return
         staged = self.staged.get(relation)
         if staged is None:
@@ -70,26 +68,28 @@ class Desk:
                 else:
                     index.drop(row)
 
-    def _stays_elsewhere(self, intake: Intake, rows: Any, diff: Diff) -> bool:
-        """Stages a DataFrame as it is where the workers of the engine can have its rows without this process."""
+    def _stage_many(self, intake: Intake, rows: Any, diff: Diff) -> None:
+        """Rows in columns; a DataFrame as it is where the workers of the engine can have its rows without this process."""
         name = intake.relation.name
         frame = self._engine.fitting(intake.relation, rows)
         if frame is None:
-            return False
-        staged = self.staged.setdefault(name, Staged(intake.arity))
-        if not staged.takes_frame(diff):
-            return False
-        staged.put_frame(frame, diff)
-        self._indexes.pop(name, None)
-        return True
+            columns, count = intake.columns(rows)
+        elif not self.staged.get(name, Staged(intake.arity)).takes_frame(diff):
+            columns, count = intake.fetched(frame)
+        else:
+            self.staged.setdefault(name, Staged(intake.arity)).put_frame(frame, diff)
+            self._indexes.pop(name, None)
+            return
+        self.stage_columns(name, columns, np.full(count, diff, np.int64))
 
     def _fetch(self, relation: str) -> None:
         """Brings rows that wait elsewhere here: others of the same relation are to come after them."""
         staged = self.staged.get(relation)
         if staged is not None and staged.frames:
-            frames, staged.frames = staged.frames, []
-            for rows, diff in frames:
-                columns, count = self.intake(relation).columns(rows)
+            intake = self.intake(relation)
+            found = [(intake.fetched(rows), diff) for rows, diff in staged.frames]
+            staged.frames = []
+            for (columns, count), diff in found:
                 staged.put_many(columns, np.full(count, diff, np.int64))
 
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:

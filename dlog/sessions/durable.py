@@ -128,7 +128,7 @@ class Durable(PlainRounds):
         saving = Saving(self._state, self._awake(), self.program)
         try:
             rows, lots = saving.saved(frames, self.round + 1)
-            both = {name: [updates, *rows.pop(name, ())] for name, updates in inputs.items()} | rows
+            both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
             given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
             return self._committed(given, lots)
         finally:

@@ -1,8 +1,8 @@
 """Rows from outside as words of the engine: one row quickly, many rows as columns.
 
 What is taken: a tuple (one row), rows as Python tuples, a dict of columns by attribute, a two-dimensional NumPy array, another
-relation, and whatever speaks Arrow (pyarrow, pandas, polars, DuckDB ...). Named columns go by their names if those are the
-attributes' names, else by their order.
+relation, whatever speaks Arrow (pyarrow, pandas, polars, DuckDB ...), and a DataFrame of Spark's, with the types that Spark
+has for a relation's. Named columns go by their names if those are the attributes' names, else by their order.
 """
 
 from __future__ import annotations
@@ -98,7 +98,20 @@ class Intake:
 
     def columns(self, rows: Any) -> tuple[Columns, int]:
         """Any rows as columns of words, and how many there are."""
+        if _is_frame(rows):
+            from dlog.engine.spark.inputs import as_declared
+
+            return self.fetched(as_declared(self.relation, rows))
         table = self._taken(rows)
+        return tuple([words(column) for column in table.columns]), table.rows
+
+    def fetched(self, frame: Any) -> tuple[Columns, int]:
+        """Rows of a DataFrame, which has the relation's columns and types, as columns of words."""
+        from dlog.engine.spark.arrow import ArrowCodec
+        from dlog.engine.spark.inputs import table_here
+
+        codec = ArrowCodec(self._codec.program.types, self._codec.symbols, self._codec.records)
+        table = table_here(self.relation, frame, codec)
         return tuple([words(column) for column in table.columns]), table.rows
 
     def _taken(self, rows: Any) -> Table:
@@ -177,8 +190,8 @@ class Intake:
 
 def arrow_table(relation: Relation, rows: Any) -> Any:
     """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
-    if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
-        return rows.toArrow()
+    if _is_frame(rows):
+        return _brought(relation, rows)
     speaks = hasattr(rows, "__arrow_c_stream__")
     if not speaks and type(rows).__module__.partition(".")[0] != "pandas":
         return None
@@ -189,6 +202,19 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
     except pa.ArrowException as error:
         reason = ": ".join(str(part) for part in reversed(error.args))
         raise mistake("bad-rows", f"Arrow does not take these rows of `{relation.name}`: {reason}") from None
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "sparkSession") and hasattr(rows, "toArrow")
+
+
+def _brought(relation: Relation, frame: Any) -> Any:
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        return frame.toArrow()
+    except failures() as error:
+        raise mistake("spark-failed", f"the rows for {relation.name} cannot be read: {reason_of(error)}") from error
 
 
 class _Unusual(Exception):

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dlog.engine.program.rules import Kind, Program, Relation
@@ -18,13 +21,26 @@ from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.sessions.changes import none, typed
-from dlog.sessions.externals import applied, last_changes, with_diff
+from dlog.sessions.changes import typed
+from dlog.sessions.externals import Chunk, applied, last_changes, with_diff
 from dlog.sessions.lots import Lot, ones, read_parts, rows_in
 from dlog.sessions.state import State
 
 FEW = 100_000
 """Up to so many rows are logged themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """Rows that came (+1) or went (-1), in files of a folder."""
+
+    folder: Path
+    rows: int
+    diff: int
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob(f"*{parts.SUFFIX}"))
 
 
 class Saving:
@@ -35,34 +51,39 @@ class Saving:
         self._round = state.round
         self._parts: list[Part] = []
 
-    def saved(self, frames: Frames, round: int) -> tuple[dict[str, list[Updates]], list[Lot]]:
+    def saved(self, frames: Frames, round: int) -> tuple[dict[str, Updates], list[Lot]]:
         """Rows as changes of a round where they are few, and lots where they are many."""
-        few: dict[str, list[Updates]] = {}
+        few: dict[str, Updates] = {}
         lots = []
         for name, listed in frames.items():
-            for rows, diff in listed:
-                found = self._one(self._program.relations[name], rows, diff, round)
-                if isinstance(found, Lot):
-                    lots.append(found)
-                elif found.rows:
-                    few.setdefault(name, []).append(found)
+            relation = self._program.relations[name]
+            with ExitStack() as folders:
+                written = [self._written(relation, rows, diff, folders) for rows, diff in listed]
+                opposite = len({w.diff for w in written}) > 1
+                every = sum(w.rows for w in written) if opposite else 0  # lots keep their order among lots only
+                large = [w for w in written if w.rows and max(w.rows, every) > FEW]
+                lots += [Lot(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
+                small = [self._read(relation, w) for w in written if w.rows and w not in large]
+            if small:
+                few[name] = last_changes(small, relation.arity, round)
         return few, lots
 
-    def _one(self, relation: Relation, rows: Any, diff: int, round: int) -> Updates | Lot:
+    def _written(self, relation: Relation, rows: Any, diff: int, folders: ExitStack) -> _Written:
         folder = parts.incoming(self._state.path)
-        try:
-            count = self._engine.save(relation, rows, folder)
-            paths = sorted(folder.glob(f"*{parts.SUFFIX}"))
-            if rows_in(paths) != count:
-                raise _elsewhere(relation, self._state)
-            if count <= FEW:
-                columns, _ = read_parts(paths, relation, self._state.meaning) if count else (none(relation.arity).columns, 0)
-                return Updates(columns, ones(count, diff), ones(count, round))
-            taken = parts.take_in(self._state.path, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        folders.callback(shutil.rmtree, folder, ignore_errors=True)
+        written = _Written(folder, self._engine.save(relation, rows, folder), diff)
+        if rows_in(written.files) != written.rows:
+            raise _elsewhere(relation, self._state)
+        return written
+
+    def _read(self, relation: Relation, written: _Written) -> Chunk:
+        columns, rows = read_parts(written.files, relation, self._state.meaning)
+        return columns, ones(rows, written.diff)
+
+    def _taken_in(self, written: _Written) -> tuple[Part, ...]:
+        taken = parts.take_in(self._state.path, written.folder)
         self._parts += taken
-        return Lot(relation.name, relation.kinds, diff, taken)
+        return taken
 
     def forget(self) -> None:
         """Removes what was written, unless the round came."""

@@ -25,8 +25,8 @@ class Staged:
         self.arity = arity
         self.single: dict[Words, int] = {}
         self.frames: list[tuple[Any, int]] = []
-        """Rows that are elsewhere, and whether they come (+1) or go (-1). No row comes in one and goes in another; where there
-        are rows here, too, all do the same."""
+        """Rows that are elsewhere, and whether they come (+1) or go (-1), in order: of a row that is in several the last one
+        counts. Where there are rows here, too, all do the same."""
         self._chunks: list[Updates] = []
 
     def __len__(self) -> int:
@@ -43,9 +43,9 @@ class Staged:
         return all(sign == diff for _, sign in self.frames)
 
     def put_frame(self, frame: Any, diff: int) -> None:
-        """Rows that are elsewhere, where `takes_frame`: of those of earlier ones that did the opposite, what is left."""
-        others = ((held if sign == diff else held.subtract(frame), sign) for held, sign in self.frames)
-        self.frames = [*others, (frame, diff)]
+        """Rows that are elsewhere, where `takes_frame`. What they have in common with earlier ones is known only to who reads
+        them: Spark takes 0.0 and -0.0 for equal, a record may be written in several ways, and rows may be others each time."""
+        self.frames.append((frame, diff))
 
     def put_many(self, columns: Columns, diffs: np.ndarray) -> None:
         """Rows as columns of words, in order."""

@@ -27,7 +27,7 @@ from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
 from dlog.engine.shards.maintained import SharedMaintained
 from dlog.engine.shards.post import Post, Rows
-from dlog.engine.values.differences import words
+from dlog.engine.values.differences import last_of_each, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
@@ -171,7 +171,7 @@ class Keeper:
         inputs = {n: self._own(relations[n], u, kept.ahead) for n, u in given.items()}
         for name, updates in blocks.items():
             own = Updates(updates.columns, updates.diffs, updates.rounds - kept.ahead)
-            inputs[name] = joined([inputs[name], own]) if name in inputs else own
+            inputs[name] = _one_sign(joined([inputs[name], own]) if name in inputs else own)
         kept.engine.commit(inputs)
         kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(inputs)
 
@@ -252,6 +252,14 @@ def _of_blocks(received: Sequence[tuple[Part, str, int, Rows]], part: Part, last
             columns = tuple(words(c) for c in rows.columns)
             found.setdefault(name, []).append(Updates(columns, every * diff, every * last))
     return {name: joined(parts) for name, parts in found.items()}
+
+
+def _one_sign(updates: Updates) -> Updates:
+    """Changes of one round: of a row that comes and goes the last one counts."""
+    if not updates.rows or updates.diffs.min() == updates.diffs.max():
+        return updates
+    places = last_of_each(updates.columns, updates.rows)
+    return Updates(tuple(c[places] for c in updates.columns), updates.diffs[places], updates.rounds[places])
 
 
 def _net(updates: Updates) -> Updates:

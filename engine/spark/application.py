@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
 from dlog.engine.spark.reasons import failures, reason_of
@@ -103,11 +104,29 @@ def _need_java() -> None:
         raise missing(f"Spark needs Java: {where}", "install a Java runtime 17 or 21, or set JAVA_HOME to one")
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the application is at its end: all calls fail then, most of them because of an attribute that is None."""
+    return not _is_connect(spark) and cast("Any", spark.sparkContext)._jsc is None
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return ".connect." in type(spark).__module__
+
+
+def need_running(spark: SparkSession) -> None:
+    """Raises DlogError for a session that has been stopped."""
+    if is_stopped(spark):
+        raise missing("the SparkSession has been stopped", "make a new one, and what is to run on it anew")
+
+
 def need_context(spark: SparkSession) -> None:
-    """Raises DlogError for a session of Spark Connect."""
-    if ".connect." in type(spark).__module__:
+    """Raises DlogError for a session of Spark Connect, one that has been stopped, and what is none."""
+    if not _is_connect(spark) and not hasattr(spark, "sparkContext"):
+        raise DlogError(Diagnostic("bad-argument", f"`spark` must be a SparkSession, not {reprlib.repr(spark)}"))
+    if _is_connect(spark):
         note = "make it in the driver's own process: SparkSession.builder.master(...), or by spark-submit"
         raise missing("the Spark engine needs a session with a Spark context, and one of Spark Connect has none", note)
+    need_running(spark)
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:

@@ -106,6 +106,8 @@ class SparkCrew:
 
     def _disbanded(self) -> bool:
         """Whether the stage in which the workers are is not as it was when this was first asked and all were at work."""
+        if application.is_stopped(self.spark):
+            return True
         running = self._running()
         self._stage = self._stage or running
         return running != self._stage
@@ -144,7 +146,7 @@ class SparkCrew:
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
         """An interruption is raised when the answers are there: until then nobody knows what state the workers are in."""
         with self._lock:
-            if self._over is not None:
+            if self._over is not None or application.is_stopped(self.spark):
                 raise self._lost("Spark lost a session's workers")
             self._asked += 1
             for rank, command in commands.items():
@@ -176,8 +178,11 @@ class SparkCrew:
         """Nobody asks these workers again: those of a stage that Spark has started anew would wait for ever."""
         reason = str(self._over).strip().split("\n", 1)[0] if self._over is not None else "no worker answers"
         self._over = self._over or what
-        with suppress(*failures()):
-            self.spark.sparkContext.cancelJobGroup(self._group)
+        if application.is_stopped(self.spark):
+            reason = "the SparkSession has been stopped"
+        else:
+            with suppress(*failures()):
+                self.spark.sparkContext.cancelJobGroup(self._group)
         note = "open it again: with `state=` it goes on where it ended, without it has lost what it held"
         return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note,)))
 
@@ -212,12 +217,14 @@ def _size(spark: SparkSession, wanted: int | None) -> int:
         message = "a session on Spark keeps its tasks, and dynamic allocation takes executors away and adds others"
         notes = ("start the application with spark.dynamicAllocation.enabled=false",)
         raise DlogError(Diagnostic("dynamic-allocation", message, notes=notes))
-    there = application.slots(spark)
-    if there < 2 or (wanted or 0) >= there:
-        message = f"a session on Spark leaves one slot to everything else, and the application has {there}"
-        notes = (f"ask for at most {there - 1} workers" if there > 1 else "give it more cores: local[2], --executor-cores 2",)
-        raise DlogError(Diagnostic("too-few-slots", message, notes=notes))
-    return wanted or there - 1
+    there, free = application.slots(spark), application.free_slots(spark)
+    if free < 2 or (wanted or 0) >= free:
+        held = f", of which other sessions have {there - free}" if free < there else ""
+        message = f"a session on Spark leaves one slot to everything else, and the application has {there}{held}"
+        more = "close other sessions, or give" if held else "give"
+        note = f"ask for at most {free - 1} workers" if free > 1 else f"{more} it more cores: local[{there - free + 2}]"
+        raise DlogError(Diagnostic("too-few-slots", message, notes=(note,)))
+    return wanted or free - 1
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
+from dlog.engine.spark.application import need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.slots import SQL_TYPES
+from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from dlog.engine.spark.arrow import ArrowCodec
 
 SMALL_BYTES = 16 << 20
 """Of so much for each worker, by Spark's estimate, no more tasks are made than there are workers: a task of Python takes some
@@ -33,12 +37,27 @@ def columns_of(relation: Relation, data: DataFrame) -> list[str]:
     by_name = {c.lower(): c for c in data.columns}
     wanted = [name.lower() for name, _ in relation.attributes]
     if all(name in by_name for name in wanted):
-        return [by_name[name] for name in wanted]
+        return _unlike(relation, data, [by_name[name] for name in wanted])
     if len(data.columns) == relation.arity:
-        return list(data.columns)
+        return _unlike(relation, data, list(data.columns))
     has = f"the DataFrame has {len(data.columns)} columns: {', '.join(data.columns)}"
     needs = f"`{relation.name}` has {relation.arity}: {', '.join(n for n, _ in relation.attributes)}"
     raise _mistake(relation, "the columns do not fit", f"{has}; {needs}", "name them alike, or select as many as it has")
+
+
+def _unlike(relation: Relation, data: DataFrame, columns: list[str]) -> list[str]:
+    """The columns, which no others of the DataFrame may have the names of: Spark would not know which is meant."""
+    names = [c.lower() for c in data.columns]
+    for column in columns:
+        if names.count(column.lower()) > 1:
+            what = f"{names.count(column.lower())} columns of the DataFrame have the name {column}"
+            raise _mistake(relation, what, "name them apart: data.toDF('x', 'y', ...)")
+    return columns
+
+
+def quoted(column: str) -> str:
+    """The name of a column as Spark parses it."""
+    return "`" + column.replace("`", "``") + "`"
 
 
 def check_types(relation: Relation, data: DataFrame, columns: Sequence[str]) -> None:
@@ -81,7 +100,20 @@ def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
     """The columns of the attributes, in order, with Spark's types for theirs."""
     from pyspark.sql import functions as F
 
+    need_running(data.sparkSession)
     columns = columns_of(relation, data)
     check_types(relation, data, columns)
     pairs = zip(relation.attributes, columns, strict=True)
-    return data.select(*(F.col(f"`{c}`").cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))
+    return data.select(*(F.col(quoted(c)).cast(SQL_TYPES[type.kind]).alias(name) for (name, type), c in pairs))
+
+
+def table_here(relation: Relation, data: DataFrame, codec: ArrowCodec) -> Table:
+    """Rows in the relation's columns and types as a table of this process. Arrow forgets how many rows there are where there
+    are no columns. Raises DlogError."""
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        return codec.read(relation, data.toArrow()) if relation.arity else Table((), (), data.count())
+    except failures() as error:
+        message = f"the rows for {relation.name} cannot be read: {reason_of(error)}"
+        raise DlogError(Diagnostic("spark-failed", message)) from error

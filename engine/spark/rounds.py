@@ -70,6 +70,7 @@ class SparkRounds(ShardedRounds):
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
+        self.crew.ask({})  # raises where the workers are gone, perhaps with their application
         self.crew.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's state")
         seen = Observation()
         try:
@@ -154,6 +155,7 @@ class SparkMaker:
         where there is no Spark, or too few slots."""
         if not self._crews or self._crews[0].gone:
             spark = self._spark or application.start()
+            application.need_context(spark)
             for lost in self._crews:
                 lost.close()
                 slots_again(spark, lost.size)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
 from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
-from dlog.engine.spark.inputs import check_types, columns_of
+from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -70,7 +70,7 @@ def _is_text(io: Io) -> bool:
 
 
 def _value(data: DataFrame, column: str, type: Type, io: Io) -> Column:
-    value = data[f"`{column}`"]
+    value = data[quoted(column)]
     return value.cast(SQL_TYPES[type.kind]) if _is_text(io) else value
 
 

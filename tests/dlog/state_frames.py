@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 from dlog.engine.embedded.engines import EmbeddedMaker
 from dlog.engine.program.rules import Relation
 from dlog.engine.rounds import Frames
+from dlog.engine.spark import inputs
 from dlog.engine.spark.arrow import ArrowCodec, schema_of
 from dlog.engine.values.differences import last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions import options, saving
+from dlog.sessions.externals import last_changes
 from dlog.sessions.past import joined
 
 
@@ -39,11 +41,6 @@ class Frame:
 
     def count(self) -> int:
         return int(self.table.num_rows)
-
-    def subtract(self, other: Frame) -> Frame:
-        gone = set(map(tuple, other.table.to_pandas().itertuples(index=False)))
-        rows = [row for row in self.table.to_pandas().itertuples(index=False) if tuple(row) not in gone]
-        return Frame.of(*rows) if rows else Frame(self.table.slice(0, 0))
 
 
 class TakesFrames:
@@ -85,6 +82,8 @@ class TakesFrames:
             for frame, diff in listed:
                 given.setdefault(name, []).append(self._updates(self.engine.program.relations[name], frame, diff, last))
         both = {name: joined(parts, len(parts[0].columns), 0) for name, parts in given.items()}
+        for name, updates in both.items() if frames else ():
+            both[name] = last_changes([(updates.columns, updates.diffs)], len(updates.columns), last)
         return int(self.engine.commit(both))
 
     def _updates(self, relation: Relation, frame: Frame, diff: int, round: int) -> Updates:
@@ -115,13 +114,13 @@ class Maker(EmbeddedMaker):
 @contextmanager
 def taking_frames(few: int = 0) -> Iterator[None]:
     """Sessions opened meanwhile take frames; of up to so many rows they log these."""
-    before = options.Options._maker, saving.FEW
+    before = options.Options._maker, saving.FEW, inputs.as_declared
     options.Options._maker = lambda self: Maker(self.threads)  # type: ignore[method-assign]
-    saving.FEW = few
+    saving.FEW, inputs.as_declared = few, lambda relation, rows: rows  # type: ignore[assignment]
     try:
         yield
     finally:
-        options.Options._maker, saving.FEW = before  # type: ignore[method-assign]
+        options.Options._maker, saving.FEW, inputs.as_declared = before  # type: ignore[method-assign]
 
 
 def parts_of(folder: Path) -> set[str]:

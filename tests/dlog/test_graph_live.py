@@ -149,6 +149,35 @@ def test_answers_that_are_closed_do_not_follow() -> None:
         assert [row[3] for row in one] == [2, 2]
 
 
+@pytest.mark.parametrize("error", [MemoryError("no room"), KeyboardInterrupt()])
+def test_an_answer_that_fails_is_at_its_end_and_others_go_on(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But those whose turn did not come, as they were interrupted, are at their end, too: never behind."""
+
+    def fails(*_: Any) -> None:
+        raise error
+
+    with dlog.graph([(1, 2), (2, 3)]).live() as live:
+        reached, cores, components = live.reachable(1), live.core_numbers(), live.connected_components()
+        live.add_edges([(3, 4)])
+        with monkeypatch.context() as patch:
+            patch.setattr("dlog.graphs.live._Recomputed.advance", fails)
+            with pytest.raises(type(error)):
+                live.commit()
+        live.add_edges([(4, 5)])
+        assert live.commit() == 2
+        assert len(reached) == 5
+        with pytest.raises(dlog.DlogError, match=f"could not follow after round 0: {error or 'KeyboardInterrupt'}"):
+            list(cores)
+        if isinstance(error, Exception):
+            assert {c for _, c in components} == {1}
+        else:
+            with pytest.raises(dlog.DlogError, match="could not follow"):
+                len(components)
+        assert len(live.core_numbers()) == 5
+        for answer in (cores, reached, reached, components):
+            answer.close()
+
+
 def test_a_commit_that_is_refused_changes_nothing() -> None:
     with dlog.graph([(1, 2, 5), (2, 3, 5)]).live() as live:
         paths, degrees = live.shortest_paths(sources=1, weight="weight"), live.degrees()

@@ -4,6 +4,7 @@ it as JSON. The application of the tests has room for one."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,8 +67,32 @@ def main() -> None:
         session.insert("edge", ("b", "g"))
         session.commit()
         figures["with rows"] = sorted(row[1] for row in session["edge"] if row[0] == "b")
+        later = frame(spark, [("p", "q")])
+        graph = dlog.graph(later, src="x", dst="y")
+        spark.stop()
+        calls = {
+            "read": lambda: list(session["edge"]),
+            "commit": lambda: (session.insert("edge", ("p", "q")), session.commit()),
+            "insert": lambda: session.insert("edge", later),
+            "insert here": lambda: embedded.insert("edge", later),
+            "open": lambda: dlog.session(TEXT, engine="spark", spark=spark),
+            "run": lambda: dlog.run(TEXT, {"edge": later}, engine="spark", spark=spark),
+            "graph": lambda: dlog.graph(later, src="x", dst="y"),
+            "ask": lambda: graph.connected_components(),
+            "live": lambda: graph.live(),
+        }
+        figures["stopped"] = {name: mistake_of(call) for name, call in calls.items()}
     print(json.dumps(figures), flush=True)
-    spark.stop()
+
+
+def mistake_of(call: Callable[[], Any]) -> str:
+    """What dlog says is wrong; anything else is raised."""
+    from dlog.grammar.diagnostics import DlogError
+
+    try:
+        return f"no mistake: {call()}"
+    except DlogError as error:
+        return error.diagnostics[0].message
 
 
 def held(given: Any) -> Any:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -213,8 +215,12 @@ def test_slots_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         _workers(None, None)  # type: ignore[arg-type]
 
 
-def test_a_session_of_spark_connect_is_refused() -> None:
+def test_sessions_of_spark_connect_and_stopped_ones_are_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(DlogError, match="one of Spark Connect has none"):
         application.need_context(connected)
-    application.need_context(type("SparkSession", (), {"__module__": "pyspark.sql.session"})())
+    running: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object()))
+    application.need_context(running)
+    running.sparkContext._jsc = None
+    with pytest.raises(DlogError, match="the SparkSession has been stopped"):
+        application.need_context(running)

@@ -50,6 +50,13 @@ def test_dataframes_take_effect_in_the_order_they_came_and_stay_where_they_are(f
     assert figures["with rows"] == ["c", "d", "f", "g"]
 
 
+def test_a_spark_session_that_was_stopped_is_named(figures: dict[str, Any]) -> None:
+    message = "the SparkSession has been stopped"
+    lost = dict.fromkeys(("read", "commit"), f"Spark lost a session's workers: {message}")
+    others = ("insert", "insert here", "open", "run", "graph", "ask", "live")
+    assert figures["stopped"] == {**lost, **dict.fromkeys(others, message)}
+
+
 @pytest.fixture
 def session(spark: SparkSession) -> Any:
     with dlog.session(PROGRAM, engine="spark", spark=spark) as session:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import dlog
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from tests.spark.test_graphs import NAMED, QUESTIONS, frame, integer, negative, rows, table, word
 
 if TYPE_CHECKING:
@@ -159,6 +159,35 @@ def test_a_commit_that_is_refused_changes_nothing(spark: SparkSession) -> None:
         live.add_edges([(3, 1, 0.5)])
         live.commit()
         assert rows(live.shortest_paths(sources=3, weight="weight")) == [(3, 1, 0.5), (3, 2, 5.5), (3, 3, 0.0)]
+
+
+def test_an_answer_that_fails_is_at_its_end_and_others_go_on(spark: SparkSession) -> None:
+    def fails(*_: Any) -> None:
+        raise DlogError(Diagnostic("spark-failed", "lost"))
+
+    with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
+        first, failing, last = live.reachable(1), live.reachable(2), live.reachable(3)
+        failing.follower.advance = fails
+        live.add_edges([(3, 4, 1)])
+        with pytest.raises(DlogError, match=r"^lost"):
+            live.commit()
+        live.add_edges([(4, 5, 1)])
+        assert live.commit() == 2
+        assert (len(first), len(last)) == (5, 3)
+        with pytest.raises(DlogError, match="this answer could not follow after round 0: lost"):
+            print(failing.df)
+        failing.close()
+
+
+def test_weights_need_not_come_with_a_commit(spark: SparkSession) -> None:
+    with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
+        paths = live.shortest_paths(sources=1, weight="weight")
+        live.add_vertices([7])
+        live.commit()
+        assert rows(paths) == [(1, 1, 0), (1, 2, 5), (1, 3, 10)]
+        live.remove_edges([(2, 3)])
+        live.commit()
+        assert rows(paths) == [(1, 1, 0), (1, 2, 5)]
 
 
 def test_vertices_of_another_type_and_unknown_ones_are_refused(spark: SparkSession) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_columns_are_found_by_name_then_by_place(spark: SparkSession) -> None:
     assert list(dlog.run(CLOSURE, {"edge": turned}, engine="spark")["path"]) == [(1, 2)]
     unnamed = spark.createDataFrame([(1, 2)], "a long, b long")
     assert list(dlog.run(CLOSURE, {"edge": unnamed}, engine="spark")["path"]) == [(1, 2)]
+
+
+def test_names_of_columns_may_be_odd_but_not_alike(spark: SparkSession) -> None:
+    odd = spark.range(1, 2).selectExpr("id as `a.b`", "id + 1 as `c``d`")
+    assert list(dlog.run(CLOSURE, {"edge": odd}, engine="spark")["path"]) == [(1, 2)]
+    for names in (("x", "y", "X"), ("a", "a")):
+        alike = spark.createDataFrame([(1, 2, 3)[: len(names)]]).toDF(*names)
+        with pytest.raises(DlogError, match=f"2 columns of the DataFrame have the name (?i:{names[0]})"):
+            dlog.run(CLOSURE, {"edge": alike}, engine="spark")
 
 
 def test_python_rows_and_facts_of_the_text_are_inputs_too(spark: SparkSession) -> None:
@@ -106,6 +116,18 @@ def test_mistakes_in_the_call(spark: SparkSession) -> None:
         dlog.run(CLOSURE, {"edge": EDGES}, engine="spark", workers=3)
     with pytest.raises(DlogError, match="engine='sparc' is not one of embedded, spark"):
         dlog.run(CLOSURE, {"edge": EDGES}, engine="sparc")
+    wrong: dict[str, dict[str, Any]] = {
+        "`workers` must be a number of tasks, 1 or more, not 0": {"workers": 0},
+        "`workers` must be a number of tasks, 1 or more, not '2'": {"workers": "2"},
+        "`workers` must be a number of tasks, 1 or more, not True": {"workers": True},
+        '`spark` and `workers` are for engine="spark"': {"workers": 2, "engine": "embedded"},
+        "`spark` must be a SparkSession, not 'local'": {"spark": "local"},
+        "5 is no rows of `edge`": {"facts": {"edge": 5}},
+        "`facts` must be a folder, or rows by the name": {"facts": spark.range(2)},
+    }
+    for message, options in wrong.items():
+        with pytest.raises(DlogError, match=re.escape(message)):
+            dlog.run(CLOSURE, **{"engine": "spark", "facts": {"edge": EDGES}, **options})
 
 
 def test_ord_is_for_one_worker(spark: SparkSession) -> None:

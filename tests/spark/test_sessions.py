@@ -87,6 +87,11 @@ def test_a_failed_commit_changes_nothing(session: dlog.Session) -> None:
 def test_a_session_leaves_a_slot(spark: SparkSession) -> None:
     with pytest.raises(DlogError, match="leaves one slot to everything else, and the application has 2"):
         dlog.session(PLAIN, engine="spark", spark=spark, workers=2)
+    with (
+        dlog.session(PLAIN, engine="spark", spark=spark),
+        pytest.raises(DlogError, match="and the application has 2, of which other sessions have 1"),
+    ):
+        dlog.session(PLAIN, engine="spark", spark=spark)
 
 
 def test_a_large_dataframe_goes_into_a_state_past_the_driver(
@@ -161,6 +166,70 @@ def test_a_small_dataframe_is_logged_with_its_rows(spark: SparkSession, tmp_path
         session.rollback()
         assert session["path"].rows == 6
     assert {p.suffix for p in (tmp_path / "state").iterdir()} <= {".json", ".log", ".layer", ".bytes", ".ends", ""}
+
+
+@pytest.mark.parametrize("state", ["none", "logged", "lots"])
+def test_of_dataframes_that_do_the_opposite_the_last_one_counts(
+    spark: SparkSession, state: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Rows are the program's: 0.0 is not -0.0, and a record may be written in two ways. Rows of chance are drawn once."""
+    text = """.type Pair = [a: number, b: number]
+    .decl f(x: number, v: float)  .decl p(p: Pair)  .decl chance(x: number, y: number)
+    p([7, 7]).
+    """
+    monkeypatch.setattr(saving, "FEW", 0 if state == "lots" else FEW)
+    where = {} if state == "none" else {"state": tmp_path / "state"}
+    draw = spark.range(200).selectExpr("id % 10 as x", "cast(rand() * 10 as long) as y")
+    with dlog.session(text, engine="spark", spark=spark, **where) as session:
+        session.insert("f", spark.createDataFrame([(1, -0.0), (2, 0.0), (3, float("nan"))], "x long, v double"))
+        session.remove("f", spark.createDataFrame([(1, 0.0), (2, -0.0), (3, float("nan"))], "x long, v double"))
+        session.remove("p", spark.createDataFrame([("[1,2]",), ("[7,7]",)], "p string"))
+        session.insert("p", spark.createDataFrame([("[1, 2]",), ("[3, 4]",)], "p string"))
+        session.remove("p", spark.createDataFrame([("[3,4]",)], "p string"))
+        for change in (session.insert, session.remove, session.insert, session.remove):
+            change("chance", draw)
+        session.commit()
+        found = {name: sorted(map(repr, session[name])) for name in session}
+        assert (found["f"], found["p"]) == (["(1, -0.0)", "(2, 0.0)"], ["((1, 2),)"])
+    if where:
+        with dlog.session(text, **where) as here:
+            assert {name: sorted(map(repr, here[name])) for name in here} == found
+
+
+def test_a_dataframe_means_the_same_wherever_it_is_read(spark: SparkSession) -> None:
+    """Records are text, columns go by their names, and what cannot be read leaves what is staged."""
+    text = ".type Pair = [a: number, b: number]\n.decl p(x: number, p: Pair)\n"
+    fine = spark.createDataFrame([("[1,2]", "ignored", 1), ("nil", "", 2)], "p string, z string, x int")
+    broken = spark.range(1).selectExpr("cast(raise_error('boom') as string) as p", "id as x")
+    for engine in ({}, {"engine": "spark", "spark": spark}):
+        assert sorted(dlog.run(text, {"p": fine.where("x = 1")}, **engine)["p"]) == [(1, (1, 2))]
+        with dlog.session(text, **engine) as session:
+            session.insert("p", (2, None))
+            session.insert("p", fine)
+            session.remove("p", fine.where("x = 2"))  # the opposite of a row that is here: this frame comes here, too
+            session.commit()
+            assert sorted(session["p"]) == [(1, (1, 2))]
+            session.insert("p", fine.where("x = 2"))
+            with pytest.raises(DlogError, match="the rows for p cannot be read: boom"):
+                session.insert("p", broken)
+                session.remove("p", (7, None))
+            if not engine:
+                session.commit()
+                assert sorted(map(repr, session["p"])) == ["(1, (1, 2))", "(2, None)"]
+            else:
+                assert len(session._desk.staged["p"].frames) == 2
+
+
+def test_a_dataframe_says_whether_a_relation_without_columns_holds(spark: SparkSession) -> None:
+    text = ".decl on()\n.input on\n.decl x(n: number)\nx(1) :- on().\n.output x\n"
+    for engine in ({}, {"engine": "spark", "spark": spark}):
+        for rows in (0, 2):
+            assert dlog.run(text, {"on": spark.range(rows).select()}, **engine)["x"].rows == min(rows, 1)
+        with dlog.session(text, {"on": spark.range(2).select()}, **engine) as session:
+            assert session["x"].rows == 1
+            session.remove("on", spark.range(1))
+            session.commit()
+            assert session["x"].rows == 0
 
 
 def test_a_session_with_a_state_goes_on(spark: SparkSession, tmp_path: Path) -> None:

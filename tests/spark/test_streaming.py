@@ -101,6 +101,20 @@ def test_a_batch_that_comes_again_is_known(spark: SparkSession, tmp_path: Path) 
     assert written(tmp_path) == expected
 
 
+def test_batches_of_another_checkpoint_are_not_taken_for_known(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(2):
+        drop(tmp_path / "in", number, [(number, number + 1, 1)])
+    with dlog.session(PROGRAM) as session:
+        run_stream(spark, tmp_path, session)
+        (tmp_path / "checkpoint").rename(tmp_path / "old")
+        with pytest.raises(DlogError, match="the session has batches up to 1 of another stream"):
+            run_stream(spark, tmp_path, session)
+        drop(tmp_path / "in", 2, [(2, 3, 1)])
+        session.commit(mark=-1)
+        run_stream(spark, tmp_path, session)
+        assert session.mark == 2 and (0, 3) in session["path"]
+
+
 def test_sources_that_do_not_fit(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     source = spark.readStream.schema("x long, y string").parquet(str(tmp_path / "in"))
@@ -109,6 +123,16 @@ def test_sources_that_do_not_fit(spark: SparkSession, tmp_path: Path) -> None:
             dlog.stream(session, {"edge": source}, checkpoint=tmp_path / "checkpoint")
         with pytest.raises(DlogError, match="unknown relation"):
             dlog.stream(session, {"egde": source}, checkpoint=tmp_path / "checkpoint")
+        with pytest.raises(DlogError, match="`path` follows from rules"):
+            dlog.stream(session, {"path": source}, checkpoint=tmp_path / "checkpoint")
+        with pytest.raises(DlogError, match="must be a streaming DataFrame"):
+            dlog.stream(session, {"edge": spark.range(2)}, checkpoint=tmp_path / "checkpoint")
+        source = source.selectExpr("x", "x as y")
+        with pytest.raises(DlogError, match="unknown relation `paht`"):
+            dlog.stream(session, {"edge": source}, checkpoint=tmp_path / "checkpoint", outputs=("paht",))
+        (tmp_path / "file").touch()
+        with pytest.raises(DlogError, match="the stream does not start: "):
+            dlog.stream(session, {"edge": source}, checkpoint=tmp_path / "file" / "checkpoint")
 
 
 STREAMING = """

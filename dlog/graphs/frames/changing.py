@@ -85,11 +85,11 @@ class Edited:
         self._removed, self._added = removed, added
 
     def added(self, rules: Rules) -> Columns:
-        return rules.edge(self._added)
+        return _edge(rules, self._added)
 
     def removed(self, rules: Rules) -> Columns:
         """As rules read edges. Those of the beginning are looked for in Spark where their ends do not say all."""
-        later = rules.edge(self._removed)
+        later = _edge(rules, self._removed)
         if not len(self._ends[0]):
             return later
         found = self._ends if rules.form == "plain" and rules.weight is None else self._found(rules)
@@ -187,6 +187,13 @@ class ChangedNumbers(Numbers):
             return self._beginning.names
         (_, type), *_ = self.known.ids.dtypes
         return self._beginning.names.unionAll(self.spark.createDataFrame(list(self._later), f"id {type}, number bigint"))
+
+
+def _edge(rules: Rules, edges: Numbered) -> Columns:
+    """Edges as rules read them. Where there are none there may be no column of weights either."""
+    if len(edges.src) or rules.weight is None:
+        return rules.edge(edges)
+    return *edges.edge(rules.form), np.empty(0, np.float64 if rules.floats else np.int64)
 
 
 def having(edges: DataFrame, ends: Columns, how: str = "left_semi") -> DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dlog.engine.spark.application import need_running
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.core import Graph
 from dlog.graphs.frames.asking import is_named_beside, ruled
@@ -37,6 +38,7 @@ class SparkGraph(Analyses[SparkResult]):
         self._given = vertices, edges
         self.columns = columns
         self.running = SparkRunning(edges.sparkSession)
+        need_running(self.origin)
         self.numbers = Numbers(self.origin, arranged(vertices, edges, columns), columns, directed)
 
     @property
@@ -77,6 +79,7 @@ class SparkGraph(Analyses[SparkResult]):
         what changes; it must not be released meanwhile."""
         from dlog.graphs.frames.live import SparkLive
 
+        need_running(self.origin)
         return SparkLive(self)
 
     def to_networkx(self) -> nx.Graph:
@@ -88,6 +91,7 @@ class SparkGraph(Analyses[SparkResult]):
         self.numbers.release()
 
     def _answer(self, question: Question) -> SparkResult:
+        need_running(self.origin)
         match question:
             case Rules():
                 answer = ruled(question, self.numbers, self.running)

@@ -7,7 +7,8 @@ driver.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +105,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         ------
         DlogError
             The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
-            Or Spark has lost the workers: the graph is to be made live anew.
+            Or an answer could not be brought up to date: it is at its end, all others are those of the new round. Where Spark
+            has lost the workers that are all of them: the graph is to be made live anew.
         """
         edited = self._edges.edited()
         prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
@@ -112,10 +114,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         self._edges.settle()
         self._numbers = None
         new = np.array([number for _, number in self._names(before)], np.int64)
-        for result, changes in zip(self._results, prepared, strict=True):
-            result.follower.advance(changes, new, self)
-            result.forget()
-        self.round += 1
+        pairs = zip(self._results, prepared, strict=True)
+        self._to_next_round([(result, partial(result.advance, changes, new)) for result, changes in pairs])
         return self.round
 
     # ------------------------------------------------------------------------------------------------------------- answers
@@ -219,8 +219,20 @@ class SparkLiveResult:
 
         return pl.DataFrame(self.table)
 
-    def forget(self) -> None:
-        """There are others now."""
+    def advance(self, changes: Any, vertices: Codes) -> None:
+        """Goes on to the next round, with the vertices that are new."""
+        self._forget()
+        self.follower.advance(changes, vertices, self._live)
+
+    def end(self, follower: Any) -> None:
+        """It has nothing more to say than this."""
+        self._forget()
+        was, self.follower = self.follower, follower
+        with suppress(Exception):
+            was.close()
+
+    def _forget(self) -> None:
+        """There are other rows now."""
         for name in ("_table", "_changes"):
             self.__dict__.pop(name, None)
 

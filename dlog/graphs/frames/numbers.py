@@ -157,6 +157,9 @@ class Numbers:
         """The numbers of those ids that are vertices; all might be, by their type."""
         from pyspark.sql import functions as F
 
+        from dlog.engine.spark.application import need_context
+
+        need_context(self.spark)
         asked = self.spark.createDataFrame([(value,) for value in ids], f"id {self.given.type}")
         names = self.known.ids if self.integers else self.names
         rows = names.join(F.broadcast(asked), "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()

@@ -40,9 +40,11 @@ class SparkRunning:
     ) -> SparkResult:
         """The same with a program file or a program's text."""
         from dlog.engine.program.rules import Io
+        from dlog.engine.spark.application import need_context
         from dlog.pipeline import compile_program
         from dlog.spark import run_given
 
+        need_context(self.spark)
         typed = compile_program(source, (str(folder()),), macros)
         shown = tuple(io for io in typed.io if io.action == "input" or io.relation in wanted)
         missing = [name for name in wanted if all(io.relation != name for io in shown)]
