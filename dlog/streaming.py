@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 DIFF = "diff"
 """The column, if there is one, that says whether a row comes (> 0) or goes (< 0)."""
 TAG = "relation"
+FEW = 100_000
+"""Rows of a batch up to which they come to this process on their way to a session's workers: it takes fewer jobs."""
 
 OnRound = Callable[[int, Round], None]
 
@@ -166,15 +169,34 @@ class _Feed:
             if mark is not None and number <= mark:
                 self._again(number, mark)
                 return
-            self._stage(batch.toArrow())
-            try:
-                round = self.session.commit(mark=number)
-            except BaseException:
-                self.session.rollback()
-                raise
+            with self._held(batch) as rows:
+                round = self._committed(rows, number)
             self._write(round)
             if self.on_round is not None:
                 self.on_round(number, round)
+
+    @contextmanager
+    def _held(self, batch: DataFrame) -> Iterator[DataFrame]:
+        """A batch that several look at is read once."""
+        if not self.session._desk.elsewhere:
+            yield batch
+            return
+        held = batch.persist()
+        try:
+            yield held
+        finally:
+            held.unpersist()
+
+    def _committed(self, rows: DataFrame, number: int) -> Round:
+        try:
+            if self.session._desk.elsewhere and rows.count() > FEW:
+                self._stage_elsewhere(rows)
+            else:
+                self._stage(rows.toArrow())
+            return self.session.commit(mark=number)
+        except BaseException:
+            self.session.rollback()
+            raise
 
     def _again(self, number: int, mark: int) -> None:
         """A batch that is in the session already. If it was the last one, its changes may not have been written."""
@@ -201,6 +223,20 @@ class _Feed:
         net = net.filter(pc.not_equal(net[f"{diff}_sum"], 0)).select([*held.column_names, f"{diff}_sum"])
         net = net.rename_columns([*held.column_names, diff])
         _write_changes(net.append_column(round, pa.array([self.session.round] * net.num_rows, pa.int64())), target)
+
+    def _stage_elsewhere(self, rows: DataFrame) -> None:
+        """As `_stage`; the rows go from Spark's tasks to the session's workers."""
+        from pyspark.sql import functions as F
+
+        from dlog.engine.spark.inputs import quoted
+
+        for number, name in enumerate(self.sources):
+            relation = self.session.program.relations[name]
+            named = [F.col(quoted(f"{number}_{attribute}")).alias(attribute) for attribute, _ in relation.attributes]
+            for diff, act in ((-1, self.session.remove), (1, self.session.insert)):
+                part = rows.where((F.col(TAG) == number) & (F.col(DIFF) == diff)).select(*named)
+                if not part.isEmpty():
+                    act(name, part)
 
     def _stage(self, rows: pa.Table) -> None:
         """Stages what goes before what comes: a row that does both in one batch is there afterwards."""

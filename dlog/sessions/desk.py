@@ -68,6 +68,11 @@ class Desk:
                 else:
                     index.drop(row)
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers have the rows, and take DataFrames without this process."""
+        return self._engine.elsewhere
+
     def _stage_many(self, intake: Intake, rows: Any, diff: Diff) -> None:
         """Rows in columns; a DataFrame as it is where the workers of the engine can have its rows without this process."""
         name = intake.relation.name

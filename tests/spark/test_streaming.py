@@ -82,6 +82,21 @@ def test_each_batch_is_a_round(spark: SparkSession, tmp_path: Path) -> None:
         assert total(written(tmp_path)) == sorted(session["path"]) == [(1, 2), (1, 4), (1, 5), (2, 4), (2, 5), (4, 5)]
 
 
+@pytest.mark.parametrize("few", [0, 100], ids=["past this process", "through it"])
+def test_batches_come_to_the_workers_of_a_session(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """What goes in a batch goes before what comes."""
+    monkeypatch.setattr("dlog.streaming.FEW", few)
+    drop(tmp_path / "in", 0, [(1, 2, 1), (2, 3, 1), (3, 4, 1)])
+    drop(tmp_path / "in", 1, [(2, 3, 1), (2, 3, -1), (3, 4, -1), (2, 4, 1)])
+    drop(tmp_path / "in", 2, [(1, 2, -1)])
+    with dlog.session(PROGRAM, state=tmp_path / "state", engine="spark", spark=spark, workers=1) as session:
+        run_stream(spark, tmp_path, session)
+        assert (session.round, sorted(session["edge"])) == (3, [(2, 3), (2, 4)])
+        assert total(written(tmp_path)) == sorted(session["path"]) == [(2, 3), (2, 4)]
+
+
 def test_a_batch_that_comes_again_is_known(spark: SparkSession, tmp_path: Path) -> None:
     """As after a crash between the round and its files: the files are made again, the round is not."""
     drop(tmp_path / "in", 0, [(1, 2, 1)])
