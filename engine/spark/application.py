@@ -29,8 +29,10 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
 }
-"""Settings of a session that dlog starts; whoever starts one of their own keeps theirs."""
+"""Settings of a session that dlog starts; whoever starts one of their own keeps theirs. Over TCP a task of Python waits 40 ms
+for an acknowledgement (from Spark 4.1 on there is another way)."""
 
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""

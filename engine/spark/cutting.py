@@ -42,6 +42,7 @@ class Cut:
     workers: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from dlog.engine.spark.collector import spare
         from dlog.grammar.diagnostics import DlogError
 
         lanes = lanes_of(self.workers)
@@ -51,6 +52,7 @@ class Cut:
                     yield self._row(lanes[owner], number, owner, block)
         except DlogError as error:
             yield self._row(lanes[0], self.targets[0][0], MISTAKE, pickle.dumps(error.diagnostics))
+        spare()
 
     def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
         from dlog.engine.shards.blocks import cut_everywhere

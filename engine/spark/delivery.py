@@ -16,6 +16,7 @@ import zmq
 
 from dlog.engine.plan.local_first import Feed
 from dlog.engine.program.rules import Relation, Type
+from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import gathered, table_of
 from dlog.engine.spark.secrets import Secrets
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -86,6 +87,7 @@ class Delivery:
             for socket in sockets:
                 socket.close(LINGER)
             context.term()
+        spare()
 
     def _blocks(self, rows: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
         from dlog.engine.shards.blocks import cut_everywhere

@@ -19,6 +19,7 @@ from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
 from dlog.engine.program.rules import Program, Relation, Type
 from dlog.engine.shards import superstep
 from dlog.engine.shards.superstep import Figures, Lot
+from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
 from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.slots import Slots, share_slots
@@ -81,6 +82,7 @@ class Evaluation:
             yield _left(lanes[owner], numbers[name], owner, block, kept_or_sent)
         for name, rows in figures.items():
             yield _left(lanes[0], numbers[name], rank, None, "figures", rows)
+        spare()
 
 
 def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, rows: int = 0) -> pa.RecordBatch:

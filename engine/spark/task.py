@@ -58,6 +58,7 @@ class Task:
         """Runs inside Spark: takes the partition's rows, yields the worker's."""
         from pyspark import BarrierTaskContext
 
+        from dlog.engine.spark.collector import spare
         from dlog.engine.spark.rendezvous import Visitor
 
         context = BarrierTaskContext.get()
@@ -66,6 +67,7 @@ class Task:
             yield from _Worker(self, visitor, context).run(batches)
         finally:
             visitor.close()
+        spare()
 
 
 class _Worker:
