@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from dlog.graphs.library import Program, folder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.engine.program.rules import Program as Typed
     from dlog.engine.program.rules import Type
     from dlog.engine.spark.rounds import SharedWorkers
     from dlog.spark import SparkResult
@@ -41,11 +43,10 @@ class SparkRunning:
         """The same with a program file or a program's text."""
         from dlog.engine.program.rules import Io
         from dlog.engine.spark.application import need_context
-        from dlog.pipeline import compile_program
         from dlog.spark import run_given
 
         need_context(self.spark)
-        typed = compile_program(source, (str(folder()),), macros)
+        typed = _compiled(source, tuple(macros))
         shown = tuple(io for io in typed.io if io.action == "input" or io.relation in wanted)
         missing = [name for name in wanted if all(io.relation != name for io in shown)]
         shown += tuple(Io("output", name) for name in missing)
@@ -61,9 +62,15 @@ class SparkRunning:
 
 def attributes(program: Program, relation: str) -> tuple[tuple[str, Type], ...]:
     """The names and types of a relation's columns."""
+    return _compiled(program.source, program.macros).relations[relation].attributes
+
+
+@lru_cache(32)
+def _compiled(source: Path | str, macros: tuple[str, ...]) -> Typed:
+    """A program that reads those of the library: they do not change."""
     from dlog.pipeline import compile_program
 
-    return compile_program(program.source, (str(folder()),), program.macros).relations[relation].attributes
+    return compile_program(source, (str(folder()),), macros)
 
 
 @dataclass(frozen=True, slots=True)
