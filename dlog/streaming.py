@@ -29,7 +29,7 @@ from dlog.sessions.mistakes import unknown_relation
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming import DataStreamWriter
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -113,6 +113,8 @@ def _started(writer: DataStreamWriter, trigger: Mapping[str, Any]) -> StreamingQ
 
     try:
         return writer.trigger(**trigger).start() if trigger else writer.start()
+    except TypeError as error:
+        raise DlogError(Diagnostic("bad-argument", f"the stream's trigger: {error}")) from error
     except failures() as error:
         raise DlogError(Diagnostic("spark-failed", f"the stream does not start: {reason_of(error)}")) from error
 
@@ -135,12 +137,24 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     values = data.drop(DIFF) if has_diff else data
     columns = columns_of(relation, values)
     check_types(relation, values, columns)
-    diff = F.when(F.col(DIFF) < 0, -1).otherwise(1) if has_diff else F.lit(1)
+    diff = _sign(relation, data) if has_diff else F.lit(1)
     named = [
         F.col(quoted(column)).cast(SQL_TYPES[type.kind]).alias(f"{number}_{attribute}")
         for column, (attribute, type) in zip(columns, relation.attributes, strict=True)
     ]
-    return data.select(F.lit(number).alias(TAG), diff.cast("int").alias(DIFF), *named)
+    return data.select(F.lit(number).alias(TAG), diff.cast("int").alias(DIFF), *named).where(F.col(DIFF) != 0)
+
+
+def _sign(relation: Relation, data: DataFrame) -> Column:
+    """1 where a row comes, -1 where it goes, 0 where neither."""
+    from pyspark.sql import functions as F
+
+    type = dict(data.dtypes)[DIFF]
+    if type not in ("tinyint", "smallint", "int", "bigint"):
+        message = f"the column `{DIFF}` of the stream for {relation.name} is {type}"
+        raise DlogError(Diagnostic("bad-input", message, notes=("it says by its sign whether a row comes or goes: an integer",)))
+    lacking = F.raise_error(F.lit(f"a row for {relation.name} has no {DIFF}"))
+    return F.when(F.col(DIFF).isNull(), lacking.cast("int")).otherwise(F.signum(F.col(DIFF)).cast("int"))
 
 
 class _Feed:

@@ -86,11 +86,11 @@ def test_each_batch_is_a_round(spark: SparkSession, tmp_path: Path) -> None:
 def test_batches_come_to_the_workers_of_a_session(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """What goes in a batch goes before what comes."""
+    """What goes in a batch goes before what comes; of a diff only the sign counts."""
     monkeypatch.setattr("dlog.streaming.FEW", few)
     drop(tmp_path / "in", 0, [(1, 2, 1), (2, 3, 1), (3, 4, 1)])
     drop(tmp_path / "in", 1, [(2, 3, 1), (2, 3, -1), (3, 4, -1), (2, 4, 1)])
-    drop(tmp_path / "in", 2, [(1, 2, -1)])
+    drop(tmp_path / "in", 2, [(1, 2, -5), (2, 3, 0)])
     with dlog.session(PROGRAM, state=tmp_path / "state", engine="spark", spark=spark, workers=1) as session:
         run_stream(spark, tmp_path, session)
         assert (session.round, sorted(session["edge"])) == (3, [(2, 3), (2, 4)])
@@ -136,6 +136,9 @@ def test_sources_that_do_not_fit(spark: SparkSession, tmp_path: Path) -> None:
     with dlog.session(PROGRAM) as session:
         with pytest.raises(DlogError, match="column y is string, but y is number"):
             dlog.stream(session, {"edge": source}, checkpoint=tmp_path / "checkpoint")
+        signed = source.selectExpr("x", "x as y", "y as diff")
+        with pytest.raises(DlogError, match="the column `diff` of the stream for edge is string"):
+            dlog.stream(session, {"edge": signed}, checkpoint=tmp_path / "checkpoint")
         with pytest.raises(DlogError, match="unknown relation"):
             dlog.stream(session, {"egde": source}, checkpoint=tmp_path / "checkpoint")
         with pytest.raises(DlogError, match="`path` follows from rules"):
