@@ -152,7 +152,8 @@ def _sign(relation: Relation, data: DataFrame) -> Column:
     type = dict(data.dtypes)[DIFF]
     if type not in ("tinyint", "smallint", "int", "bigint"):
         message = f"the column `{DIFF}` of the stream for {relation.name} is {type}"
-        raise DlogError(Diagnostic("bad-input", message, notes=("it says by its sign whether a row comes or goes: an integer",)))
+        note = "it says by its sign whether a row comes or goes: an integer"
+        raise DlogError(Diagnostic("bad-input", message, notes=(note,)))
     lacking = F.raise_error(F.lit(f"a row for {relation.name} has no {DIFF}"))
     return F.when(F.col(DIFF).isNull(), lacking.cast("int")).otherwise(F.signum(F.col(DIFF)).cast("int"))
 
