@@ -175,6 +175,9 @@ class _Feed:
         self.folder = folder
         self.on_round = on_round
         self._lock = threading.Lock()
+        relations = [session.program.relations[name] for name in sources]
+        self._as_frames = any(kind is Kind.RECORD for relation in relations for kind in relation.kinds)
+        """Whether there are records, which are texts to Spark."""
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         with self._lock:
@@ -193,7 +196,7 @@ class _Feed:
     @contextmanager
     def _held(self, batch: DataFrame) -> Iterator[DataFrame]:
         """A batch that several look at is read once."""
-        if not self.session._desk.elsewhere:
+        if not (self._as_frames or self.session._desk.elsewhere):
             yield batch
             return
         held = batch.persist()
@@ -204,8 +207,8 @@ class _Feed:
 
     def _committed(self, rows: DataFrame, number: int) -> Round:
         try:
-            if self.session._desk.elsewhere and rows.count() > FEW:
-                self._stage_elsewhere(rows)
+            if self._as_frames or (self.session._desk.elsewhere and rows.count() > FEW):
+                self._stage_frames(rows)
             else:
                 self._stage(rows.toArrow())
             return self.session.commit(mark=number)
@@ -239,8 +242,8 @@ class _Feed:
         net = net.rename_columns([*held.column_names, diff])
         _write_changes(net.append_column(round, pa.array([self.session.round] * net.num_rows, pa.int64())), target)
 
-    def _stage_elsewhere(self, rows: DataFrame) -> None:
-        """As `_stage`; the rows go from Spark's tasks to the session's workers."""
+    def _stage_frames(self, rows: DataFrame) -> None:
+        """As `_stage`; the session takes DataFrames, whose rows go from Spark's tasks to its workers, if it has any."""
         from pyspark.sql import functions as F
 
         from dlog.engine.spark.inputs import quoted
@@ -284,8 +287,6 @@ def _file(folder: Path, round: int) -> Path:
 
 def _table(relation: Relation, number: int, part: pa.Table) -> Any:
     """The relation's rows of a batch, in the form that a session takes."""
-    if any(kind is Kind.RECORD for kind in relation.kinds):
-        raise DlogError(Diagnostic("unsupported", f"not supported yet: a stream of records, for {relation.name}"))
     columns = [part[f"{number}_{name}"] for name, _ in relation.attributes]
     if not columns:
         return [()] * part.num_rows

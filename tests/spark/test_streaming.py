@@ -97,6 +97,36 @@ def test_batches_come_to_the_workers_of_a_session(
         assert total(written(tmp_path)) == sorted(session["path"]) == [(2, 3), (2, 4)]
 
 
+RECORDS = """.type Point = [x: number, name: symbol]
+.decl at(t: number, p: Point)
+.input at
+.decl on()
+.input on
+.decl seen(x: number, p: Point)
+.output seen
+seen(x, p) :- at(_, p), p = [x, _], on().
+"""
+
+
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_records_are_texts_in_a_stream(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    for number, rows in enumerate(([(1, '[5, "a"]', 1), (2, "nil", 1), (3, '[7, "b, c"]', 1)], [(3, '[7,"b, c"]', -1)])):
+        spark.createDataFrame(rows, "t long, p string, diff int").coalesce(1).write.parquet(str(tmp_path / f"in{number}"))
+    (tmp_path / "in").mkdir()
+    source = spark.readStream.schema("t long, p string, diff int").parquet(str(tmp_path / "in"))
+    options = {"engine": engine, "spark": spark, "workers": 1} if engine == "spark" else {}
+    with dlog.session(RECORDS, **options) as session:
+        session.insert("on", [()])
+        for number in range(2):
+            file = next((tmp_path / f"in{number}").glob("*.parquet"))
+            file.rename(tmp_path / "in" / file.name)
+            flow = dlog.stream(session, {"at": source}, checkpoint=tmp_path / "checkpoint", changes=tmp_path, availableNow=True)
+            flow.awaitTermination(300)
+            assert sorted(session["seen"]) == [(5, (5, "a")), (7, (7, "b, c"))][: 2 - number]
+    written = pq.read_table(sorted((tmp_path / "seen").glob("round-*.parquet"))[-1])
+    assert written.to_pydict() == {"x": [7], "p": ["[7, b, c]"], "diff": [-1], "round": [2]}
+
+
 def test_a_batch_that_comes_again_is_known(spark: SparkSession, tmp_path: Path) -> None:
     """As after a crash between the round and its files: the files are made again, the round is not."""
     drop(tmp_path / "in", 0, [(1, 2, 1)])
