@@ -161,10 +161,13 @@ class ShardRun(ScopeRun):
         self._make_copies(phase.copies)
         first, later = self._lower_phase(phase)
         again = {p.path.sink.relation for p in later}
+        once = again.isdisjoint(x.name for x in phase.exchanges)
         self._run_lowered(p for p in first if self._starts_here(p.path))
         while (arrived := self._swap(phase.exchanges)) is not None:
             self._drop(x.name for x in phase.exchanges if x.name not in again)
             self._take_in(later, arrived)
+            if once:
+                break
         self._drop(x.name for x in phase.exchanges)
         self._account([*first, *later])
 
@@ -243,6 +246,8 @@ class ShardRun(ScopeRun):
     def _swap(self, exchanges: Sequence[Exchange]) -> dict[str, list[Rows]] | None:
         """Empties the outboxes. Returns what arrived, by inbox and as paths read it; None if no worker sent anything."""
         self.pause()
+        if not exchanges:
+            return None
         arrived, any_sent = self.post.swap_parts([self._consignment(x) for x in exchanges])
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
