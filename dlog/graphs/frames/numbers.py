@@ -1,8 +1,9 @@
 """Numbers for the vertices of a graph in Spark.
 
 Programs know vertices by numbers. Integers are numbers already and pass as they are. Other ids are numbered 0, 1, 2 ... in
-their order, where they are: Spark sorts them, and of each partition the driver learns how many it has. So the least number of
-some vertices is that of the least id, as in graphs of arrays.
+their order, where they are, so that the least number of some vertices is that of the least id, as in graphs of arrays: strings
+by the workers where one run gives the answer (`asking`), all others here: Spark sorts them, and of each partition the driver
+learns how many it has.
 """
 
 from __future__ import annotations
