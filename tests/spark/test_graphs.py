@@ -172,6 +172,13 @@ def test_what_is_no_graph_is_refused(spark: SparkSession, message: str) -> None:
         assert caught.value.diagnostics[0].message.startswith(message)
 
 
+def test_rows_that_differ_each_time_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = dlog.graph(spark.createDataFrame([(1,)], "id long"), spark.createDataFrame([(1, 2)], "src long, dst long"))
+    monkeypatch.setattr("dlog.graphs.frames.given._check", lambda *given: None)  # as if the second reading found nothing
+    with pytest.raises(DlogError, match="when Spark read both again they had none"):
+        graph.connected_components()
+
+
 WEIGHTS_REFUSED: dict[str, tuple[str, Any]] = {
     "the weight column `weight` has a negative weight: -1": ("long", -1),
     "the weight column `weight` has nulls": ("long", None),

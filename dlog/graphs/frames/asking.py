@@ -15,6 +15,7 @@ from dlog.engine.spark.application import refuses_barriers
 from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.frames.numbers import Numbers, edge_columns
 from dlog.graphs.frames.running import Answer, SparkRunning, attributes
+from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import Rules
 from dlog.graphs.running import as_facts
 
@@ -126,6 +127,9 @@ class _Asked:
         """Raises DlogError for the first mistake."""
         if self.table and (done[STRAY].rows or done.repeated(self.vertex)):
             self.numbers.look()
+        if self.table and done[STRAY].rows:
+            message = "edges have ends that are not in the vertex table, and when Spark read both again they had none"
+            raise mistake("unsteady-rows", message, "the rows differ from one reading to the next: keep them, by `persist()`")
         if self.named and done[UNKNOWN].rows:
             self._name_them()
 
