@@ -29,26 +29,32 @@ MISTAKE = -1
 """The owner of a block that holds what is wrong with rows, as diagnostics."""
 GATHERED_BYTES = 16 << 20
 """What is cut at once, however small Spark's batches are."""
+TOO_HEAVY = "heavier-than-estimated"
+"""What is wrong with rows that take more than their task may have."""
 
 
 @dataclass(frozen=True)
 class Cut:
     """For `mapInArrow`: batches with the columns of a relation, in order, to rows of `SCHEMA`. `targets` are the numbers under
-    which workers know the relation, and where each of them is at home."""
+    which workers know the relation, and where each of them is at home; `most` bytes may go to one worker, if that is said."""
 
     targets: tuple[tuple[int, Place], ...]
     relation: Relation
     types: Mapping[str, Type]
     workers: int
+    most: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from dlog.engine.spark.collector import spare
         from dlog.grammar.diagnostics import DlogError
 
         lanes = lanes_of(self.workers)
+        sent = [0] * self.workers
         try:
             for rows in gathered(batches):
                 for number, owner, block in self._blocks(rows):
+                    sent[owner] += len(block)
+                    self._weigh(sent[owner])
                     yield self._row(lanes[owner], number, owner, block)
         except DlogError as error:
             yield self._row(lanes[0], self.targets[0][0], MISTAKE, pickle.dumps(error.diagnostics))
@@ -63,6 +69,13 @@ class Cut:
             dictionary = Dictionary(symbols, records, self.types, self.workers)
             for owner, block in cut_everywhere(self.relation, table, place, dictionary, self.workers):
                 yield number, owner, block
+
+    def _weigh(self, sent: int) -> None:
+        from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+        if self.most is not None and sent > self.most:
+            message = f"the rows of {self.relation.name} take more than Spark thinks"
+            raise DlogError(Diagnostic(TOO_HEAVY, message))
 
     def _row(self, lane: int, number: int, owner: int, block: bytes) -> pa.RecordBatch:
         import pyarrow as pa

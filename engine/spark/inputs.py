@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.spark.application import need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
+from dlog.engine.spark.reasons import failures
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -22,6 +26,10 @@ if TYPE_CHECKING:
 SMALL_BYTES = 16 << 20
 """Of so much for each worker, by Spark's estimate, no more tasks are made than there are workers: a task of Python takes some
 hundredths of a second, however few rows it has."""
+LIGHT_BYTES = 1 << 30
+"""What a batch that is not weighed may come to at most: Arrow's columns end at twice as much."""
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_BOUND = str(2**31 - 1)
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _ACCEPTED = {
     Kind.NUMBER: (*_INTEGERS, "decimal"),
@@ -76,24 +84,64 @@ def _mistake(relation: Relation, message: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("bad-input", f"input of {relation.name}: {message}", notes=notes))
 
 
-def in_blocks(spark: SparkSession, program: Program, given: Mapping[str, DataFrame], workers: int) -> DataFrame:
-    """All inputs as blocks (`cutting.SCHEMA`, a relation's number is its place in `given`), in as many partitions as there are
-    workers, each block in its owner's. Raises DlogError."""
+class Arriving(NamedTuple):
+    """All inputs as blocks (`cutting.SCHEMA`, a relation's number is its place among them), in as many partitions as there are
+    workers, each block in its owner's. `light`: so few that Spark need not weigh its batches."""
+
+    blocks: DataFrame
+    light: bool
+
+
+def in_blocks(
+    spark: SparkSession, program: Program, given: Mapping[str, DataFrame], workers: int, trusting: bool = True
+) -> Arriving:
+    """`trusting`: inputs that are light by Spark's estimate are taken for it; a task that has too much says so, with the code
+    `cutting.TOO_HEAVY`. Raises DlogError."""
     homes = choose_homes(program)
+    frames = {name: as_declared(program.relations[name], data) for name, data in given.items()}
+    sizes = {name: _bytes_of(frame) for name, frame in frames.items()}
+    plain = all(has_plain_rows(program.relations[name]) for name in frames)
+    light = trusting and plain and sum(sizes.values()) <= SMALL_BYTES * workers and not any(map(has_python, frames.values()))
+    most = LIGHT_BYTES // (workers * len(frames)) if light and frames else None
     # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
     nothing = "0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block"
     parts = [spark.range(0, 1, 1, 1).selectExpr(*nothing)]
-    for number, (name, data) in enumerate(given.items()):
-        relation = program.relations[name]
-        cut = Cut(((number, homes[name]),), relation, program.types, workers)
-        parts.append(_in_few_tasks(as_declared(relation, data), workers).mapInArrow(cut, SCHEMA))
-    return reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane")
+    for number, (name, data) in enumerate(frames.items()):
+        cut = Cut(((number, homes[name]),), program.relations[name], program.types, workers, most)
+        few = data.coalesce(workers) if sizes[name] <= SMALL_BYTES * workers else data
+        parts.append(few.mapInArrow(cut, SCHEMA))
+    return Arriving(reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane"), light)
 
 
-def _in_few_tasks(data: DataFrame, workers: int) -> DataFrame:
-    """A DataFrame in no more partitions than there are workers, if it is small; one whose size Spark does not know is not."""
-    size = int(str(data._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    return data.coalesce(workers) if size <= SMALL_BYTES * workers else data
+def _bytes_of(data: DataFrame) -> int:
+    """By Spark's estimate; very many where it has none."""
+    return int(str(data._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def has_python(data: DataFrame) -> bool:
+    """Whether Python of the user's makes the rows, which may count on Spark's weighing."""
+    return re.search("Python|InPandas|InArrow", str(data._jdf.queryExecution().optimizedPlan())) is not None
+
+
+def has_plain_rows(relation: Relation) -> bool:
+    """Whether all rows of a relation are of the same few bytes."""
+    return all(kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT) for kind in relation.kinds)
+
+
+@contextmanager
+def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
+    """For rows that are light: jobs of this thread send Python batches of as many rows as the session says, whatever bytes they
+    have. Spark else adds up a batch's bytes after each row, which takes as long as writing it there. A session's own bound
+    stays, and all do where Spark's threads are not ours one by one."""
+    if not light or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        yield
+        return
+    spark.sparkContext.setLocalProperty(BATCH_BYTES, NO_BOUND)
+    try:
+        yield
+    finally:
+        with suppress(*failures()):
+            spark.sparkContext.setLocalProperty(BATCH_BYTES, None)  # type: ignore[arg-type]
 
 
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:

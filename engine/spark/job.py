@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application, jobs, letterbox
-from dlog.engine.spark.inputs import in_blocks
+from dlog.engine.spark.cutting import TOO_HEAVY
+from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
 from dlog.engine.spark.jobs import Written
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.seeing import Timeline
@@ -195,23 +196,44 @@ def run(
     workers = _workers(spark, workers)
     if workers > 1:
         refuse_ords(program)
-    reports = _Reports(workers, Timeline(spark, program), *([] if on_progress is None else [on_progress]))
     program, given = _without_columns(program, inputs)
+    arriving = in_blocks(spark, program, given, workers)
+    run_stage = partial(_in_stage, spark, program, tuple(given), outputs, workers, dict(options or {}), on_progress)
+    try:
+        return run_stage(arriving)
+    except DlogError as error:
+        if error.diagnostics[0].code != TOO_HEAVY:
+            raise
+    return run_stage(in_blocks(spark, program, given, workers, trusting=False))
+
+
+def _in_stage(
+    spark: SparkSession,
+    program: Program,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    workers: int,
+    options: dict[str, Any],
+    on_progress: OnProgress | None,
+    arriving: Arriving,
+) -> Outcome:
+    """`run` in a barrier stage, which inputs reach as blocks."""
+    reports = _Reports(workers, Timeline(spark, program), *([] if on_progress is None else [on_progress]))
     relations = program.relations
     task = Task(
         program=program,
         meeting=application.rendezvous_of(spark).open(workers, reports.hear, partial(application.started_together, spark)),
-        inputs=tuple(given),
+        inputs=tuple(inputs),
         outputs=tuple(outputs),
         output_slots=share_slots([relations[n] for n in outputs]),
         folder=_folder(outputs) if application.is_local(spark) else None,
-        options=dict(options or {}),
+        options=options,
     )
     outcome = Outcome(spark, program, task, workers)
-    rows = in_blocks(spark, program, given, workers)
-    made = rows.mapInArrow(task, task.output_slots.schema, barrier=True)
+    made = arriving.blocks.mapInArrow(task, task.output_slots.schema, barrier=True)
     try:
-        _execute(spark, made, outcome, reports)
+        with unweighed(spark, arriving.light):
+            _execute(spark, made, outcome, reports)
     except BaseException:
         outcome.release()
         raise

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import dlog
-from dlog.engine.spark import inputs
+from dlog.engine.spark import inputs, job
 from dlog.engine.spark.cutting import GATHERED_BYTES, NOTHING, lanes_of
 from dlog.engine.spark.inputs import in_blocks
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 PROGRAM = """.decl edge(x: number, y: number)
@@ -49,11 +52,63 @@ def test_blocks_are_few_and_in_the_partition_of_their_owner(
     edges = spark.range(rows).selectExpr("id x", "id y").repartition(3)
     names = spark.range(0).selectExpr("id x", "'' s")
     made = in_blocks(spark, compile_program(PROGRAM), {"edge": edges, "name": names}, 2)
-    found = made.select("relation", "owner", F.spark_partition_id().alias("rank"), F.length("block").alias("size")).collect()
+    size = F.length("block").alias("size")
+    found = made.blocks.select("relation", "owner", F.spark_partition_id().alias("rank"), size).collect()
     blocks = [row for row in found if row.relation != NOTHING]
     assert all(row.owner == row.rank and row.relation == 0 for row in blocks)
     assert Counter(row.owner for row in blocks) == {0: tasks, 1: tasks}  # of some MB: cut at once, whatever Spark's batches
     assert rows * 8 < sum(row.size for row in blocks) < rows * 9 < GATHERED_BYTES
+
+
+def test_inputs_are_light_that_are_small_plain_and_no_python_of_the_users(spark: SparkSession) -> None:
+    text = ".decl e(x: number, y: float)\n.input e\n.decl s(x: symbol)\n.input s\n"
+    program = compile_program(text)
+    few = spark.range(1000).selectExpr("id x", "double(id) y")
+    cases: list[tuple[dict[str, DataFrame], bool, bool]] = [
+        ({"e": few}, True, True),
+        ({}, True, True),
+        ({"e": few}, False, False),
+        ({"e": few, "s": spark.range(3).selectExpr("string(id) x")}, True, False),
+        ({"e": few.mapInArrow(lambda batches: batches, few.schema)}, True, False),
+        ({"e": spark.range(10**9).selectExpr("id x", "double(id) y")}, True, False),
+    ]
+    assert [in_blocks(spark, program, given, 2, trusting).light for given, trusting, _ in cases] == [w for *_, w in cases]
+
+
+def test_rows_that_take_more_than_spark_thinks_are_weighed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    weighing = job.unweighed
+
+    def noted(spark: SparkSession, light: bool) -> Any:
+        seen.append(light)
+        return weighing(spark, light)
+
+    monkeypatch.setattr(job, "unweighed", noted)
+    monkeypatch.setattr(inputs, "LIGHT_BYTES", 20_000)
+    edges = spark.range(5000).selectExpr("id x", "id + 1 y")
+    text = ".decl e(x: number, y: number)\n.input e\n.decl r(x: number)\nr(x) :- e(x, _).\n.output r\n"
+    result: Any = dlog.run(text, {"e": edges}, engine="spark", workers=2)
+    assert (result["r"].rows, seen) == (5000, [True, False])
+    assert sorted(x for (x,) in result["r"]) == list(range(5000))
+    assert spark.sparkContext.getLocalProperty(inputs.BATCH_BYTES) is None
+
+
+def test_batches_are_as_long_as_the_session_says_where_they_are_not_weighed(spark: SparkSession) -> None:
+    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([batch.num_rows])], ["n"])
+
+    frame = spark.range(4_000_000).coalesce(1).selectExpr(*(f"id x{i}" for i in range(8))).mapInArrow(counted, "n bigint")
+    rows = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+    try:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "2000000")
+        weighed = [row.n for row in frame.collect()]
+        with inputs.unweighed(spark):
+            free = [row.n for row in frame.collect()]
+    finally:
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", rows)
+    assert free == [2_000_000, 2_000_000]
+    assert max(weighed) < 2_000_000
 
 
 def test_rows_of_an_input_reach_their_owners_without_an_exchange(spark: SparkSession) -> None:
