@@ -31,22 +31,25 @@ class Types:
 
     def __init__(self, scope: Scope, program: Program) -> None:
         self._program = program
-        self._columns = {n: tuple(declared(t) for _, t in r.attributes) for n, r in program.relations.items()}
-        self._columns |= {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in scope.temporaries}
+        self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in scope.temporaries}
         for reduction in scope.reductions:
             keys = tuple(ColumnType(Kind(k)) for k in reduction.keys)
             value = {"count": (Kind.NUMBER,), "mean": (Kind.FLOAT, Kind.NUMBER)}.get(reduction.op, (Kind(reduction.kind),))
             self._columns[reduction.relation] = (*keys, *(ColumnType(k) for k in value))
         paths = [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
-        while any(self._learn(path) for path in paths):
+        records = any(type.kind is Kind.RECORD for type in program.types.values())
+        while records and any(self._learn(path) for path in paths):
             pass
 
     def columns(self, relation: str) -> tuple[ColumnType, ...]:
-        return self._columns[relation]
+        found = self._columns.get(relation)
+        if found is None:
+            found = self._columns[relation] = tuple(declared(type) for _, type in self._program.relations[relation].attributes)
+        return found
 
     def _learn(self, path: Path) -> bool:
         """Takes over the types of records from a path to its sink; whether that was news."""
-        known = self._columns[path.sink.relation]
+        known = self.columns(path.sink.relation)
         variables = self.variables(path)
         terms = sink_terms(path.sink) if not isinstance(path.sink, Accumulate) else path.sink.key
         found = [self.term(t, variables) for t in terms]
@@ -78,7 +81,7 @@ class Types:
         return found
 
     def _bind(self, relation: str, binds: Sequence[tuple[int, int]], found: dict[int, ColumnType]) -> None:
-        columns = self._columns[relation]
+        columns = self.columns(relation)
         found |= {v: columns[c] for c, v in binds}
 
     def term(self, term: Term, variables: Mapping[int, ColumnType]) -> ColumnType:
