@@ -30,6 +30,7 @@ class Catalog:
         defined = {name for stratum in program.strata for name in stratum.relations if stratum.rules}
         self.complete = {name for name in program.relations if name not in defined}
         self._figures: dict[tuple[str, str, tuple[int, ...]], float] = {}
+        self._keys: dict[str, set[tuple[int, ...]]] = {}
 
     @property
     def symbols(self) -> SymbolTable:
@@ -54,6 +55,15 @@ class Catalog:
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
         """Pairs of rows that agree on the columns, about; None for a relation that is still to be computed."""
         return self._figure("pairs", relation, columns)
+
+    def keys(self, relation: str) -> Iterable[tuple[int, ...]]:
+        """Columns that determine the relation's rows."""
+        return self._keys.get(relation, ())
+
+    def learn_keys(self, scope: nodes.Scope) -> None:
+        """Keeps what a plan says of the relations that it makes."""
+        for relation, key in scope.keys:
+            self._keys.setdefault(relation, set()).add(key)
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
         if relation not in self.complete:
@@ -134,3 +144,4 @@ class Catalog:
         arity = self.program.relations[name].arity
         coded = np.array([[self.encode(c) for c in row] for row in rows], np.int64).reshape(len(rows), arity)
         return [np.ascontiguousarray(coded[:, c]) for c in range(arity)]
+

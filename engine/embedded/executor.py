@@ -179,7 +179,9 @@ class Executor:
         return ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
 
     def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
-        return restrict(build_scope(stratum, self.program, self.catalog, self._loaded))
+        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
+        self.catalog.learn_keys(scope)
+        return restrict(scope)
 
     def _pause(self, number: int, stratum: Stratum) -> None:
         if self.on_progress is None:

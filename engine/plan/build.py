@@ -7,7 +7,7 @@ every other rule has one `loop` path per feedback reading (see `delta`). Aggrega
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from dlog.engine.plan.aggregates import Aggregates, split
@@ -17,6 +17,7 @@ from dlog.engine.plan.connect import connection
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
+from dlog.engine.plan.keys import Key
 from dlog.engine.plan.lattices import monotone
 from dlog.engine.plan.nodes import Insert, Scope
 from dlog.engine.plan.query import Query, canonical
@@ -54,6 +55,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
         enter=tuple(enter),
         loop=tuple(loop),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
+        keys=(*((r, key) for r, key in paths.keys.items() if r in single), *_keys_of_lattices(stratum, program, loaded)),
     )
     scope = share_arrangements(scope)
     scope = replace(scope, connection=connection(scope))
@@ -94,6 +96,14 @@ def single_sources(stratum: Stratum, program: Program) -> frozenset[str]:
     heads = [r.head.relation for r in stratum.rules]
     others = {io.relation for io in program.io if io.action == "input"} | program.lattices.keys()
     return frozenset(r for r in stratum.relations if heads.count(r) == 1 and not program.facts.get(r) and r not in others)
+
+
+def _keys_of_lattices(stratum: Stratum, program: Program, loaded: Collection[str]) -> Iterator[tuple[str, Key]]:
+    """Their rows have one value for all that stands in other columns."""
+    for name in stratum.relations:
+        if name in program.lattices and name not in loaded:
+            value = program.lattices[name].column
+            yield name, tuple(c for c in range(program.relations[name].arity) if c != value)
 
 
 def _positive_atoms(body: tuple[Literal, ...]) -> list[Atom]:

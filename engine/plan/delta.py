@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dlog.engine.plan.emit import emit, injective
+from dlog.engine.plan.emit import emit
+from dlog.engine.plan.keys import Key, injective, key_of
 from dlog.engine.plan.moves import Index, State
 from dlog.engine.plan.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
 from dlog.engine.plan.order import cheapest
@@ -23,11 +24,13 @@ from dlog.engine.program.rules import Constant, Term
 
 @dataclass(slots=True)
 class Paths:
-    """Makes the paths of one scope. `indexes` are those which the paths made so far use; later ones read them for nothing."""
+    """Makes the paths of one scope. `indexes` are those which the paths made so far use; later ones read them for nothing.
+    `keys` are those of relations that one path fills."""
 
     estimator: Estimator
     feedback: frozenset[str]
     indexes: set[Index] = field(default_factory=set)
+    keys: dict[str, Key] = field(default_factory=dict)
 
     def enter(
         self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True
@@ -35,8 +38,10 @@ class Paths:
         """The paths of a query without feedback (one, seeded wherever it is cheapest) and an estimate of its rows. Without
         `may_repeat`, an `Insert` of rows that cannot repeat says so."""
         state = cheapest(query, seeds(query), self.estimator, frozenset(self.indexes))
-        if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves):
+        if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves, self.estimator):
             sink = replace(sink, distinct=False)
+            key = key_of(query, state.moves, self.estimator)
+            self.keys |= {} if key is None else {sink.relation: key}
         return (self._finish(query, state, sink, rule, changes=False),), state.rows
 
     def loop(self, query: Query, sink: Insert, rule: int) -> tuple[Path, ...]:

@@ -256,59 +256,6 @@ def _sort_seed(path: Path) -> Path:
     return path
 
 
-# ---------------------------------------------------------------------------------------------------------- distinctness
-
-
-def injective(query: Query, moves: Sequence[Move]) -> bool:
-    """Whether no row is made twice: every choice that the moves make (a row of a seed or join) shows in the output."""
-    determined = _determined(query)
-    return all(
-        a is not None and not mask(a) & ~determined for move in moves for reading in _chosen(move) for a in reading.args
-    )
-
-
-def _chosen(move: Move) -> tuple[Reading, ...]:
-    match move:
-        case Seed(reading=reading) | Join(reading=reading):
-            return (reading,)
-        case Meet(readings=readings):
-            return readings
-        case Keep() | Apply():
-            return ()
-        case _:
-            assert_never(move)
-
-
-def _determined(query: Query) -> int:
-    """The variables whose values follow from the output's."""
-    known = mask_all(t for t in query.output if isinstance(t, Variable))
-    while True:
-        before = known
-        for condition in query.conditions:
-            known |= _follows(condition, known)
-        if known == before:
-            return known
-
-
-def _follows(condition: Condition, known: int) -> int:
-    match condition:
-        case Compare(op="=", left=left, right=right, kind=kind) if kind is not Kind.FLOAT:
-            result = 0
-            if isinstance(left, Variable) and not mask(right) & ~known:
-                result |= mask(left)
-            if isinstance(right, Variable) and not mask(left) & ~known:
-                result |= mask(right)
-            return result
-        case Unpack(value=value, fields=fields):
-            if known >> value.id & 1:
-                return mask_all(fields)
-            return mask(value) if None not in fields and not mask_all(fields) & ~known else 0
-        case LookUp(key=key, variable=variable):
-            return 0 if mask_all(key) & ~known else 1 << variable
-        case _:
-            return 0
-
-
 def term_kind(term: Term, kinds: Sequence[Kind]) -> Kind:
     match term:
         case Variable(id=i):

@@ -252,7 +252,8 @@ class Connection:
 class Scope:
     """One stratum. `enter` paths run once; then, iff there are `variables`, `loop` paths run on each iteration's changes
     until there are none. `stages` run before `enter`, in order: each is a list of paths that fill the planner's own relations
-    (reductions, temporaries). An executor may do what `connection` says in the place of the loop."""
+    (reductions, temporaries). An executor may do what `connection` says in the place of the loop. `keys` are columns that
+    determine the rows of relations it makes."""
 
     relations: tuple[str, ...]
     variables: tuple[str, ...]
@@ -265,6 +266,7 @@ class Scope:
     lattices: tuple[Lattice, ...] = ()
     model: Model = "static"
     connection: Connection | None = None
+    keys: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 def arrangements(scope: Scope) -> tuple[Arrangement, ...]:

@@ -43,6 +43,14 @@ class Skew(Protocol):
         """Sum over the distinct values of these columns of the square of their number of rows: the size of the self-join."""
 
 
+@runtime_checkable
+class Keys(Protocol):
+    """What a `Statistics` may offer besides."""
+
+    def keys(self, relation: str) -> Iterable[tuple[int, ...]]:
+        """Columns that determine a complete relation's rows, each ascending (`dlog.engine.plan.keys`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """Statistics without data: `sizes` where a user gave them, plausible figures elsewhere."""
@@ -63,6 +71,7 @@ class Estimator:
     def __init__(self, statistics: Statistics, arities: Mapping[str, int], unknown: Iterable[str] = ()) -> None:
         self._statistics = statistics
         self._skewed = statistics if isinstance(statistics, Skew) else None
+        self._keyed = statistics if isinstance(statistics, Keys) else None
         self._arities = dict(arities)
         self._unknown = frozenset(unknown)
         self._rows: dict[str, float] = {}
@@ -82,6 +91,13 @@ class Estimator:
         for relation, columns in domains.items():
             if columns and None not in columns:
                 self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), FEWEST_ROWS)
+
+    def keys(self, relation: str) -> Sequence[tuple[int, ...]]:
+        """Columns that determine the rows of a complete relation: none where there is one row at most."""
+        if self._keyed is None or relation in self._unknown or relation.startswith("@"):
+            return ()
+        rows = self._statistics.rows(relation)
+        return ((),) if rows is not None and rows <= 1 else tuple(self._keyed.keys(relation))
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._arities[relation] = arity

@@ -1,0 +1,103 @@
+"""Columns that determine a relation's rows, and rows that therefore cannot be made twice.
+
+    degree(x, d) :- vertex(x), d = count : { edge(x, _) }.      x determines the row: the aggregate follows from it
+    share(x, v / d) :- rank(x, v), degree(x, d).                and here, if it does in `rank`
+
+A rule whose head determines the rows that its body chose makes no row twice, so that nobody needs a set to find out; and where
+fewer columns of the head do, these are a key of the relation, if it has no other rows. The closure is that of functional
+dependencies (Armstrong 1974).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Protocol, TypeAlias, assert_never
+
+from dlog.engine.plan.moves import Apply, Join, Keep, Meet, Move, Seed
+from dlog.engine.plan.nodes import LookUp
+from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
+from dlog.engine.program.rules import Compare, Kind, Unpack, Variable
+
+Key: TypeAlias = tuple[int, ...]
+"""Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
+WIDEST = 2
+"""Columns of a key that is looked for."""
+
+
+class Keyed(Protocol):
+    """What is known of relations that are complete."""
+
+    def keys(self, relation: str) -> Iterable[Key]: ...
+
+
+def injective(query: Query, moves: Sequence[Move], known: Keyed) -> bool:
+    """Whether no row is made twice: every choice that the moves make (a row of a seed or join) shows in the output."""
+    return _is_one_match(query, moves, known, range(len(query.output)))
+
+
+def key_of(query: Query, moves: Sequence[Move], known: Keyed) -> Key | None:
+    """The least columns of the output, at most `WIDEST`, to which there is one match at most."""
+    columns = [c for c, term in enumerate(query.output) if isinstance(term, Variable)]
+    tried = (key for width in range(WIDEST + 1) for key in combinations(columns, width))
+    return next((key for key in tried if _is_one_match(query, moves, known, key)), None)
+
+
+def _is_one_match(query: Query, moves: Sequence[Move], known: Keyed, columns: Iterable[int]) -> bool:
+    """Whether there is one match at most to the values of some columns of the output."""
+    determined = _closure(query, mask_all(t for c in columns if isinstance(t := query.output[c], Variable)), known)
+    return all(_is_determined(reading, determined, known) for move in moves for reading in _chosen(move))
+
+
+def _is_determined(reading: Reading, determined: int, known: Keyed) -> bool:
+    """Whether the values that are determined leave one row of the reading at most."""
+    return any(_are_given(reading, key, determined) for key in (range(len(reading.args)), *known.keys(reading.relation)))
+
+
+def _are_given(reading: Reading, columns: Iterable[int], determined: int) -> bool:
+    args = [reading.args[c] for c in columns]
+    return None not in args and not mask_all(args) & ~determined
+
+
+def _chosen(move: Move) -> tuple[Reading, ...]:
+    match move:
+        case Seed(reading=reading) | Join(reading=reading):
+            return (reading,)
+        case Meet(readings=readings):
+            return readings
+        case Keep() | Apply():
+            return ()
+        case _:
+            assert_never(move)
+
+
+def _closure(query: Query, determined: int, known: Keyed) -> int:
+    """The variables whose values follow from those of some."""
+    while True:
+        before = determined
+        for condition in query.conditions:
+            determined |= _follows(condition, determined)
+        for reading in query.readings:
+            if any(_are_given(reading, key, determined) for key in known.keys(reading.relation)):
+                determined |= mask_all(reading.args)
+        if determined == before:
+            return determined
+
+
+def _follows(condition: Condition, known: int) -> int:
+    match condition:
+        case Compare(op="=", left=left, right=right, kind=kind) if kind is not Kind.FLOAT:
+            result = 0
+            if isinstance(left, Variable) and not mask(right) & ~known:
+                result |= mask(left)
+            if isinstance(right, Variable) and not mask(left) & ~known:
+                result |= mask(right)
+            return result
+        case Unpack(value=value, fields=fields):
+            if known >> value.id & 1:
+                return mask_all(fields)
+            return mask(value) if None not in fields and not mask_all(fields) & ~known else 0
+        case LookUp(key=key, variable=variable):
+            return 0 if mask_all(key) & ~known else 1 << variable
+        case _:
+            return 0
