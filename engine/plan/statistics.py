@@ -99,6 +99,9 @@ class Estimator:
         rows = self._statistics.rows(relation)
         return ((),) if rows is not None and rows <= 1 else tuple(self._keyed.keys(relation))
 
+    def _has_key(self, relation: str, columns: tuple[int, ...]) -> bool:
+        return any(set(key) <= set(columns) for key in self.keys(relation))
+
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._arities[relation] = arity
         self._rows[relation] = max(rows, FEWEST_ROWS)
@@ -129,6 +132,8 @@ class Estimator:
             return self._distinct[relation, columns]
         if relation.startswith("@"):
             asked = None
+        elif self._has_key(relation, columns):
+            asked = self.rows(relation)
         elif relation in self._unknown:
             bounds = self._domains.get(relation)
             known = [b for c in columns if bounds is not None and (b := bounds[c]) is not None]
@@ -143,7 +148,7 @@ class Estimator:
         """How many times more rows a value picked by its weight has than a value picked evenly; 1 for no skew."""
         if self._skewed is None or relation in self._unknown or relation.startswith("@"):
             return 1.0
-        if not columns or len(columns) == self._arities[relation]:
+        if not columns or len(columns) == self._arities[relation] or self._has_key(relation, columns):
             return 1.0
         if (found := self._skew.get((relation, columns))) is not None:
             return found
