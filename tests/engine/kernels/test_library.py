@@ -70,17 +70,6 @@ def test_without_a_place_to_keep_it_the_library_is_made_for_the_process(
     assert "DLOG_CACHE names another folder" in capsys.readouterr().err
 
 
-def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("DLOG_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(jit.Path, "home", homeless)
-    with pytest.raises(OSError, match="home directory"):
-        jit.cache_root()
-
-
 def test_remains_of_killed_builders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda command, **_: Path(command[-1]).write_bytes(WHOLE) and _Done())
     for name in ("library.123", "library.lock", "other.123"):
