@@ -16,7 +16,8 @@ SCRIPT = """import dlog
 from dlog.engine.kernels.jit import kernel_files
 from dlog.graphs import library
 from dlog.pipeline import compile_program
-print(*dlog.__path__, len(kernel_files()) > 50, library.folder().is_dir(), *compile_program("a(1). .decl a(x: number)").relations)
+found = compile_program("a(1). .decl a(x: number)")
+print(*dlog.__path__, len(kernel_files()) > 50, library.folder().is_dir(), *found.relations)
 """
 
 
