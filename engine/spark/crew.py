@@ -242,9 +242,10 @@ class _Duty:
         for _ in batches:
             pass
         task = BarrierTaskContext.get()
-        rank, size = task.partitionId(), len(task.getTaskInfos())
-        transport = PeerTransport(rank, size, self.meeting.secrets, own_host(self.meeting.address))
-        door = Door(self.meeting.secrets, own_host(self.meeting.address))
+        rank, tasks = task.partitionId(), [info.address for info in task.getTaskInfos()]
+        host = own_host(self.meeting.address, tasks)
+        transport = PeerTransport(rank, len(tasks), self.meeting.secrets, host)
+        door = Door(self.meeting.secrets, host)
         context: zmq.Context[Any] = zmq.Context()
         socket = self.meeting.secrets.caller(context, zmq.DEALER)
         socket.connect(self.meeting.address)
