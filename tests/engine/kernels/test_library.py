@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.kernels import jit, library
+from dlog.engine.kernels import library
 from dlog.engine.kernels.building import _run as run_builder
 from dlog.engine.kernels.library import DIGEST, Library
 
