@@ -52,8 +52,11 @@ _HOMES = {
     "stream": "dlog.streaming",
 }
 
-# The links to ../grammar and ../engine are missing in some archives and on Windows.
-if not isdir(join(dirname(__file__), "engine")):
+# `spark-submit --py-files` has it in a zip file; the links to ../grammar and ../engine are missing in some archives and on
+# Windows.
+if not isdir(dirname(__file__)):
+    __path__[:] = [import_module("dlog.zipped").unpacked(dirname(__file__))]
+elif not isdir(join(dirname(__file__), "engine")):
     __path__.append(dirname(dirname(abspath(__file__))))
 
 

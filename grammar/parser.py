@@ -7,8 +7,6 @@ parse is read again by `recovery`, which says what is wrong, all of it.
 
 from __future__ import annotations
 
-import os
-import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import lark
 from lark.exceptions import UnexpectedInput
 
+from dlog.caches import cache_root
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
@@ -85,19 +84,8 @@ def _build(text: str, kept: str | bool) -> lark.Lark:
 def _kept(text: str) -> Path | None:
     """Where the tables of this grammar are kept: the user's own cache directory, which nobody else can write."""
     try:
-        folder = _cache_root()
+        folder = cache_root()
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
+    except OSError:
         return None
     return folder / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.tables"
-
-
-def _cache_root() -> Path:
-    """The same folder as the compiled kernels' (engine/kernels/jit.py), which the grammar does not import."""
-    if chosen := os.environ.get("DLOG_CACHE"):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "dlog"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dlog"

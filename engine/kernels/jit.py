@@ -6,19 +6,20 @@ many) is compiled by Numba when Python calls it, and kept in Numba's own cache b
 
 Numba stamps a cached function with the content of its defining file only: edit a callee in another module and the caller
 keeps the old machine code (numba issue 1833). So the folder's name is a hash of every file that holds kernels: an edit means
-a fresh folder. `DLOG_CACHE` moves it.
+a fresh folder (dlog/caches.py says where).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from dlog.caches import cache_root
 
 ENGINE = Path(__file__).resolve().parent.parent
 FOLDERS = ("kernels", "values", "formats")
@@ -27,24 +28,6 @@ JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 """False where kernels run as the Python functions they are, for coverage."""
 ENTRIES: dict[str, Kernel] = {}
 """Kernels that Python calls, by module and name: what the library has."""
-
-
-def cache_root() -> Path:
-    """The folder that holds one sub-folder of machine code per version of the kernels. Raises OSError if there is no home."""
-    if chosen := os.environ.get("DLOG_CACHE"):
-        return Path(chosen)
-    try:
-        return _users_cache()
-    except RuntimeError as problem:
-        raise OSError(f"{problem}") from problem
-
-
-def _users_cache() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "dlog"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dlog"
 
 
 @cache

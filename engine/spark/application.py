@@ -28,10 +28,11 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.python.worker.reuse": "true",
-    "spark.python.unix.domain.socket.enabled": "true",
 }
-"""Settings of a session that dlog starts; whoever starts one of their own keeps theirs. Over TCP a task of Python waits 40 ms
-for an acknowledgement (from Spark 4.1 on there is another way)."""
+"""Settings of a session that dlog starts, but for those that spark-submit was given; whoever starts one of their own keeps
+theirs."""
+NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
+"""Over TCP a task of Python waits 40 ms for an acknowledgement; from Spark 4.1 on there is this other way."""
 
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
@@ -71,7 +72,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         try:
             _launch(chosen, log)
             builder = SparkSession.builder
-            for key, value in chosen.items():
+            for key, value in _unlike_given(chosen).items():
                 builder = builder.config(key, value)
             return builder.getOrCreate()
         except (*failures(), RuntimeError) as error:
@@ -88,6 +89,18 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> None:
         _need_java()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
+    SparkContext._ensure_initialized()
+
+
+def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
+    """Settings without those of dlog's that the JVM was given others for. Sockets in the file system are left to networks on
+    YARN: the names of its containers' folders are too long for them."""
+    from pyspark import SparkConf
+
+    given = SparkConf()
+    found = {key: value for key, value in chosen.items() if key not in SETTINGS or given.get(key, value) == value}
+    master = chosen.get("spark.master") or given.get("spark.master") or ""
+    return found if given.contains(NOT_BY_TCP) or master.startswith("yarn") else {**found, NOT_BY_TCP: "true"}
 
 
 def _complaint(log: TextIO) -> str:

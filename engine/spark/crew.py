@@ -24,7 +24,7 @@ import zmq
 from dlog.engine.spark import application
 from dlog.engine.spark.delivery import Delivery, Door, deliver
 from dlog.engine.spark.letterbox import sweep
-from dlog.engine.spark.reasons import failures
+from dlog.engine.spark.reasons import advice, failures, reason_of
 from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
 from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.transport import PeerTransport, frames_of, message_of
@@ -176,7 +176,9 @@ class SparkCrew:
 
     def _lost(self, what: str) -> DlogError:
         """Nobody asks these workers again: those of a stage that Spark has started anew would wait for ever."""
-        reason = str(self._over).strip().split("\n", 1)[0] if self._over is not None else "no worker answers"
+        over = self._over
+        notes = advice(over) if isinstance(over, BaseException) else ()
+        reason = reason_of(over) if isinstance(over, BaseException) else over or "no worker answers"
         self._over = self._over or what
         if application.is_stopped(self.spark):
             reason = "the SparkSession has been stopped"
@@ -184,7 +186,7 @@ class SparkCrew:
             with suppress(*failures()):
                 self.spark.sparkContext.cancelJobGroup(self._group)
         note = "open it again: with `state=` it goes on where it ended, without it has lost what it held"
-        return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note,)))
+        return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note, *notes)))
 
     @property
     def gone(self) -> bool:
@@ -240,9 +242,10 @@ class _Duty:
         for _ in batches:
             pass
         task = BarrierTaskContext.get()
-        rank, size = task.partitionId(), len(task.getTaskInfos())
-        transport = PeerTransport(rank, size, self.meeting.secrets, own_host(self.meeting.address))
-        door = Door(self.meeting.secrets, own_host(self.meeting.address))
+        rank, tasks = task.partitionId(), [info.address for info in task.getTaskInfos()]
+        host = own_host(self.meeting.address, tasks)
+        transport = PeerTransport(rank, len(tasks), self.meeting.secrets, host)
+        door = Door(self.meeting.secrets, host)
         context: zmq.Context[Any] = zmq.Context()
         socket = self.meeting.secrets.caller(context, zmq.DEALER)
         socket.connect(self.meeting.address)

@@ -20,7 +20,7 @@ from dlog.engine.spark import application, jobs, letterbox
 from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
 from dlog.engine.spark.jobs import Written
-from dlog.engine.spark.reasons import failures, reason_of
+from dlog.engine.spark.reasons import advice, failures, reason_of
 from dlog.engine.spark.seeing import Timeline
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
@@ -343,4 +343,4 @@ def _refused(error: Exception) -> DlogError:
         message = f"Spark's Python workers have no module {lost[1]}"
         notes = ("PYSPARK_PYTHON names their interpreter: dlog[spark] must be installed there",)
         return DlogError(Diagnostic("spark-failed", message, notes=notes))
-    return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason_of(error)}"))
+    return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason_of(error)}", notes=advice(error)))

@@ -6,6 +6,9 @@ import re
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]*(?:\.[A-Z_0-9]+)*)\] (.*)")
 _CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*[\w$]+(?:: (.+))?$", re.MULTILINE)
+_LOST = re.compile(r"ExecutorLostFailure \([^)]*\) Reason: (.+)")
+_WRAPPED = re.compile(r"^(?:Job aborted)?:? *org\.apache\.spark\.SparkException: ")
+_OVER_MEMORY = re.compile(r"memory limits|exit (?:code|status):? (?:137|143)|[Cc]ontainer OOM|exited with code 137")
 _CLOSING = re.compile(r"\s*SQLSTATE: \w+.*$")
 LENGTH_MAX = 300
 
@@ -21,6 +24,9 @@ def failures() -> tuple[type[Exception], ...]:
 def reason_of(error: BaseException) -> str:
     """The sentence that names the trouble: Spark's condition where it has one, with what caused it."""
     text = str(error)
+    lost = _LOST.findall(text)
+    if lost:
+        return f"it lost an executor: {_sentence(lost[-1])}"
     condition = _CONDITION.search(text)
     causes = [c for c in _CAUSE.findall(text) if c]
     if condition is None:
@@ -28,6 +34,18 @@ def reason_of(error: BaseException) -> str:
     said = _sentence(condition[2])
     cause = _sentence(_CONDITION.sub(r"\2", causes[-1])) if causes else ""
     return f"{said}: {cause}" if cause and cause not in said and said not in cause else said
+
+
+def advice(error: BaseException) -> tuple[str, ...]:
+    """What to do about trouble that has to do with where executors run."""
+    text = str(error)
+    if any(_OVER_MEMORY.search(reason) for reason in _LOST.findall(text)):
+        return (
+            "workers keep rows outside Java's heap: give executors more spark.executor.memoryOverhead, or take more of them",
+        )
+    if "pyspark.daemon" in text and "port number" in text:
+        return ("an executor's log says why; on YARN spark.python.unix.domain.socket.enabled must be false",)
+    return ()
 
 
 def _sentence(text: str) -> str:
@@ -40,4 +58,4 @@ def _sentence(text: str) -> str:
 def _last_telling_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith(("at ", "..."))]
     telling = [line for line in lines if "Exception: " in line or "Error: " in line]
-    return (telling or lines or ["no reason given"])[-1]
+    return _WRAPPED.sub("", (telling or lines or ["no reason given"])[-1])

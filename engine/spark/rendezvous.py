@@ -12,7 +12,9 @@ import socket as sockets
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlparse
 
@@ -136,8 +138,24 @@ class Visitor:
         self._context.term()
 
 
-def own_host(address: str) -> str:
-    """The host under which those who can reach `address` reach this machine."""
+def own_host(address: str, tasks: Sequence[str] = ()) -> str:
+    """The host under which those who can reach `address` reach this machine, and so can workers at `tasks`, as Spark has them.
+    The driver's name may lead to an address that its machine has for itself alone, which is none for workers elsewhere."""
+    found = _host_towards(address)
+    for task in tasks if _is_here_only(found) else ():
+        with suppress(OSError):
+            other = _host_towards(f"tcp://{task}")
+            if not _is_here_only(other):
+                return other
+    return found
+
+
+def _is_here_only(host: str) -> bool:
+    return ip_address(host.partition("%")[0]).is_loopback
+
+
+def _host_towards(address: str) -> str:
+    """Where messages to an address come from."""
     peer = urlparse(address)
     found = sockets.getaddrinfo(peer.hostname, peer.port, type=sockets.SOCK_DGRAM)
     family, kind, protocol, _, target = found[0]

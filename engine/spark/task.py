@@ -107,7 +107,8 @@ class _Worker:
         from dlog.engine.spark.transport import PeerTransport
 
         begun = time.perf_counter()
-        transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, own_host(self.task.meeting.address))
+        host = own_host(self.task.meeting.address, [info.address for info in self.context.getTaskInfos()])
+        transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, host)
         try:
             gang = Gang(self._connected(transport))
             executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)

@@ -185,6 +185,36 @@ def test_reasons_are_sentences(said: str, reason: str) -> None:
     assert reason_of(RuntimeError(said)) == reason
 
 
+KILLED = (
+    "An error occurred.\n: org.apache.spark.SparkException: Job aborted due to stage failure: Stage 2 has "
+    "failed the maximum allowable number of times: 4. Most recent failure reason: Stage failed because barrier task failed.\n"
+    "ExecutorLostFailure (executor 4 exited caused by one of the running tasks) Reason: {}\n\tat org.apache.A(B.scala:3)"
+)
+BY_YARN = (
+    "Container killed by YARN for exceeding physical memory limits. 1.0 GB of 1 GB physical memory used. Consider boosting."
+)
+BY_KUBERNETES = "The executor with id 4 exited with exit code 137(SIGKILL, possible container OOM)."
+NO_PYTHON = (
+    "Job aborted: org.apache.spark.SparkException: "
+    "EOFException occurred while reading the port number from pyspark.daemon's stdout"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "note"),
+    [
+        (KILLED.format(BY_YARN), f"it lost an executor: {BY_YARN[:-20]}", "memoryOverhead"),
+        (KILLED.format(BY_KUBERNETES), f"it lost an executor: {BY_KUBERNETES[:-1]}", "memoryOverhead"),
+        (KILLED.format("Worker is lost. See logs."), "it lost an executor: Worker is lost", ""),
+        (NO_PYTHON, "EOFException occurred while reading the port number from pyspark.daemon's stdout", "domain.socket"),
+    ],
+)
+def test_executors_that_are_lost_or_have_no_python_are_a_reason(said: str, reason: str, note: str) -> None:
+    [mistake] = _refused(RuntimeError(said)).diagnostics
+    assert mistake.message.endswith(reason)
+    assert (note in mistake.notes[0]) if note else mistake.notes == ()
+
+
 def test_a_jvm_that_does_not_start_is_a_mistake_with_its_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     code = (

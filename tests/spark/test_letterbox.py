@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +20,7 @@ from dlog.engine.spark import letterbox, transport
 from dlog.engine.spark.letterbox import LARGE, Letterbox, Slot, sweep
 from dlog.engine.spark.secrets import Secrets
 from dlog.engine.spark.transport import PeerTransport
+from tests.conftest import ROOT
 
 SIZES = (0, 1, 63, 64, 65, LARGE)
 
@@ -162,3 +165,34 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
         one.close()
     assert len(left) == {"all": 24, "one": 8, "none": 0}[boxes]
     assert list(place.iterdir()) == []
+
+
+ELSEWHERE = """import sys
+from dlog.engine.spark.letterbox import Letterbox, Slot
+box = Letterbox.open()
+print(box.address, flush=True)
+print(Slot.found(sys.stdin.readline().rstrip(), 1) is None, flush=True)
+sys.stdin.readline()
+box.close()
+"""
+"""A worker that says where its letterbox is, and whether it does not find the one it is told."""
+
+
+@pytest.mark.parametrize("where", ["a container of its own", "this machine"])
+def test_workers_in_containers_of_one_machine_send_messages(where: str) -> None:
+    apart = where == "a container of its own"
+    own = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    if apart and subprocess.run([*own, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user cannot make containers with `unshare`")
+    command = [*(own if apart else []), sys.executable, "-c", ELSEWHERE]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    box = Letterbox.open()
+    assert box is not None
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        theirs = worker.stdout.readline().rstrip()
+        assert (Slot.found(theirs, 0) is None) == apart
+        worker.stdin.write(f"{box.address}\n")
+        worker.stdin.flush()
+        assert worker.stdout.readline() == f"{apart}\n"
+    box.close()

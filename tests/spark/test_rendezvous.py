@@ -13,7 +13,7 @@ import pytest
 
 zmq = pytest.importorskip("zmq")
 
-from dlog.engine.spark.rendezvous import Meeting, Rendezvous, Visitor  # noqa: E402
+from dlog.engine.spark.rendezvous import Meeting, Rendezvous, Visitor, own_host  # noqa: E402
 from dlog.engine.spark.secrets import Secrets  # noqa: E402
 from dlog.engine.spark.transport import PeerTransport  # noqa: E402
 
@@ -148,3 +148,26 @@ def test_messages_between_workers_arrive_in_order_whoever_is_faster() -> None:
     for transport in transports:
         transport.close()
     assert found[1:] == [[[100 * step + 10 * sender + rank for sender in range(3)] for step in range(steps)] for rank in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("ways", "tasks", "found"),
+    [
+        ({"driver": "10.0.0.5"}, ["node:1", "other:1"], "10.0.0.5"),
+        ({"driver": "127.0.0.1", "node": "127.0.0.1"}, ["node:1", "node:2"], "127.0.0.1"),
+        ({"driver": "127.0.0.1", "node": "127.0.0.1", "other": "10.0.0.5"}, ["node:1", "other:1"], "10.0.0.5"),
+        ({"driver": "127.0.0.1", "node": "10.0.0.5"}, ["unknown:1", "node:1"], "10.0.0.5"),
+        ({"driver": "::1", "node": "::1"}, ["node:1"], "::1"),
+    ],
+)
+def test_a_host_that_only_this_machine_knows_is_not_told_to_workers_elsewhere(
+    ways: dict[str, str], tasks: list[str], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def towards(address: str) -> str:
+        host = address.removeprefix("tcp://").partition(":")[0]
+        if host not in ways:
+            raise OSError("Name or service not known")
+        return ways[host]
+
+    monkeypatch.setattr("dlog.engine.spark.rendezvous._host_towards", towards)
+    assert own_host("tcp://driver:5", tasks) == found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.kernels import jit, library
+from dlog.engine.kernels import library
 from dlog.engine.kernels.building import _run as run_builder
 from dlog.engine.kernels.library import DIGEST, Library
 
@@ -68,17 +68,6 @@ def test_without_a_place_to_keep_it_the_library_is_made_for_the_process(
     assert library._content() == WHOLE
     assert len(built) == 1 and not built[0].exists()
     assert "DLOG_CACHE names another folder" in capsys.readouterr().err
-
-
-def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("DLOG_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(jit.Path, "home", homeless)
-    with pytest.raises(OSError, match="home directory"):
-        jit.cache_root()
 
 
 def test_remains_of_killed_builders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
