@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument
 from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.rounds import RELAYED
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions import Round, Session
 from dlog.sessions.changes import mark_names
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 DIFF = "diff"
 """The column, if there is one, that says whether a row comes (> 0) or goes (< 0)."""
 TAG = "relation"
-FEW = 100_000
-"""Rows of a batch up to which they come to this process on their way to a session's workers: it takes fewer jobs."""
 
 OnRound = Callable[[int, Round], None]
 
@@ -207,7 +206,7 @@ class _Feed:
 
     def _committed(self, rows: DataFrame, number: int) -> Round:
         try:
-            if self._as_frames or (self.session._desk.elsewhere and rows.count() > FEW):
+            if self._as_frames or (self.session._desk.elsewhere and rows.count() > RELAYED):
                 self._stage_frames(rows)
             else:
                 self._stage(rows.toArrow())

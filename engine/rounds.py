@@ -23,6 +23,8 @@ from dlog.grammar.diagnostics import InternalError
 
 Frames = Mapping[str, Sequence[tuple[Any, int]]]
 """By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
+RELAYED = 100_000
+"""So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
 
 
 @dataclass(frozen=True, slots=True)

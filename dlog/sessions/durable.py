@@ -25,7 +25,7 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.rules import Constant, Program, Record, Relation, with_inputs
-from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.rounds import RELAYED, Beginning, Frames, PlainRounds, RoundsEngine, Unfit
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -39,7 +39,6 @@ from dlog.sessions.interned import Interned
 from dlog.sessions.lots import Lot
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.past import joined
-from dlog.sessions.saving import FEW as FEW_ROWS
 from dlog.sessions.saving import Saving, frames_of, gathered, recovered
 from dlog.sessions.state import State, fingerprint
 from dlog.sessions.streams import netted
@@ -54,9 +53,7 @@ FEW = 8
 class Durable(PlainRounds):
     """See `dlog.engine.rounds.RoundsEngine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
 
-    def __init__(
-        self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None
-    ) -> None:
+    def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
         self.program = program
         self._state, self._text, self._engines, self._inner = state, str(text), engines, inner
         self._fingerprint = fingerprint(text.formatted)
@@ -376,7 +373,7 @@ class Durable(PlainRounds):
 
     def _worth(self, inner: RoundsEngine, relation: str) -> bool:
         """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
-        return not inner.elsewhere or inner.rows(relation) <= FEW_ROWS
+        return not inner.elsewhere or inner.rows(relation) <= RELAYED
 
     def _gathered(self, inner: RoundsEngine) -> dict[str, Table | Lot]:
         """The external rows of relations that have too many lots, in one piece."""

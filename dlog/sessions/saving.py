@@ -1,7 +1,7 @@
 """Rows that are not in this process on their way into a state, and back to an engine.
 
 The engine's workers write them to files; the log names the files, and workers read their shares from there, so that they have
-what the state has. Few rows are read here, and logged as any others.
+what the state has. Few rows (`RELAYED`) are read here, and logged as any others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.engine.program.rules import Kind, Program, Relation
-from dlog.engine.rounds import Frames, RoundsEngine
+from dlog.engine.rounds import RELAYED, Frames, RoundsEngine
 from dlog.engine.trace.durable import parts
 from dlog.engine.trace.durable.parts import Part
 from dlog.engine.values.differences import words
@@ -25,9 +25,6 @@ from dlog.sessions.changes import typed
 from dlog.sessions.externals import Chunk, applied, last_changes, with_diff
 from dlog.sessions.lots import Lot, ones, read_parts, rows_in
 from dlog.sessions.state import State
-
-FEW = 100_000
-"""Up to so many rows are logged themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class Saving:
                 written = [self._written(relation, rows, diff, folders) for rows, diff in listed]
                 opposite = len({w.diff for w in written}) > 1
                 every = sum(w.rows for w in written) if opposite else 0  # lots keep their order among lots only
-                large = [w for w in written if w.rows and max(w.rows, every) > FEW]
+                large = [w for w in written if w.rows and max(w.rows, every) > RELAYED]
                 lots += [Lot(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
                 small = [self._read(relation, w) for w in written if w.rows and w not in large]
             if small:
@@ -129,7 +126,7 @@ def recovered(
 def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | Lot:
     """All external rows of a relation in one piece, for the last checkpoint of a session: a lot, where the engine has them and
     nothing else, and there are many."""
-    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= FEW:
+    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= RELAYED:
         return state.external(relation.name, relation.kinds)
     folder = parts.incoming(state.path)
     try:

@@ -287,7 +287,7 @@ def test_too_many_lots_become_one_when_a_session_is_closed(
     load(session, (5, 6), (7, 7))
     session.remove("edge", [(7, 7), (2, 3)])
     session.commit()
-    monkeypatch.setattr(saving, "FEW", few)
+    monkeypatch.setattr(saving, "RELAYED", few)
     session.close()
     assert len(parts_of(tmp_path / "state")) == (0 if few else 2)
     assert read == [] or few

@@ -161,7 +161,7 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
     """A worker dies while rows go into files of a state, and when they are there: workers read them, the driver does not."""
     from dlog.sessions import lots, saving
 
-    state, many = tempfile.mkdtemp(), saving.FEW + 1
+    state, many = tempfile.mkdtemp(), saving.RELAYED + 1
     session = opened(spark, state)
     session.insert("edge", spark.range(many).selectExpr("concat('a', id) as x", "concat('b', id) as y"))
     thread = threading.Timer(1.0, kill_one, (spark,))

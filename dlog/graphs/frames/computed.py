@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dlog.engine.rounds import RELAYED
 from dlog.graphs.frames.numbers import Numbers, dense, renumbered
 from dlog.graphs.frames.running import Answer, SparkRunning
 from dlog.graphs.library import Program
@@ -19,9 +20,6 @@ from dlog.graphs.numbered import mixed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-RELAYED = 100_000
-"""So many rows go from a session's answer to its input through the driver; more go past it."""
 
 
 # ------------------------------------------------------------------------------------------------ strongly connected components
