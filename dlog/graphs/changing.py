@@ -43,6 +43,11 @@ class ChangingEdges:
         self._gone: list[Codes] = []
         self._index: _Index | None = None
 
+    @property
+    def rows(self) -> int:
+        """How many there ever were."""
+        return len(self._there.values)
+
     def add(self, src: Codes, dst: Codes, attributes: pa.Table) -> None:
         """Appends rows."""
         if self._index is not None:

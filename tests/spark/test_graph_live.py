@@ -9,6 +9,7 @@ import pytest
 
 import dlog
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.graphs.frames import taken
 from tests.spark.test_graphs import NAMED, QUESTIONS, frame, integer, negative, rows, table, word
 
 if TYPE_CHECKING:
@@ -50,16 +51,40 @@ def changed(live: Any, named: Any, change: Change) -> None:
     live.commit()
 
 
-def check(spark: SparkSession, named: Any, directed: bool, questions: list[str]) -> None:
+def changed_by_frames(spark: SparkSession, live: Any, named: Any, change: Change) -> None:
+    """The same, of which most are DataFrames."""
+    added, removed = change
+    type = "string" if named is word else "bigint"
+    ends = [(named(a), named(b)) for a, b in removed]
+    weighted = spark.createDataFrame([(named(a), named(b), w) for a, b, w in added], f"src {type}, dst {type}, weight int")
+    live.add_edges(spark.createDataFrame(ends, f"src {type}, dst {type}"))  # so that all of them are vertices
+    live.rollback()
+    live.remove_edges(ends[:1])
+    live.add_edges([(*end, 1) for end in ends])
+    live.remove_edges(spark.createDataFrame(ends[1:], f"src {type}, dst {type}"))
+    live.remove_edges(ends[:1])
+    live.add_edges([(named(90 + len(live)), named(91), 1)])
+    live.add_edges(weighted)
+    live.remove_edges([(named(90 + len(live)), named(91))])
+    live.add_vertices(spark.createDataFrame([(named(90),), (named(90),), (named(7),)], f"id {type}"))
+    live.commit()
+
+
+def check(spark: SparkSession, named: Any, directed: bool, questions: list[str], frames: bool = False) -> None:
     """All answers of a graph share the one slot that workers have, of two; a run takes the other."""
     on_spark, here = both(spark, named, directed)
     with on_spark, here:
         asked = {name: [QUESTIONS[name](live, named) for live in (on_spark, here)] for name in questions}
         assert {name for name, (found, _) in asked.items() if not found.maintained} == RECOMPUTED & set(questions)
-        for change in ROUNDS:
+        for number, change in enumerate(ROUNDS):
             before = {name: Counter(rows(answer)) for name, (answer, _) in asked.items()}
-            for live in (on_spark, here):
-                changed(live, named, change)
+            if frames and number != 1:
+                here.add_vertices([named(90 + len(here)), named(91), named(90)])
+                changed_by_frames(spark, on_spark, named, change)
+                changed(here, named, change)
+            else:
+                changed(on_spark, named, change)
+                changed(here, named, change)
             assert len(on_spark) == len(here)
             for name, (found, wanted) in asked.items():
                 after = Counter(rows(found))
@@ -67,9 +92,7 @@ def check(spark: SparkSession, named: Any, directed: bool, questions: list[str])
                 assert found.table.column_names == wanted.table.column_names
                 assert len(found) == len(wanted)
                 assert told(found) == {
-                    row: after[row] - before[name][row]
-                    for row in after | before[name]
-                    if after[row] != before[name][row]
+                    row: after[row] - before[name][row] for row in after | before[name] if after[row] != before[name][row]
                 }
 
 
@@ -99,13 +122,86 @@ def test_answers_about_strings_follow(spark: SparkSession, directed: bool) -> No
     check(spark, word, directed, [name for name in NAMED if name not in RECOMPUTED])
 
 
+@pytest.mark.parametrize(
+    ("named", "directed", "questions"),
+    [
+        (negative, True, ["weighted paths", "degrees", "2-core"]),
+        (word, False, ["components", "degrees"]),
+        pytest.param(word, True, ["weighted paths", "components", "pagerank"], marks=pytest.mark.slow),
+    ],
+    ids=["integers", "strings", "directed strings"],
+)
+def test_answers_follow_dataframes_that_stay_with_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, named: Any, directed: bool, questions: list[str]
+) -> None:
+    """Removals and additions, in the order in which they were staged, among others that the driver has; and a small change
+    after large ones."""
+    monkeypatch.setattr(taken, "RELAYED", 0)
+    check(spark, named, directed, questions, frames=True)
+
+
+@pytest.mark.parametrize("named", [integer, word])
+def test_large_dataframes_of_changes_do_not_come_to_the_driver(
+    spark: SparkSession, brought: list[int], monkeypatch: pytest.MonkeyPatch, named: Any
+) -> None:
+    many = 2_000
+    monkeypatch.setattr(taken, "RELAYED", many)
+    id = "id" if named is integer else "concat('v', id)"
+    edges = spark.range(3 * many + 1).selectExpr(f"{id} as src", f"{id.replace('id', '(id + 1)')} as dst", "1 as weight")
+    live: Any = dlog.graph(edges.where(f"id <= {many}")).live()
+    with live:
+        name = named if named is integer else "v{}".format
+        found = live.shortest_paths(sources=name(0), weight="weight")
+        live.add_edges(edges.where(f"id > {many}"))
+        live.add_vertices(spark.range(5 * many, 7 * many + 1).selectExpr(f"{id} as id"))
+        live.commit()
+        assert (len(found), len(live)) == (3 * many + 2, 5 * many + 3)
+        live.remove_edges(edges.where(f"id >= {many - 1}"))
+        live.add_edges([(name(0), name(6 * many), 7)])
+        live.commit()
+        assert len(found) == many + 1
+        assert sum(brought) < 100
+        assert found.changes.num_rows == 2 * many + 3
+        assert max(distance for *_, distance in found) == many - 1
+
+
+def test_a_dataframe_of_changes_that_does_not_do_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken, "RELAYED", 0)
+    with live_of(spark, [(1, 2, 5), (2, 3, 5)]) as live:
+        paths = live.shortest_paths(sources=1, weight="weight")
+        for rows_given, schema, message in (
+            ([(1, 3, -1)], "src long, dst long, weight int", "negative weight: -1"),
+            ([(1, 3)], "src long, dst long", "no column `weight`"),
+            ([(1, 3, 0.5)], "src long, dst long, weight double", "is of floats, after weights that are integers"),
+        ):
+            live.add_edges(spark.createDataFrame(rows_given, schema))
+            with pytest.raises(DlogError, match=message):
+                live.commit()
+            live.rollback()
+        with pytest.raises(DlogError, match="ids of type bigint, and those in `src` are of type string"):
+            live.add_edges(spark.createDataFrame([("a", "b")], "src string, dst string"))
+        with pytest.raises(DlogError, match="the edge table has no column `dst`"):
+            live.add_edges(spark.createDataFrame([(1, 2)], "src long, target long"))
+        with pytest.raises(DlogError, match="the column `dst` of the edge table has nulls"):
+            live.add_edges(spark.createDataFrame([(1, None)], "src long, dst long"))
+        with pytest.raises(DlogError, match="dst: there is no vertex 7"):
+            live.remove_edges(spark.createDataFrame([(1, 7)], "src long, dst long"))
+        with pytest.raises(DlogError, match="the vertex table has no column `id`"):
+            live.add_vertices(spark.createDataFrame([(1,)], "vertex long"))
+        assert (live.round, live.commit(), len(live)) == (0, 1, 3)
+        live.add_edges(spark.createDataFrame([(1, 3, 2)], "src int, dst int, weight int"))
+        live.commit()
+        assert rows(paths) == [(1, 1, 0), (1, 2, 5), (1, 3, 2)]
+
+
 @pytest.mark.parametrize("named", [integer, word])
 def test_neither_the_graph_nor_answers_come_to_the_driver(spark: SparkSession, brought: list[int], named: Any) -> None:
     """A cycle of many vertices: rows that come are counts and ends of changes, and the graph of arrays all come at once."""
     many = 5_000
     id = "id" if named is integer else "concat('v', id)"
     edges = spark.range(many).selectExpr(f"{id} as src", f"{id.replace('id', f'(id + 1) % {many}')} as dst", "1 as weight")
-    with dlog.graph(edges).live() as live:
+    live: Any = dlog.graph(edges).live()
+    with live:
         name = named if named is integer else "v{}".format
         found = live.shortest_paths(sources=name(0), weight="weight")
         degrees = live.degrees()

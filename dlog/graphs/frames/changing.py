@@ -1,21 +1,25 @@
-"""A graph in Spark that changes: Spark has what it began with, the driver what has come and gone since.
+"""A graph in Spark that changes: Spark has what it began with, the driver what has come and gone since in small changes.
 
-What a change costs the driver goes with the change. Of the ids that changes name, Spark says once which it knows.
+What a change costs the driver goes with the change, unless it is a large DataFrame: then Spark makes all edges anew of those
+that were there and those that were staged, and the graph goes on from these as from a beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.changing import ChangingEdges
 from dlog.graphs.frames.given import Frames, Known
-from dlog.graphs.frames.numbers import NUMBER, Numbers, edge_columns, may_be, values_of
-from dlog.graphs.mistakes import mistake, unknown_vertex
+from dlog.graphs.frames.numbers import NUMBER, Numbers, edge_columns, float_weights
+from dlog.graphs.frames.staged import ENDS, StagedFrames, settled
+from dlog.graphs.frames.vertices import Came, Vertices
+from dlog.graphs.mistakes import bad_weight
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Rules
@@ -24,57 +28,10 @@ from dlog.graphs.running import Columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-class Vertices:
-    """The vertices that changes are about. Each has a *place*, in the order in which they were named, and its number in the
-    graph: that of an id that is an integer is the id, others go on where those of the beginning end."""
-
-    def __init__(self, beginning: Numbers) -> None:
-        self._beginning = beginning
-        (_, self._type), *_ = beginning.known.ids.dtypes
-        self._places: dict[Any, int] = {}
-        self._numbers: list[int] = []
-        self.later: list[Any] = []
-        """Those that the graph did not begin with, in the order in which they came."""
-
-    def add(self, ids: Any) -> None:
-        """Makes vertices of those that are none."""
-        wanted = values_of(ids)
-        for value in wanted:
-            if not may_be(value, self._type):
-                raise mistake("bad-vertex", f"vertices have ids of type {self._type}, and {value!r} cannot be one")
-        self._learn(wanted)
-        for value in wanted:
-            if value not in self._places:
-                self._note(value, self.number(len(self.later), value))
-                self.later.append(value)
-
-    def number(self, place: int, value: Any) -> int:
-        """The number of the vertex at a place among the later ones."""
-        return int(value) if self._beginning.integers else self._beginning.known.count + place
-
-    def places(self, ids: Any, where: str) -> Codes:
-        """DlogError for the first that is no vertex."""
-        wanted = values_of(ids)
-        self._learn([value for value in wanted if may_be(value, self._type)])
-        for value in wanted:
-            if not may_be(value, self._type) or value not in self._places:
-                raise unknown_vertex(value, where)
-        return np.array([self._places[value] for value in wanted], np.int64)
-
-    def numbers(self, places: Codes) -> Codes:
-        """The numbers of places."""
-        return np.array(self._numbers, np.int64)[places]
-
-    def _learn(self, ids: Iterable[Any]) -> None:
-        """Asks Spark for the numbers of those that have no place yet."""
-        asked = [value for value in dict.fromkeys(ids) if value not in self._places]
-        for value, number in self._beginning.find(asked).items() if asked else ():
-            self._note(value, number)
-
-    def _note(self, value: Any, number: int) -> None:
-        self._places[value] = len(self._numbers)
-        self._numbers.append(number)
+GROWTH = 4
+"""All edges, when Spark makes them anew, are in at most about so many times the partitions of the beginning."""
+Rows: TypeAlias = "Columns | DataFrame | None"
+"""Rows of a relation, here or with Spark; none at all."""
 
 
 class Edited:
@@ -100,46 +57,122 @@ class Edited:
         return tuple(np.asarray(column.to_numpy()) for column in rows.columns)
 
 
+class EditedFrames:
+    """The same of DataFrames: `edges` are those before, of which go all with certain `ends`, and others come."""
+
+    def __init__(self, edges: DataFrame, ends: DataFrame | None, added: DataFrame | None) -> None:
+        self._edges, self._ends, self._added = edges, ends, added
+
+    def added(self, rules: Rules) -> Rows:
+        """As rules read edges. DlogError if their weights do not do."""
+        added, weight = self._added, rules.weight
+        if added is None or (weight is not None and weight not in added.columns and added.isEmpty()):
+            return None
+        if weight is not None and float_weights(added, weight) and not rules.floats:
+            raise bad_weight(weight, "is of floats, after weights that are integers")
+        return edge_columns(added, rules.form, weight, rules.floats)
+
+    def removed(self, rules: Rules) -> Rows:
+        """The same; of edges that are only their ends, those too that are not there."""
+        if self._ends is None or (rules.form == "plain" and rules.weight is None):
+            return self._ends
+        found = self._edges.join(self._ends, ENDS, "left_semi")
+        return edge_columns(found, rules.form, rules.weight, rules.floats)
+
+    def after(self) -> DataFrame:
+        """All edges afterwards."""
+        left = self._edges if self._ends is None else self._edges.join(self._ends, ENDS, "left_anti")
+        return left if self._added is None else left.unionByName(self._added, allowMissingColumns=True)
+
+
 class ChangingFrame:
     """The edges of a graph that began as a DataFrame, with numbers: which of them have gone, and those that came later."""
 
     def __init__(self, beginning: Numbers, vertices: Vertices) -> None:
         self._beginning, self._vertices = beginning, vertices
         self._frame = beginning.numbered_edges
+        self._partitions = _partitions(self._frame)
         self._later = ChangingEdges(_none(beginning.directed))
+        self._numbered = 0
+        """How many edges had come in small changes when all edges were made anew."""
         self._gone: list[Codes] = []
         """Places of the ends, two columns each time."""
         self._committed = 0
+        self._many = StagedFrames(beginning.directed)
 
     def add(self, src: Codes, dst: Codes, attributes: pa.Table) -> None:
         """Edges between places."""
-        self._later.add(src, dst, attributes)
+        if self._many:
+            edges = self._in_numbers(Numbered(0, src, dst, src, attributes))
+            self._many.add(self._as_frame(replace(edges, numbers=self._many.fresh(len(src)))))
+        else:
+            self._later.add(src, dst, attributes)
 
     def remove(self, src: Codes, dst: Codes) -> None:
         """All edges with these ends, which are places."""
+        if self._many:
+            self._many.remove(self._ends_frame([np.stack((src, dst))]))
+            return
         self._later.remove(src, dst)
         self._gone.append(np.stack((src, dst)))
         if not self._beginning.directed:
             self._gone.append(np.stack((dst, src)))
 
+    def add_many(self, edges: DataFrame, kept: DataFrame) -> None:
+        """Edges in numbers, each with a number that is none of another one of them; made of what Spark keeps."""
+        self._gather()
+        self._many.kept.append(kept)
+        self._many.add(self._many.numbered(edges, kept))
+
+    def remove_many(self, edges: DataFrame, kept: DataFrame) -> None:
+        """All edges with the ends of these, which are in numbers."""
+        self._gather()
+        self._many.kept.append(kept)
+        self._many.remove(edges.select(*ENDS))
+
+    def _gather(self) -> None:
+        """Makes DataFrames of all that is staged."""
+        if self._many:
+            return
+        self._many.begin(self._frame)
+        edited = self._later.edited()
+        if len(self._gone) > self._committed:
+            self._many.remove(self._ends_frame(self._gone[self._committed :]))
+        if len(edited.added.src):
+            self._many.add(self._as_frame(self._in_numbers(edited.added)))
+
     def rollback(self) -> None:
         """Takes back what has happened since the last `settle`."""
         self._later.rollback()
         del self._gone[self._committed :]
+        self._many.forget()
 
-    def edited(self) -> Edited:
+    def edited(self) -> Edited | EditedFrames:
         """What has happened since the last `settle`."""
+        if self._many:
+            return EditedFrames(self.frame(), *self._many.net())
         edited = self._later.edited()
         ends = self._ends(self._gone[self._committed :])
         return Edited(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
 
-    def settle(self) -> None:
-        """Forgets what has happened."""
-        self._later.settle()
-        self._committed = len(self._gone)
+    def settle(self, edited: Edited | EditedFrames) -> list[DataFrame]:
+        """Forgets what has happened. Returns what Spark need not keep any more when nobody reads `edited`."""
+        if isinstance(edited, Edited):
+            self._later.settle()
+            self._committed = len(self._gone)
+            return []
+        self._frame = settled(self._fewer(edited.after()))
+        spent, self._many = self._many.kept, StagedFrames(self._beginning.directed)
+        self._numbered += self._later.rows
+        self._later, self._gone, self._committed = ChangingEdges(_none(self._beginning.directed)), [], 0
+        return spent
+
+    def _fewer(self, edges: DataFrame) -> DataFrame:
+        """Edges in not too many partitions: a union has those of all its parts, which would become ever more."""
+        return edges.coalesce(self._partitions) if _partitions(self._frame) > GROWTH * self._partitions else edges
 
     def later(self) -> Numbered:
-        """The edges that came later and are there as of the last `settle`."""
+        """The edges that came in small changes and are there as of the last `settle`."""
         return self._in_numbers(self._later.numbered(0))
 
     def frame(self) -> DataFrame:
@@ -148,12 +181,18 @@ class ChangingFrame:
         ends = self._ends(self._gone[: self._committed])
         if len(ends[0]):
             edges = having(edges, ends, "left_anti")
-        if not len(later.src):
-            return edges
-        came = later.attributes if later.attributes.num_columns else pa.table({NUMBER: later.numbers})
-        for name, column in (("src", later.src), ("dst", later.dst), (NUMBER, later.numbers)):
+        return edges.unionByName(self._as_frame(later), allowMissingColumns=True) if len(later.src) else edges
+
+    def _as_frame(self, edges: Numbered) -> DataFrame:
+        """Edges in numbers, with their attributes, which Spark gets from here."""
+        came = edges.attributes if edges.attributes.num_columns else pa.table({NUMBER: edges.numbers})
+        for name, column in (("src", edges.src), ("dst", edges.dst), (NUMBER, edges.numbers)):
             came = came.append_column(name, pa.array(column)) if name not in came.column_names else came
-        return edges.unionByName(self._beginning.spark.createDataFrame(came), allowMissingColumns=True)
+        return self._beginning.spark.createDataFrame(came)
+
+    def _ends_frame(self, gone: Sequence[Codes]) -> DataFrame:
+        src, dst = self._ends(gone)
+        return self._beginning.spark.createDataFrame(pa.table({"src": src, "dst": dst}))
 
     def _ends(self, gone: Sequence[Codes]) -> Columns:
         src, dst = np.unique(np.concatenate([np.empty((2, 0), np.int64), *gone], axis=1), axis=1)
@@ -162,20 +201,24 @@ class ChangingFrame:
     def _in_numbers(self, edges: Numbered) -> Numbered:
         """Edges between places as edges of the graph; their own numbers are none that an edge of the beginning has."""
         src, dst = self._vertices.numbers(edges.src), self._vertices.numbers(edges.dst)
-        return Numbered(0, src, dst, -1 - edges.numbers, edges.attributes, edges.directed)
+        return Numbered(0, src, dst, -1 - self._numbered - edges.numbers, edges.attributes, edges.directed)
+
+    def release(self) -> None:
+        """Gives back what Spark keeps for changes."""
+        self._many.forget()
 
 
 class ChangedNumbers(Numbers):
     """The graph as of the last commit, in numbers."""
 
-    def __init__(self, beginning: Numbers, later: Sequence[tuple[Any, int]], edges: DataFrame) -> None:
+    def __init__(self, beginning: Numbers, later: Came, edges: DataFrame) -> None:
         given = Frames(edges.drop(NUMBER), None, beginning.integers)
         super().__init__(beginning.spark, given, beginning.columns, beginning.directed)
         self._beginning, self._later, self._edges = beginning, later, edges
 
     @cached_property
     def known(self) -> Known:
-        return _known(self._beginning, [id for id, _ in self._later])
+        return self._later.with_known(self._beginning.known)
 
     @cached_property
     def edges(self) -> DataFrame:
@@ -183,10 +226,7 @@ class ChangedNumbers(Numbers):
 
     @cached_property
     def names(self) -> DataFrame:
-        if not self._later:
-            return self._beginning.names
-        (_, type), *_ = self.known.ids.dtypes
-        return self._beginning.names.unionAll(self.spark.createDataFrame(list(self._later), f"id {type}, number bigint"))
+        return self._later.with_names(self._beginning.names)
 
 
 def _edge(rules: Rules, edges: Numbered) -> Columns:
@@ -204,14 +244,8 @@ def having(edges: DataFrame, ends: Columns, how: str = "left_semi") -> DataFrame
     return edges.join(F.broadcast(few), ["src", "dst"], how)
 
 
-def _known(beginning: Numbers, later: Sequence[Any]) -> Known:
-    known = beginning.known
-    if not later:
-        return known
-    (_, type), *_ = known.ids.dtypes
-    ids = known.ids.select("id").unionAll(beginning.spark.createDataFrame([(id,) for id in later], f"id {type}"))
-    least = reduce(min, later, known.least if known.least is not None else later[0])
-    return Known(ids, known.count + len(later), least)
+def _partitions(rows: DataFrame) -> int:
+    return max(rows.rdd.getNumPartitions(), 1)
 
 
 def _none(directed: bool) -> Numbered:

@@ -1,13 +1,13 @@
 """A graph in Spark that changes, and answers that follow it: the twin of `dlog.graphs.live`.
 
-Vertices and edges go from Spark's tasks to the workers of sessions, which all answers share. What changes passes through the
-driver.
+Vertices and edges go from Spark's tasks to the workers of sessions, which all answers share; so do large DataFrames of changes.
+Small changes pass through the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.analyses import Analyses
-from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame, Edited, Vertices
+from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame, Edited, EditedFrames, Rows
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
+from dlog.graphs.frames.taken import taken_edges, taken_ids
+from dlog.graphs.frames.vertices import NONE, Came, Vertices
 from dlog.graphs.live import Following, Maintained
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import rows_of
-from dlog.graphs.running import Columns, as_facts, as_table
-from dlog.graphs.sources import read
+from dlog.graphs.running import as_facts, as_table
+from dlog.graphs.sources import Given
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     """A graph in Spark whose edges come and go. Made by `SparkGraph.live`; a context manager that closes it.
 
-    The methods of `SparkGraph` give answers that stay up to date. Changes are given in any form that `dlog.graph` takes, and
-    pass through the driver. Vertices that come later never go; where a method speaks of the least id, they come after all
-    others, unless ids are integers.
+    The methods of `SparkGraph` give answers that stay up to date. Changes are given in any form that `dlog.graph` takes; those
+    that are large DataFrames do not pass through the driver. Vertices that come later never go; where a method speaks of the
+    least id, they come after all others, unless ids are integers.
     """
 
     def __init__(self, graph: SparkGraph) -> None:
@@ -52,7 +54,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         self._running = SparkRunning(graph.origin, self._workers)
         self._named = Vertices(self._beginning)
         self._edges = ChangingFrame(self._beginning, self._named)
-        self._later = 0
+        self._later = NONE
         self._numbers: Numbers | None = None
 
     @property
@@ -63,21 +65,21 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def numbers(self) -> Numbers:
         """The graph as of the last commit."""
         if self._numbers is None:
-            self._numbers = ChangedNumbers(self._beginning, self._names(0), self._edges.frame())
+            self._numbers = ChangedNumbers(self._beginning, self._named.came(self._later), self._edges.frame())
         return self._numbers
-
-    def _names(self, first: int) -> list[tuple[Any, int]]:
-        """The vertices that came later, from one on, as of the last commit, with their numbers."""
-        listed = enumerate(self._named.later[first : self._later], first)
-        return [(id, self._named.number(place, id)) for place, id in listed]
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
     def add_edges(self, edges: Any) -> None:
         """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
-        given = read(edges, None, self._columns)
-        self._named.add([*values_of(given.src), *values_of(given.dst)])
-        self._edges.add(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"), given.edge_attributes)
+        given = taken_edges(edges, self._columns, self._named.type)
+        if isinstance(given, Given):
+            self._named.add([*values_of(given.src), *values_of(given.dst)])
+            self._edges.add(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"), given.edge_attributes)
+            return
+        with releasing(given):
+            self._named.add_many(given.selectExpr("explode(array(src, dst)) as id"))
+            self._edges.add_many(self._named.in_numbers(given), given)
 
     def remove_edges(self, edges: Any) -> None:
         """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
@@ -87,12 +89,23 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         ------
         DlogError
             An end is no vertex."""
-        given = read(edges, None, self._columns)
-        self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
+        given = taken_edges(edges, self._columns, self._named.type)
+        if isinstance(given, Given):
+            self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
+            return
+        with releasing(given):
+            self._edges.remove_many(self._named.in_numbers(given, ("src", "dst")), given)
 
     def add_vertices(self, ids: Any) -> None:
-        """Stages vertices to be added; those that are there do not matter."""
-        self._named.add(ids)
+        """Stages vertices to be added; those that are there do not matter. Of a DataFrame the column of ids counts."""
+        given = taken_ids(ids, self._columns, self._named.type)
+        if not hasattr(given, "mapInArrow"):
+            self._named.add(given)
+            return
+        try:
+            self._named.add_many(given)
+        finally:
+            given.unpersist()
 
     def rollback(self) -> None:
         """Forgets the edges that are staged. Vertices that came with them stay."""
@@ -110,12 +123,16 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         """
         edited = self._edges.edited()
         prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
-        before, self._later = self._later, len(self._named.later)
-        self._edges.settle()
+        spent = self._edges.settle(edited)
+        before, self._later = self._later, self._named.mark
         self._numbers = None
-        new = np.array([number for _, number in self._names(before)], np.int64)
+        new = self._named.came(self._later, before)
         pairs = zip(self._results, prepared, strict=True)
-        self._to_next_round([(result, partial(result.advance, changes, new)) for result, changes in pairs])
+        try:
+            self._to_next_round([(result, partial(result.advance, changes, new)) for result, changes in pairs])
+        finally:
+            for frame in spent:
+                frame.unpersist()
         return self.round
 
     # ------------------------------------------------------------------------------------------------------------- answers
@@ -148,9 +165,10 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         """Ends all answers, and sends their workers home; what was read of them stays."""
         super().close()
         self._workers.end()
+        self._edges.release()
 
     def __len__(self) -> int:
-        return self._beginning.known.count + self._later
+        return self._beginning.known.count + self._named.came(self._later).count
 
     def __repr__(self) -> str:
         return f"<dlog.graph.SparkLive at round {self.round}, {len(self)} vertices>"
@@ -219,7 +237,7 @@ class SparkLiveResult:
 
         return pl.DataFrame(self.table)
 
-    def advance(self, changes: Any, vertices: Codes) -> None:
+    def advance(self, changes: Any, vertices: Came) -> None:
         """Goes on to the next round, with the vertices that are new."""
         self._forget()
         self.follower.advance(changes, vertices, self._live)
@@ -254,10 +272,27 @@ class SparkLiveResult:
 class _Maintained(Maintained):
     """Rules in a session."""
 
-    def prepared(self, edited: Edited) -> tuple[Columns, Columns]:  # type: ignore[override]
+    def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
         """What `advance` needs of a change; DlogError if the change does not do."""
         added = edited.added(self._rules)
         return edited.removed(self._rules), added
+
+    def advance(self, changes: tuple[Rows, Rows], vertices: Came, live: Any) -> None:  # type: ignore[override]
+        removed, added = changes
+        self._stage(self._session.remove, "edge", removed)
+        self._stage(self._session.insert, "edge", added)
+        if self._rules.vertices:
+            self._stage(self._session.insert, "vertex", (vertices.numbers,))
+            for many in vertices.many:
+                self._stage(self._session.insert, "vertex", many.names.select("number"))
+        self._session.commit()
+
+    def _stage(self, act: Callable[[str, Any], None], relation: str, rows: Rows) -> None:
+        if isinstance(rows, tuple):
+            if len(rows[0]):
+                act(relation, as_table(rows))
+        elif rows is not None:
+            act(relation, rows)
 
     def frame(self) -> DataFrame:
         rows: DataFrame = self._session[self._rules.wanted].df
@@ -283,10 +318,10 @@ class _Recomputed:
         self._running = running
         self._answer = self._before = computation.on_spark(graph, running)
 
-    def prepared(self, edited: Edited) -> None:
+    def prepared(self, edited: Edited | EditedFrames) -> None:
         return None
 
-    def advance(self, changes: None, vertices: Codes, live: SparkLive) -> None:
+    def advance(self, changes: None, vertices: Came, live: SparkLive) -> None:
         if self._before is not self._answer:
             self._before.release()
         self._before = self._answer
@@ -312,6 +347,16 @@ class _Recomputed:
     def close(self) -> None:
         for answer in {id(a): a for a in (self._before, self._answer)}.values():
             answer.release()
+
+
+@contextmanager
+def releasing(kept: DataFrame) -> Iterator[None]:
+    """A block in which someone takes over what Spark keeps, unless it fails."""
+    try:
+        yield
+    except BaseException:
+        kept.unpersist()
+        raise
 
 
 def _sorted(table: pa.Table) -> pa.Table:

@@ -112,26 +112,7 @@ class Numbers:
 
     def float_weights(self, column: str) -> bool:
         """Whether a column of weights has floats; DlogError if they are none, or negative."""
-        from pyspark.sql import functions as F
-
-        types = dict(self.given.edges.drop("src", "dst").dtypes)
-        if column not in types:
-            raise missing_column("edge", column, types)
-        type = types[column].partition("(")[0]
-        floats = type in FLOATS
-        if not floats and type not in ("tinyint", "smallint", "int", "bigint"):
-            raise bad_weight(column, f"is of type {types[column]}")
-        values = F.col(f"`{column}`")
-        strange = F.isnan(values.cast("double"))
-        counts = F.count(F.when(values.isNull(), True)), F.count(F.when(strange, True)), F.min(values)
-        nulls, strangers, least = self.given.edges.agg(*counts).collect()[0]
-        if nulls:
-            raise bad_weight(column, "has nulls")
-        if strangers:
-            raise bad_weight(column, "has values that are not numbers")
-        if least is not None and least < 0:
-            raise negative_weight(column, float(least) if floats else least)
-        return floats
+        return float_weights(self.given.edges, column)
 
     # ------------------------------------------------------------------------------------------------------ ids, numbers
 
@@ -156,15 +137,7 @@ class Numbers:
 
     def find(self, ids: Iterable[Any]) -> dict[Any, int]:
         """The numbers of those ids that are vertices; all might be, by their type."""
-        from pyspark.sql import functions as F
-
-        from dlog.engine.spark.application import need_context
-
-        need_context(self.spark)
-        asked = self.spark.createDataFrame([(value,) for value in ids], f"id {self.given.type}")
-        names = self.known.ids if self.integers else self.names
-        rows = names.join(F.broadcast(asked), "id", "left_semi").select("id", *(() if self.integers else ("number",))).collect()
-        return {row[0]: row[-1] for row in rows}
+        return find(self.known.ids.select("id") if self.integers else self.names, ids, self.given.type)
 
     def decoded(self, rows: DataFrame, columns: Iterable[str]) -> DataFrame:
         """Rows with the ids of numbers in some columns."""
@@ -185,6 +158,30 @@ def edge_columns(edges: DataFrame, form: Form, weight: str | None, floats: bool)
     return edges.select(*columns)
 
 
+def float_weights(edges: DataFrame, column: str) -> bool:
+    """Whether a column of weights has floats; DlogError if they are none, or negative."""
+    from pyspark.sql import functions as F
+
+    types = dict(edges.drop("src", "dst", NUMBER).dtypes)
+    if column not in types:
+        raise missing_column("edge", column, types)
+    type = types[column].partition("(")[0]
+    floats = type in FLOATS
+    if not floats and type not in ("tinyint", "smallint", "int", "bigint"):
+        raise bad_weight(column, f"is of type {types[column]}")
+    values = F.col(f"`{column}`")
+    strange = F.isnan(values.cast("double"))
+    counts = F.count(F.when(values.isNull(), True)), F.count(F.when(strange, True)), F.min(values)
+    nulls, strangers, least = edges.agg(*counts).collect()[0]
+    if nulls:
+        raise bad_weight(column, "has nulls")
+    if strangers:
+        raise bad_weight(column, "has values that are not numbers")
+    if least is not None and least < 0:
+        raise negative_weight(column, float(least) if floats else least)
+    return floats
+
+
 def dense(ids: DataFrame, *by: str | Column) -> tuple[DataFrame, DataFrame]:
     """Rows, which Spark keeps from now on, and the same with `number`, their place in an order, from 0 on."""
     from pyspark import StorageLevel
@@ -201,6 +198,17 @@ def dense(ids: DataFrame, *by: str | Column) -> tuple[DataFrame, DataFrame]:
     offsets = ids.sparkSession.createDataFrame(starts, "part bigint, first bigint")
     numbered = placed.join(F.broadcast(offsets), "part")
     return placed, numbered.select(*ids.columns, (F.col("first") + F.col("place")).alias("number"))
+
+
+def find(names: DataFrame, ids: Iterable[Any], type: str) -> dict[Any, int]:
+    """The numbers of those ids that are among `names`: `id`, and `number` where that is another."""
+    from pyspark.sql import functions as F
+
+    from dlog.engine.spark.application import need_context
+
+    need_context(names.sparkSession)
+    asked = names.sparkSession.createDataFrame([(value,) for value in ids], f"id {type}")
+    return {row[0]: row[-1] for row in names.join(F.broadcast(asked), "id", "left_semi").collect()}
 
 
 def renumbered(rows: DataFrame, names: DataFrame, columns: Iterable[str], old: str = "id", new: str = "number") -> DataFrame:
