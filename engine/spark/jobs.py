@@ -122,9 +122,7 @@ class Rows:
 class JobStage:
     """See `dlog.engine.shards.superstep.Stage`: every superstep is a job."""
 
-    def __init__(
-        self, spark: SparkSession, program: Program, plan: Supersteps, tasks: int, options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, spark: SparkSession, program: Program, plan: Supersteps, tasks: int, options: Mapping[str, Any]) -> None:
         self.spark = spark
         self.program = program
         self.plan = plan

@@ -153,7 +153,7 @@ class SparkMaker:
     def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
-        if not self._crews or self._crews[0].gone:
+        if not self._crews or self.lost:
             spark = self._spark or application.start()
             application.need_context(spark)
             for lost in self._crews:
@@ -161,6 +161,11 @@ class SparkMaker:
                 slots_again(spark, lost.size)
             self._crews[:] = [SparkCrew(spark, self._workers, **limits)]
         return SparkRounds(program, self._crews[0], old)
+
+    @property
+    def lost(self) -> bool:
+        """Whether there were workers, and there will be others when an engine is made."""
+        return bool(self._crews) and self._crews[0].gone
 
     def resumed(self, program: Program, image: Image, *, old: Beginning, **limits: Any) -> None:
         """Workers keep no images."""

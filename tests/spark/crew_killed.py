@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog.engine.rounds import RELAYED
 from tests.dlog.state_frames import named_parts
 from tests.spark.cluster import executors, kill_one
 
@@ -159,9 +160,9 @@ def amid_a_round(spark: SparkSession) -> dict[str, Any]:
 
 def with_files(spark: SparkSession) -> dict[str, Any]:
     """A worker dies while rows go into files of a state, and when they are there: workers read them, the driver does not."""
-    from dlog.sessions import lots, saving
+    from dlog.sessions import lots
 
-    state, many = tempfile.mkdtemp(), saving.RELAYED + 1
+    state, many = tempfile.mkdtemp(), RELAYED + 1
     session = opened(spark, state)
     session.insert("edge", spark.range(many).selectExpr("concat('a', id) as x", "concat('b', id) as y"))
     thread = threading.Timer(1.0, kill_one, (spark,))
@@ -184,6 +185,31 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
         found["reopened"] = again["reach"].rows - many
         found["files"] = {path.name for path in Path(state).glob("*.parquet")} == named_parts(again)
     lots.read_parts = real
+    return found
+
+
+def live_graph(spark: SparkSession) -> dict[str, Any]:
+    """Executors die under a live graph: with the workers go rows that Spark keeps, of the beginning and of later changes."""
+    import dlog
+
+    spark.sparkContext.setCheckpointDir(tempfile.mkdtemp())
+    edges = spark.createDataFrame(RING, "src string, dst string").repartition(4)
+    found: dict[str, Any] = {}
+    many = spark.range(RELAYED + 1).selectExpr("concat('a', id) as src", "'n0' as dst")
+    with dlog.graph(edges).live() as live:
+        reached = live.reachable("n0")
+        kill_one(spark)
+        live.add_edges(MORE)
+        live.commit()
+        found["committed"] = len(reached)
+        settled(spark)
+        live.add_edges(many)
+        live.remove_edges([("n9", "n10")])
+        live.commit()
+        kill_one(spark)
+        found["read"] = sorted(id for (id,) in reached)
+        settled(spark)
+        found["asked"] = len(live.bfs("a5"))
     return found
 
 

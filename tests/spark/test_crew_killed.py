@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.engines import NO_SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
-STORIES = ["without_a_state", "between_rounds", "amid_a_round", "with_files", "left_open"]
+STORIES = ["without_a_state", "between_rounds", "amid_a_round", "with_files", "live_graph", "left_open"]
 SECONDS = 600
 """More than any of it takes; less than waiting for a worker that is no more."""
 
@@ -51,6 +51,12 @@ def test_a_session_goes_on_from_files_that_only_workers_read(figures: dict[str, 
     assert set(found["codes"]) <= {"no-workers", "spark-failed"}
     assert (found["rows"], found["sizes"], found["reopened"]) == (3, 2, 3)
     assert found["files"]
+
+
+def test_a_live_graph_goes_on_when_executors_die(figures: dict[str, Any]) -> None:
+    found = figures["live_graph"]
+    assert (found["committed"], found["asked"]) == (152, 13)
+    assert found["read"] == ["far", *(f"n{i}" for i in range(10)), "out"]
 
 
 def test_a_process_ends_though_nobody_closed_a_session_whose_workers_are_lost(figures: dict[str, Any]) -> None:

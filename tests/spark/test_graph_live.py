@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import dlog
@@ -297,6 +299,73 @@ def test_vertices_of_another_type_and_unknown_ones_are_refused(spark: SparkSessi
         live.remove_edges([(2, 1)])
         live.commit()
         assert len(live.reachable(1)) == 2
+
+
+def lose_workers(spark: SparkSession, live: Any) -> None:
+    """As if an executor had died: Spark ends the stage in which the workers are."""
+    (crew,) = live._workers._crews
+    spark.sparkContext.cancelJobGroup(crew._group)
+    while not crew.gone:
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("named", [integer, word])
+def test_answers_go_on_with_other_workers_where_theirs_are_lost(spark: SparkSession, named: Any) -> None:
+    """Before they are read, and before a commit: what that changed is not known then."""
+    live, here = both(spark, named)
+    with live, here:
+        asked = [(g.components_, g.paths) for g in (Asked(live, named), Asked(here, named))]
+        for number, change in enumerate(ROUNDS):
+            for graph in (live, here):
+                changed(graph, named, change)
+                if graph is live and number == 0:
+                    lose_workers(spark, live)
+            for found, wanted in zip(*asked, strict=True):
+                assert rows(found) == rows(wanted), (number, found)
+                if number != 1:
+                    with pytest.raises(DlogError, match="what the last commit changed is not known any more"):
+                        print(found.changes)
+                else:
+                    assert told(found) == told(wanted)
+            if number == 1:
+                lose_workers(spark, live)
+        assert rows(live.degrees()) == rows(here.degrees())
+
+
+class Asked:
+    """Two questions about a graph."""
+
+    def __init__(self, graph: Any, named: Any) -> None:
+        self.components_ = graph.connected_components()
+        self.paths = graph.shortest_paths(sources=named(7), weight="weight")
+
+
+def test_rows_that_are_others_when_spark_reads_them_again_are_told(spark: SparkSession, tmp_path: Any) -> None:
+    kept = tmp_path / "edges"
+    kept.write_text("2")
+
+    def ends(batches: Any) -> Any:
+        for batch in batches:
+            yield pa.record_batch({"src": batch.column(0), "dst": pa.array([int(kept.read_text())] * len(batch), pa.int64())})
+
+    graph: Any = dlog.graph(spark.range(2).mapInArrow(ends, "src long, dst long"))
+    with graph.live() as live:
+        found = live.reachable(1)
+        lose_workers(spark, live)
+        graph.numbers.numbered_edges.unpersist()
+        live.add_edges([(2, 4)])
+        live.commit()
+        assert rows(found) == [(1,), (2,), (4,)]
+        lose_workers(spark, live)
+        kept.write_text("3")
+        graph.numbers.numbered_edges.unpersist()
+        with pytest.raises(DlogError, match="those that it read again are not what they were"):
+            print(list(found))
+        with pytest.raises(DlogError, match="those that it read again are not what they were"):
+            live.degrees()
+        live.add_edges([(4, 1)])
+        with pytest.raises(DlogError, match="those that it read again are not what they were"):
+            live.commit()
 
 
 def live_of(spark: SparkSession, edges: list[tuple[int, int, int]]) -> Any:

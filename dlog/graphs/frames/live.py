@@ -9,24 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
+from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame, Edited, EditedFrames, Rows
+from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.taken import taken_edges, taken_ids
 from dlog.graphs.frames.vertices import NONE, Came, Vertices
 from dlog.graphs.live import Following, Maintained
+from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import rows_of
 from dlog.graphs.running import as_facts, as_table
 from dlog.graphs.sources import Given
+from dlog.sessions.durable import workers_lost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from dlog.graphs.frames.core import SparkGraph
+
+Found = TypeVar("Found")
 
 
 class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
@@ -54,6 +60,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         self._running = SparkRunning(graph.origin, self._workers)
         self._named = Vertices(self._beginning)
         self._edges = ChangingFrame(self._beginning, self._named)
+        self._origin = Origin(self._beginning)
         self._later = NONE
         self._numbers: Numbers | None = None
 
@@ -118,8 +125,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         ------
         DlogError
             The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
-            Or an answer could not be brought up to date: it is at its end, all others are those of the new round. Where Spark
-            has lost the workers that are all of them: the graph is to be made live anew.
+            Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
         """
         edited = self._edges.edited()
         prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
@@ -140,7 +146,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def _answer(self, question: Question) -> SparkLiveResult:
         match question:
             case Rules():
-                follower: _Maintained | _Recomputed = _Maintained(question, self._session(question))
+                follower: _Maintained | _Recomputed = _Maintained(question, partial(self._session, question))
             case Computation():
                 follower = _Recomputed(question, self.numbers, self._running)
         result = SparkLiveResult(self, question.shape, follower)
@@ -148,6 +154,9 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         return result
 
     def _session(self, rules: Rules) -> Any:
+        """Rules on the graph as of the last commit, with other workers where Spark has lost those that there were."""
+        if self._workers.lost:
+            self._origin.check()
         facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
         if rules.vertices:
             facts["vertex"] = self.numbers.vertex()
@@ -270,7 +279,13 @@ class SparkLiveResult:
 
 
 class _Maintained(Maintained):
-    """Rules in a session."""
+    """Rules in a session. `made` makes it, of the graph as of the last commit: again when the workers of one are lost."""
+
+    def __init__(self, rules: Rules, made: Callable[[], Any]) -> None:
+        super().__init__(rules, made())
+        self._made = made
+        self._told = True
+        """Whether the session knows what the last commit changed."""
 
     def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
         """What `advance` needs of a change; DlogError if the change does not do."""
@@ -278,6 +293,15 @@ class _Maintained(Maintained):
         return edited.removed(self._rules), added
 
     def advance(self, changes: tuple[Rows, Rows], vertices: Came, live: Any) -> None:  # type: ignore[override]
+        try:
+            self._commit(changes, vertices)
+            self._told = True
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+            self._renew()
+
+    def _commit(self, changes: tuple[Rows, Rows], vertices: Came) -> None:
         removed, added = changes
         self._stage(self._session.remove, "edge", removed)
         self._stage(self._session.insert, "edge", added)
@@ -294,20 +318,40 @@ class _Maintained(Maintained):
         elif rows is not None:
             act(relation, rows)
 
+    def _renew(self) -> None:
+        lost, self._session, self._told = self._session, self._made(), False
+        lost.close()
+
+    def _asked(self, question: Callable[[Any], Found]) -> Found:
+        """What the session says of the answer: another one where its workers were lost."""
+        try:
+            return question(self._session[self._rules.wanted])
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        self._renew()
+        return question(self._session[self._rules.wanted])
+
     def frame(self) -> DataFrame:
-        rows: DataFrame = self._session[self._rules.wanted].df
-        return rows
+        return self._asked(lambda rows: cast("DataFrame", rows.df))
 
     def rows_here(self) -> pa.Table:
-        return self._session[self._rules.wanted].to_arrow()
+        return self._asked(lambda rows: rows.to_arrow())
+
+    def count(self) -> int:
+        return self._asked(lambda rows: int(rows.rows))
 
     def changed_here(self) -> pa.Table:
         """Columns, then diffs."""
-        *columns, diffs = self.changes()
-        return as_table((*columns, np.asarray(diffs, np.int64)))
-
-    def count(self) -> int:
-        return int(self._session[self._rules.wanted].rows)
+        try:
+            if self._told:
+                *columns, diffs = self.changes()
+                return as_table((*columns, np.asarray(diffs, np.int64)))
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        message = "what the last commit changed is not known any more: Spark lost the workers that knew"
+        raise mistake("past-round", message, "`df` and `table` have the rows as of the last commit")
 
 
 class _Recomputed:
