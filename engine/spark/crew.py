@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -126,9 +126,38 @@ class SparkCrew:
         doors = tuple(self._doors[rank] for rank in range(self.size))
         self.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's workers")
         try:
-            return deliver(frame, Delivery(relation, types, tuple(feeds), doors, self._secrets))
+            with self._attended():
+                return deliver(frame, Delivery(relation, types, tuple(feeds), doors, self._secrets))
+        except DlogError as error:
+            if self._over is None:
+                raise
+            raise self._lost("Spark lost a session's workers") from error
         finally:
             self.spark.sparkContext.setJobDescription("")
+
+    @contextmanager
+    def _attended(self) -> Iterator[None]:
+        """A block whose jobs end when a worker is lost: their tasks would wait long for it to take what they bring."""
+        context, tag, done = self.spark.sparkContext, f"dlog-delivery-{uuid4().hex}", threading.Event()
+
+        def watch() -> None:
+            while not done.wait(LOOKING):
+                if self._over is not None or self._disbanded():
+                    self._over = self._over or "no worker answers"
+                    with suppress(*failures()):
+                        context.cancelJobsWithTag(tag)
+                    return
+
+        context.addJobTag(tag)
+        watcher = threading.Thread(target=watch, name="dlog-delivery", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            with suppress(*failures()):
+                context.removeJobTag(tag)
 
     def sees(self, folder: Path) -> bool:
         """Whether all workers have this folder where the driver has it."""

@@ -188,6 +188,36 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
     return found
 
 
+def amid_a_delivery(spark: SparkSession) -> dict[str, Any]:
+    """A worker dies while tasks bring it the rows of a DataFrame."""
+    session = opened(spark, None, {"edge": RING})
+    rows = spark.range(0, 40_000, 1, 4).selectExpr("concat('a', id) as x", "concat('b', id) as y")
+    begun: list[float] = []
+
+    def strike() -> None:
+        while not any(name.name == "dlog-delivery" for name in threading.enumerate()):
+            time.sleep(0.05)
+        time.sleep(2.0)
+        begun.append(time.monotonic())
+        kill_one(spark)
+
+    session.insert("edge", rows.mapInArrow(slowly, rows.schema))
+    thread = threading.Thread(target=strike)
+    thread.start()
+    codes, _ = told(session.commit)
+    seconds = time.monotonic() - begun[0]
+    thread.join()
+    session.close()
+    return {"codes": codes, "seconds": seconds}
+
+
+def slowly(batches: Any) -> Any:
+    """Rows that take their time."""
+    for batch in batches:
+        time.sleep(1.0)
+        yield batch
+
+
 def live_graph(spark: SparkSession) -> dict[str, Any]:
     """Executors die under a live graph: with the workers go rows that Spark keeps, of the beginning and of later changes."""
     import dlog

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.engines import NO_SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(NO_SPARK), reason=NO_SPARK)]
-STORIES = ["without_a_state", "between_rounds", "amid_a_round", "with_files", "live_graph", "left_open"]
+STORIES = ["without_a_state", "between_rounds", "amid_a_round", "amid_a_delivery", "with_files", "live_graph", "left_open"]
 SECONDS = 600
 """More than any of it takes; less than waiting for a worker that is no more."""
 
@@ -44,6 +44,12 @@ def test_a_session_with_a_state_goes_on_when_a_worker_dies_amid_a_round(figures:
     found = figures["amid_a_round"]
     assert found["killed amid"], "the round was over before: nothing was tested"
     assert found["right"] and found["reopened"]
+
+
+def test_a_delivery_ends_when_a_worker_dies(figures: dict[str, Any]) -> None:
+    found = figures["amid_a_delivery"]
+    assert found["codes"] == ["no-workers"]
+    assert found["seconds"] < 60, "tasks waited for a worker that is no more"
 
 
 def test_a_session_goes_on_from_files_that_only_workers_read(figures: dict[str, Any]) -> None:
