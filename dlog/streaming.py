@@ -30,7 +30,7 @@ from dlog.sessions.mistakes import unknown_relation
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -89,16 +89,29 @@ def stream(
     prepared = [_prepared(session, number, name, data) for number, (name, data) in enumerate(sources.items())]
     whole: DataFrame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), prepared)
     feed = _Feed(session, tuple(sources), names, None if changes is None else Path(changes), on_round)
-    _check_begun(session, str(checkpoint))
+    _check_begun(session, str(checkpoint), whole.sparkSession)
     feed.begin()
     return _started(whole.writeStream.foreachBatch(feed).option("checkpointLocation", str(checkpoint)), trigger)
 
 
-def _check_begun(session: Session, checkpoint: str) -> None:
-    """A checkpoint of this machine's without batches begins with batch 0: a session with marks would take it for known."""
+def _check_begun(session: Session, checkpoint: str, spark: SparkSession) -> None:
+    """A checkpoint that has not begun with the batch of the session's mark would come to it, and be taken for known."""
     mark = session.mark
-    if mark is not None and mark >= 0 and ":" not in checkpoint and not any(Path(checkpoint, "offsets").glob("[0-9]*")):
+    if mark is not None and mark >= 0 and _last_batch(checkpoint, spark) < mark:
         raise _another_checkpoint(mark)
+
+
+def _last_batch(checkpoint: str, spark: SparkSession) -> int:
+    """The last batch that has begun, -1 before the first one; of a checkpoint on whatever file system Spark knows."""
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")  # type: ignore[union-attr]
+        system = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        names = [found.getPath().getName() for found in system.listStatus(path)] if system.exists(path) else []
+    except failures() as error:
+        raise DlogError(Diagnostic("spark-failed", f"the stream's checkpoint cannot be read: {reason_of(error)}")) from error
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 def _another_checkpoint(mark: int) -> DlogError:

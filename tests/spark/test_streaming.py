@@ -146,6 +146,24 @@ def test_a_batch_that_comes_again_is_known(spark: SparkSession, tmp_path: Path) 
     assert written(tmp_path) == expected
 
 
+def test_a_checkpoint_that_is_not_at_the_sessions_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever file system it is named on, and for the very first batch, too."""
+    (tmp_path / "in").mkdir()
+    source = spark.readStream.schema("x long, y long").parquet(str(tmp_path / "in"))
+    with dlog.session(PROGRAM) as session:
+        session.commit(mark=0)
+        for checkpoint in (tmp_path / "new", f"file:{tmp_path}/new", f"file://{tmp_path}/new"):
+            with pytest.raises(DlogError, match="the session has batches up to 0 of another stream"):
+                dlog.stream(session, {"edge": source}, checkpoint=checkpoint)
+        (tmp_path / "known" / "offsets").mkdir(parents=True)
+        (tmp_path / "known" / "offsets" / "0").touch()
+        session.commit(mark=1)
+        with pytest.raises(DlogError, match="the session has batches up to 1 of another stream"):
+            dlog.stream(session, {"edge": source}, checkpoint=f"file:{tmp_path}/known")
+        with pytest.raises(DlogError, match=r"the stream's checkpoint cannot be read: .*nowhere"):
+            dlog.stream(session, {"edge": source}, checkpoint="nowhere://known")
+
+
 def test_batches_of_another_checkpoint_are_not_taken_for_known(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(2):
         drop(tmp_path / "in", number, [(number, number + 1, 1)])
