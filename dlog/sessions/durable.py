@@ -117,9 +117,11 @@ class Durable(PlainRounds):
         if not hasattr(rows, "mapInArrow"):
             return None
         path = self._state.path
+        self._state.check_there()
         return self._asked(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        self._state.check_there()
         if not frames:
             return self._committed(inputs, ())
         saving = Saving(self._state, self._awake(), self.program)

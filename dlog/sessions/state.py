@@ -200,6 +200,10 @@ class State:
 
     # ------------------------------------------------------------------------------------------------------------- logging
 
+    def check_there(self) -> None:
+        """DlogError where nothing can be logged as the folder has been removed."""
+        self._store.check_there()
+
     def append(
         self,
         round: int,

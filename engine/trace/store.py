@@ -151,6 +151,7 @@ class Store:
         DlogError where the disk refuses; then nothing has been appended."""
         if round <= self.round:
             raise InternalError("store", f"round {round} is appended after round {self.round}")
+        self.check_there()
         record = log.encode(round, changes, tables or {})
         with files.refusals(self._segments[-1].path, "write"):
             files.cut(self._descriptor, self._end)  # an earlier append may have been interrupted
@@ -162,6 +163,19 @@ class Store:
                 raise
         self._end += len(record)
         self.round = round
+
+    def check_there(self) -> None:
+        """DlogError where the log is no more, or another one has its place: what is appended to the one that is open would be
+        lost with it."""
+        path = self._segments[-1].path
+        try:
+            there = os.path.samestat(os.stat(path), os.fstat(self._descriptor))
+        except OSError:
+            there = False
+        if not there:
+            message = "the state was removed while it was open: nothing can be saved in it any more"
+            notes = ("what the session holds can still be read", "put the folder back, or begin another state with these rows")
+            raise DlogError(Diagnostic("state-removed", message, notes=notes, place=str(self.path)))
 
     def sync(self) -> None:
         """Forces all that has been appended to the disk, and nothing else."""
@@ -305,6 +319,7 @@ class Store:
     def _start_segment(self) -> None:
         """Goes on in a new segment; the old one is on the disk by then. Where that is refused there is no new one: the old one
         stays the last, and only that may be torn."""
+        self.check_there()
         self.sync()
         path = log.segment_path(self.path, self._number + 1)
         with files.refusals(path, "write"):

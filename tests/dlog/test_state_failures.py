@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,34 @@ def test_a_commit_that_fails_is_not_logged(reopen: Open) -> None:
     assert int(s.commit()) == 2
     s = reopen(program)
     assert s.round == 2 and sorted(s["a"]) == [(1,), (2,)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files that are open are not removed there")
+def test_a_state_that_is_removed_under_a_session_is_noticed_and_nothing_in_memory_lost(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    s = dlog.session(PATHS, {"edge": [(1, 2)]}, state=folder)
+    s.insert("edge", (2, 3))
+    shutil.rmtree(folder)
+    for change in (s.commit, lambda: s.add_rules(".decl back(x: number, y: number) back(y, x) :- edge(x, y).\n")):
+        with pytest.raises(DlogError, match="the state was removed while it was open"):
+            change()
+        assert (s.round, s.staged, sorted(s["path"])) == (1, {"edge": 1}, [(1, 2)])
+    folder.mkdir()
+    assert code(s.commit) == "state-removed"
+    assert code(s.close) == "state-removed"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_state_that_is_put_back_goes_on(tmp_path: Path) -> None:
+    folder, away = tmp_path / "state", tmp_path / "away"
+    with dlog.session(PATHS, {"edge": [(1, 2)]}, state=folder) as s:
+        s.insert("edge", (2, 3))
+        folder.rename(away)
+        assert code(s.commit) == "state-removed"
+        away.rename(folder)
+        assert int(s.commit()) == 2
+    with dlog.session(None, state=folder) as again:
+        assert sorted(again["path"]) == [(1, 2), (1, 3), (2, 3)]
 
 
 def full(*_: object) -> None:
