@@ -124,6 +124,10 @@ class RoundsEngine(Protocol):
         """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
         and what it changed in them is in `changes`. All others began without rows."""
 
+    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
+        """After the first commit: what became of the rows of a relation that the engine has, too, that this one goes on from;
+        None where finding out takes the rows of both."""
+
     def take_back(self, heir: RoundsEngine) -> None:
         """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
         fails; nobody uses the other one any more."""
@@ -171,6 +175,9 @@ class PlainRounds:
     @property
     def taken(self) -> frozenset[str]:
         return frozenset()
+
+    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
+        return None
 
     def take_back(self, heir: RoundsEngine) -> None:
         return None

@@ -70,12 +70,13 @@ def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Map
 
 
 def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, engines: Engines) -> Successor:
-    """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived."""
+    """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived.
+    Where the rows are elsewhere they stay there, as far as their owners are the same for both programs."""
     kept = tuple(name for name in program.relations if name in before.relations)
     round, source = old.round + 1, old.proper() if isinstance(old, Durable) else old
     ruled, were = derived(program), derived(before)
     fed = [name for name in kept if name in ruled and old.external(name).rows]
-    inputs = {name: old.table(name) for name in kept if name in ruled and name not in were}
+    inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
     new = engines.made(rules.with_inputs(program, fed), source)
     _follow(new, old, kept, {})
     try:
@@ -86,7 +87,10 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
             elif name in new.taken:
                 changed[name] = new.changes(name)
             else:
-                changed[name] = between(inputs[name] if name in inputs else old.table(name), new.table(name), round)
+                found = new.since(source, name)
+                if found is None:
+                    found = between(inputs[name] if name in inputs else old.table(name), new.table(name), round)
+                changed[name] = found
     except BaseException:
         source.take_back(new)
         raise

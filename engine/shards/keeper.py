@@ -18,7 +18,7 @@ from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.column_types import ColumnType, declared
-from dlog.engine.plan.local_first import Part
+from dlog.engine.plan.local_first import Feed, Part
 from dlog.engine.plan.together import Together
 from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.rounds import RoundsEngine
@@ -27,7 +27,7 @@ from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
 from dlog.engine.shards.maintained import SharedMaintained
 from dlog.engine.shards.post import Post, Rows
-from dlog.engine.values.differences import last_of_each, words
+from dlog.engine.values.differences import difference, last_of_each, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
@@ -35,6 +35,16 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 DRIVER = 0
 """The one peer of a worker's dictionary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legacy:
+    """Rows from outside for a feed of a relation, which workers have of an engine before, by its number, at a feed of that."""
+
+    relation: str
+    feed: Feed
+    number: int
+    source: Feed
 
 
 @dataclass
@@ -47,6 +57,7 @@ class Parcel:
     rounds: np.ndarray | None = None
     received: bool = False
     """Whether the blocks that were received last belong to this commit."""
+    legacies: tuple[Legacy, ...] = ()
 
 
 @dataclass
@@ -152,11 +163,12 @@ class Keeper:
         done: list[_Kept] = []
         for part, kept in session.items():
             given = {n: u for (p, n), u in parcel.updates.items() if p == part}
+            own = {name.feed.name: self._legacy(name, last) for name in parcel.legacies if name.feed.part == part}
             try:
                 if isinstance(kept.engine, SharedMaintained):
                     assert parcel.rounds is not None
                     kept.engine.agenda = parcel.rounds - kept.ahead
-                self._commit(kept, given, _of_blocks(received, part, last), last)
+                self._commit(kept, own, given, _of_blocks(received, part, last), last)
             except PeerFailed as failed:
                 raise Failed(DlogError(Diagnostic(ECHO, str(failed)))) from None
             except DlogError as error:
@@ -165,13 +177,36 @@ class Keeper:
                 raise Failed(error) from None
             done.append(kept)
 
-    def _commit(self, kept: _Kept, given: Mapping[str, Updates], blocks: Mapping[str, Updates], last: int) -> None:
+    def _legacy(self, legacy: Legacy, last: int) -> Updates:
+        """Its rows, of which this worker has more than its share where they were everywhere."""
+        engine = self._sessions[legacy.number][legacy.source.part].engine
+        table, place = engine.external(legacy.source.name), legacy.feed.place
+        columns = tuple(words(column) for column in table.columns)
+        rows = table.rows
+        if place >= 0 and legacy.source.place != place:
+            type = types_of(engine.program.relations[legacy.source.name])[place]
+            gang = self._post.gang
+            mine = self._dictionary.owners(type, table.columns[place], gang.size) == gang.rank
+            columns, rows = tuple(column[mine] for column in columns), int(mine.sum())
+        return Updates(columns, np.ones(rows, np.int64), np.full(rows, last))
+
+    def _commit(
+        self,
+        kept: _Kept,
+        own: Mapping[str, Updates],
+        given: Mapping[str, Updates],
+        blocks: Mapping[str, Updates],
+        last: int,
+    ) -> None:
         engine = kept.engine
         relations = engine.program.relations
-        inputs = {n: self._own(relations[n], u, kept.ahead) for n, u in given.items()}
+        inputs = {n: _ahead(u, kept.ahead) for n, u in own.items()}
+        for name, updates in given.items():
+            told = self._own(relations[name], updates, kept.ahead)
+            inputs[name] = _one_sign(joined([inputs[name], told])) if name in inputs else told
         for name, updates in blocks.items():
-            own = Updates(updates.columns, updates.diffs, updates.rounds - kept.ahead)
-            inputs[name] = _one_sign(joined([inputs[name], own]) if name in inputs else own)
+            come = _ahead(updates, kept.ahead)
+            inputs[name] = _one_sign(joined([inputs[name], come]) if name in inputs else come)
         kept.engine.commit(inputs)
         kept.before, kept.ahead, kept.fed = kept.ahead, last - engine.round, tuple(inputs)
 
@@ -217,6 +252,14 @@ class Keeper:
         columns = tuple(words(c) for c in table.columns)
         return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
 
+    def between(self, number: int, part: Part, name: str, before: int, old_part: Part, old_name: str) -> Parcel:
+        """What became of the rows that a relation has in an engine before."""
+        kept = self._sessions[number][part]
+        tables = self._sessions[before][old_part].engine.table(old_name), kept.engine.table(name)
+        old, new = (tuple(words(column) for column in table.columns) for table in tables)
+        columns, diffs = difference(old, tables[0].rows, new, tables[1].rows)
+        return self._told(kept, part, name, Updates(columns, diffs, np.zeros(len(diffs), np.int64)))
+
     def count(self, number: int, part: Part, name: str) -> int:
         return self._sessions[number][part].engine.rows(name)
 
@@ -252,6 +295,11 @@ def _of_blocks(received: Sequence[tuple[Part, str, int, Rows]], part: Part, last
             columns = tuple(words(c) for c in rows.columns)
             found.setdefault(name, []).append(Updates(columns, every * diff, every * last))
     return {name: joined(parts) for name, parts in found.items()}
+
+
+def _ahead(updates: Updates, ahead: int) -> Updates:
+    """The same in rounds of an engine that is so many behind."""
+    return Updates(updates.columns, updates.diffs, updates.rounds - ahead)
 
 
 def _one_sign(updates: Updates) -> Updates:

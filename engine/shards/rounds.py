@@ -24,9 +24,9 @@ from dlog.engine.plan.local_first import Feed, LocalFirst, Part, exchanged, loca
 from dlog.engine.plan.places import EVERYWHERE, ROOT
 from dlog.engine.plan.together import Together, together
 from dlog.engine.program.rules import Kind, Program
-from dlog.engine.rounds import Frames, PlainRounds
+from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.keeper import ECHO, Parcel, told, types_of
+from dlog.engine.shards.keeper import ECHO, Legacy, Parcel, told, types_of
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -60,6 +60,7 @@ class ShardedRounds(PlainRounds):
         self.plan = self._placed(program, crew.size)
         self.number = next(_numbers)
         self._facts_pending = True
+        self._legacies = legacies(old, self) if isinstance(old, ShardedRounds) and old.crew is crew else ()
         self._read: dict[str, Updates] = {}
         self._committed = False
         self.dictionary = self._dictionary()
@@ -106,8 +107,9 @@ class ShardedRounds(PlainRounds):
                 given = self._with_facts(given)
             parcels = self._parcels(given)
             self._note_rounds(parcels, given, last)
-            for parcel in parcels:
+            for rank, parcel in enumerate(parcels):
                 parcel.received = received
+                parcel.legacies = tuple(legacy for legacy in self._legacies if rank == 0 or legacy.feed.place != ROOT)
             replies = self.crew.ask({rank: ("commit", (self.number, parcels[rank], last)) for rank in range(self.crew.size)})
             failed = [r for r in replies.values() if isinstance(r, DlogError | InternalError)]
             if failed and self.plan.together is not None:
@@ -116,7 +118,7 @@ class ShardedRounds(PlainRounds):
                 done = [rank for rank, reply in replies.items() if not isinstance(reply, DlogError | InternalError)]
                 torn = self.crew.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
                 raise next((r for r in torn.values() if isinstance(r, DlogError)), failed[0])
-            self.round, self._facts_pending, self._committed = last, False, True
+            self.round, self._facts_pending, self._committed, self._legacies = last, False, True, ()
             self._read = {}
             return last
 
@@ -184,7 +186,26 @@ class ShardedRounds(PlainRounds):
         columns = (c.astype(np.int32) if t.kind in (Kind.SYMBOL, Kind.RECORD) else c for t, c in pairs)
         return Updates(tuple(columns), updates.diffs, updates.rounds)
 
+    @property
+    def inherited(self) -> frozenset[str]:
+        """The inputs that each worker has its share of already."""
+        return frozenset(legacy.relation for legacy in self._legacies)
+
     # -------------------------------------------------------------------------------------------------------------- reading
+
+    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
+        """Found by the workers, where they have the same share of the relation as before."""
+        if (
+            not isinstance(old, ShardedRounds)
+            or old.crew is not self.crew
+            or not same_types(old.program, self.program, relation)
+        ):
+            return None
+        before, now = old.plan.answers[relation], self.plan.answers[relation]
+        if before.place != now.place and max(before.place, now.place) >= 0:
+            return None
+        found = self._collect("between", relation, now, old.number, before.part, before.name)
+        return Updates(found.columns, found.diffs, np.full(found.rows, self.round))
 
     def changes(self, relation: str) -> Updates:
         with self._lock:
@@ -263,6 +284,30 @@ class ShardedRounds(PlainRounds):
     def close(self) -> None:
         with self._lock, suppress(DlogError):  # where the workers are gone, so is what they had
             self._everyone("close", lambda rank: (self.number,))
+
+
+def legacies(old: ShardedRounds, new: ShardedRounds) -> tuple[Legacy, ...]:
+    """For each input of which every worker has its share, or all rows: from where it gets it for each engine of its own."""
+    found: list[Legacy] = []
+    for name, feeds in new.plan.feeds.items():
+        if name not in old.program.relations or not same_types(old.program, new.program, name):
+            continue
+        sources = [_source(old.plan.feeds.get(name, ()), feed) for feed in feeds]
+        if feeds and None not in sources:
+            found += [Legacy(name, f, old.number, s) for f, s in zip(feeds, sources, strict=True) if s is not None]
+    return tuple(found)
+
+
+def _source(feeds: Sequence[Feed], wanted: Feed) -> Feed | None:
+    """One of the feeds of which each worker has what it needs."""
+    able = (feed for feed in feeds if feed.place in (wanted.place, EVERYWHERE))
+    return min(able, key=lambda feed: feed.place != wanted.place, default=None)
+
+
+def same_types(some: Program, other: Program, relation: str) -> bool:
+    """Whether a relation has rows of the same kind in both programs."""
+    types = ([type for _, type in program.relations[relation].attributes] for program in (some, other))
+    return next(types) == next(types)
 
 
 def placed(program: Program, workers: int) -> LocalFirst:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -14,12 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
+from dlog.api import Relation
 from dlog.engine.embedded import maintained
+from dlog.engine.embedded.engines import EmbeddedMaker
+from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.trace.durable import files
-from dlog.sessions import durable, replacing, state
+from dlog.sessions import durable, options, replacing, state
+from dlog.sessions.changing import Changing
 from tests.dlog.live_rules import Life, live, lives
 from tests.dlog.state_sessions import PATHS, Open, crash, put
 from tests.dlog.test_state_failures import full
+from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, programs, random_programs
 
 
@@ -35,6 +40,67 @@ def test_random_programs_change_while_they_live(life: Life) -> None:
 def test_programs_on_graphs_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
         live(session, life)
+
+
+class Workers(EmbeddedMaker):
+    """Makes engines whose workers are threads."""
+
+    elsewhere = True
+
+    def __init__(self, made: Callable[..., Any]) -> None:
+        super().__init__(1)
+        self._made = made
+
+    def __call__(self, program: Any, *, old: Any = None, **limits: Any) -> Any:
+        return self._made(program, old=old, **limits)
+
+    def resumed(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+@contextmanager
+def on_workers(made: Callable[..., Any]) -> Iterator[list[int]]:
+    """Sessions opened meanwhile are of several workers; gives how many rows each answer of theirs brings here."""
+    brought: list[int] = []
+    real = ShardedRounds._collect
+
+    def collected(self: ShardedRounds, *args: Any) -> Any:
+        found = real(self, *args)
+        brought.append(found.rows)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options.Options, "_maker", lambda self: Workers(made))
+        patch.setattr(Changing, "_row_source", lambda self, r: Relation(r, self._engine.table(r.name), self._codec))
+        patch.setattr(ShardedRounds, "_collect", collected)
+        yield brought
+
+
+@settings(max_examples=40)
+@given(life=lives(random_programs()), made=st.sampled_from([sharded_rounds, exchanging_rounds]))
+def test_random_programs_change_while_workers_have_them(life: Life, made: Any) -> None:
+    with on_workers(made), dlog.session(life.case.text) as session:
+        live(session, life)
+
+
+@settings(max_examples=40)
+@given(life=lives(graph_programs()), made=st.sampled_from([sharded_rounds, exchanging_rounds]))
+def test_programs_on_graphs_change_while_workers_have_them(life: Life, made: Any) -> None:
+    with on_workers(made), dlog.session(life.case.text) as session:
+        live(session, life)
+
+
+@pytest.mark.parametrize("made", [sharded_rounds, exchanging_rounds])
+def test_rows_that_workers_have_do_not_come_here_when_rules_do(made: Any) -> None:
+    many = 2_000
+    with on_workers(made) as brought, dlog.session(PATHS, {"edge": [(i, -i) for i in range(1, many)]}) as session:
+        brought.clear()
+        round = session.add_rules(".decl back(x: number, y: number) back(y, x) :- edge(x, y). path(x, x) :- edge(x, -7).")
+        assert sorted(round.changes("path")) == [((7, 7), 1)]
+        assert session.rows("back") == many - 1 and max(brought) == 1
+        round = session.drop_rules("path(x, x) :- edge(x, -7).")
+        assert list(round.changes("path")) == [((7, 7), -1)]
+        assert max(brought) == 1
 
 
 @pytest.mark.slow
