@@ -105,21 +105,21 @@ def frames_of(lots: Sequence[Lot], engine: RoundsEngine, state: State) -> dict[s
 def recovered(
     state: State, relation: Relation, engine: RoundsEngine, round: int
 ) -> tuple[Updates, list[tuple[Any, int]]] | None:
-    """The external rows of a relation with lots, in part as rows that are not here: of each lot that came what later changes
-    left of it. None where an engine cannot read lots, or tell what is left."""
+    """The external rows of a relation with lots, in part as rows that are not here. These come after all that are: each lot is
+    without the rows to which later changes did the opposite. None where an engine cannot read lots, or leave rows out."""
     first, *others = (s for s in state.stretches(relation.name) if s.lot is None or s.lot.kinds == relation.kinds)
-    if not engine.saves(state.path) or any(s.lot is not None and s.lot.diff < 0 for s in others):
+    if not engine.saves(state.path):
         return None
     before = applied([first], relation.kinds, state.meaning.rows)
     here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
     later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
     frames = []
     for place, stretch in enumerate(others):
-        gone = with_diff(last_changes(later[place:], relation.arity, round), -1)
-        if gone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
-            return None
         assert stretch.lot is not None
-        frames.append((_frame(stretch.lot, engine, state, gone), 1))
+        undone = with_diff(last_changes(later[place:], relation.arity, round), -stretch.lot.diff)
+        if undone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
+            return None
+        frames.append((_frame(stretch.lot, engine, state, undone), stretch.lot.diff))
     return with_diff(last_changes([here, *later], relation.arity, round), 1), frames
 
 
@@ -136,7 +136,7 @@ def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _frame(lot: Lot, engine: RoundsEngine, state: State, gone: Updates | None = None) -> Any:
+def _frame(lot: Lot, engine: RoundsEngine, state: State, undone: Updates | None = None) -> Any:
     relation = state.relations[lot.relation]
-    without = typed(relation.kinds, gone) if gone is not None and gone.rows else None
+    without = typed(relation.kinds, undone) if undone is not None and undone.rows else None
     return engine.saved(relation, [state.path / part.name for part in lot.parts], without)

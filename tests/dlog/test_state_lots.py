@@ -122,6 +122,27 @@ def test_rows_that_go_in_a_lot(reopen: Open) -> None:
         assert sorted(session["edge"]) == [(2, 3), (3, 4), (4, 5)]
 
 
+def test_lots_that_go_are_not_read_here_either(reopen: Open, read: list[int]) -> None:
+    """Rows that come and go in one round, in either order, before and after others that are logged themselves."""
+    session = reopen(facts={"edge": [(0, 1), (9, 1)]})
+    session.insert("edge", Frame.of(*EDGES))
+    session.remove("edge", Frame.of((2, 3), (9, 1), (5, 5)))
+    session.insert("edge", Frame.of((2, 3), (4, 5)))
+    session.remove("edge", Frame.of((4, 5), (3, 4)))
+    session.commit()
+    session.insert("edge", [(3, 4), (9, 1)])
+    session.remove("edge", (2, 3))
+    session.commit()
+    expected = [(0, 1), (1, 2), (3, 4), (9, 1)]
+    for closed in (False, True, True):
+        session.close() if closed else crash(session)
+        session = reopen()
+        assert session._engine._awake().external("edge").rows == len(expected)  # type: ignore[attr-defined]
+        assert session._engine._awake().rows("path") == 6  # type: ignore[attr-defined]
+        assert read == []
+    assert sorted(session["edge"]) == expected
+
+
 def test_every_kind_of_value_comes_back(reopen: Open) -> None:
     columns = {
         "n": pa.array([1, -(2**63), 1]),
@@ -298,7 +319,7 @@ def test_too_many_lots_become_one_when_a_session_is_closed(
         assert session._engine._awake().rows("path") == 6  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_lots_and_changes_in_any_order(reopen: Open, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(held, "LOTS", seed)
     rng = random.Random(seed)
@@ -318,6 +339,11 @@ def test_lots_and_changes_in_any_order(reopen: Open, monkeypatch: pytest.MonkeyP
             case 6:
                 session.close()
                 session = reopen()
+            case 7 if rng.random() < 0.5:
+                session.insert("edge", given)
+                session.remove("edge", Frame.of((0, 1), *list(some)[1:]))
+                edges = (edges | some) - {(0, 1), *list(some)[1:]}
+                session.commit()
             case 7:
                 session = reopen()
         if rng.random() < 0.3:
