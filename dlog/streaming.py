@@ -142,7 +142,7 @@ def _prepared(session: Session, number: int, name: str, data: DataFrame) -> Data
     from dlog.engine.spark.inputs import check_types, columns_of, quoted
     from dlog.engine.spark.slots import SQL_TYPES
 
-    relation = session._desk.intake(name).relation
+    relation = session.taking(name)
     if not getattr(data, "isStreaming", False):
         raise bad_argument(f"sources[{name!r}]", "a streaming DataFrame, as of spark.readStream", data)
     has_diff = DIFF in data.columns and DIFF not in [a for a, _ in relation.attributes]
@@ -208,7 +208,7 @@ class _Feed:
     @contextmanager
     def _held(self, batch: DataFrame) -> Iterator[DataFrame]:
         """A batch that several look at is read once."""
-        if not (self._as_frames or self.session._desk.elsewhere):
+        if not (self._as_frames or self.session.elsewhere):
             yield batch
             return
         held = batch.persist()
@@ -219,7 +219,7 @@ class _Feed:
 
     def _committed(self, rows: DataFrame, number: int) -> Round:
         try:
-            if self._as_frames or (self.session._desk.elsewhere and rows.count() > RELAYED):
+            if self._as_frames or (self.session.elsewhere and rows.count() > RELAYED):
                 self._stage_frames(rows)
             else:
                 self._stage(rows.toArrow())

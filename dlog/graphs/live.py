@@ -6,6 +6,7 @@ session of its own; one that takes several runs of programs is computed again, a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -60,12 +61,53 @@ class Ended:
         """There is nothing left."""
 
 
-class Following(Generic[Followed]):
-    """What live graphs have in common: their answers, until they are closed."""
+class _Edges(Protocol):
+    """Edges that come and go."""
+
+    def rollback(self) -> None: ...
+
+
+class Following(ABC, Generic[Followed]):
+    """What live graphs have in common: changes, which are staged, and their answers, until they are closed."""
+
+    _edges: _Edges
 
     def __init__(self) -> None:
         self._results: list[Followed] = []
         self.round = 0
+
+    @abstractmethod
+    def add_edges(self, edges: Any) -> None:
+        """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
+
+    @abstractmethod
+    def remove_edges(self, edges: Any) -> None:
+        """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
+        undirected graph an edge goes whichever way round it is named.
+
+        Raises
+        ------
+        DlogError
+            An end is no vertex."""
+
+    @abstractmethod
+    def add_vertices(self, ids: Any) -> None:
+        """Stages vertices to be added; those that are there do not matter."""
+
+    def rollback(self) -> None:
+        """Forgets the edges that are staged. Vertices that came with them stay."""
+        self._edges.rollback()
+
+    @abstractmethod
+    def commit(self) -> int:
+        """Makes what is staged the next round, and all answers those of that round. Returns its number.
+
+        Raises
+        ------
+        DlogError
+            The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
+            Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
+        """
 
     def stop(self, result: Followed) -> None:
         """An answer does not follow any more."""
@@ -116,6 +158,8 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
     ([(1, 1), (2, 1), (3, 1), (4, 1)], 4)
     """
 
+    _edges: ChangingEdges
+
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self._names = GrowingNames(graph.names)
@@ -143,40 +187,19 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
     # ------------------------------------------------------------------------------------------------------------- changes
 
     def add_edges(self, edges: Any) -> None:
-        """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
         given = read(edges, None, self._columns)
         self._names.add(given.src)
         self._names.add(given.dst)
         self._edges.add(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"), given.edge_attributes)
 
     def remove_edges(self, edges: Any) -> None:
-        """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
-        undirected graph an edge goes whichever way round it is named.
-
-        Raises
-        ------
-        DlogError
-            An end is no vertex."""
         given = read(edges, None, self._columns)
         self._edges.remove(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"))
 
     def add_vertices(self, ids: Any) -> None:
-        """Stages vertices to be added; those that are there do not matter."""
         self._names.add(ids)
 
-    def rollback(self) -> None:
-        """Forgets the edges that are staged. Vertices that came with them stay."""
-        self._edges.rollback()
-
     def commit(self) -> int:
-        """Makes what is staged the next round, and all answers those of that round. Returns its number.
-
-        Raises
-        ------
-        DlogError
-            The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
-            Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
-        """
         edited = self._edges.edited()
         prepared = [result.prepared(edited) for result in self._results]
         old, self._vertices = self._vertices, len(self._names)

@@ -50,6 +50,15 @@ class Changing(Reading):
 
     # ------------------------------------------------------------------------------------------------------------- staging
 
+    def taking(self, relation: str) -> rules.Relation:
+        """A relation that takes rows. Raises DlogError where there is none of the name, or it follows from rules."""
+        return self._desk.intake(relation).relation
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers have the rows, and take DataFrames without this process."""
+        return self._desk.elsewhere
+
     def insert(self, relation: str, rows: Any) -> None:
         """Stages rows that are to be in a relation: one tuple, tuples, a dict of columns, or a table."""
         with self._lock:

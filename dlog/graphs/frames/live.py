@@ -50,6 +50,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     least id, they come after all others, unless ids are integers.
     """
 
+    _edges: ChangingFrame
+
     def __init__(self, graph: SparkGraph) -> None:
         from dlog.engine.spark.rounds import SharedWorkers
 
@@ -78,7 +80,6 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     # ------------------------------------------------------------------------------------------------------------- changes
 
     def add_edges(self, edges: Any) -> None:
-        """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
         given = taken_edges(edges, self._columns, self._named.type)
         if isinstance(given, Given):
             self._named.add([*values_of(given.src), *values_of(given.dst)])
@@ -89,13 +90,6 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             self._edges.add_many(self._named.in_numbers(given), given)
 
     def remove_edges(self, edges: Any) -> None:
-        """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
-        undirected graph an edge goes whichever way round it is named.
-
-        Raises
-        ------
-        DlogError
-            An end is no vertex."""
         given = taken_edges(edges, self._columns, self._named.type)
         if isinstance(given, Given):
             self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
@@ -114,19 +108,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         finally:
             given.unpersist()
 
-    def rollback(self) -> None:
-        """Forgets the edges that are staged. Vertices that came with them stay."""
-        self._edges.rollback()
-
     def commit(self) -> int:
-        """Makes what is staged the next round, and all answers those of that round. Returns its number.
-
-        Raises
-        ------
-        DlogError
-            The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
-            Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
-        """
         edited = self._edges.edited()
         prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
         spent = self._edges.settle(edited)
