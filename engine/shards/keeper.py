@@ -18,13 +18,14 @@ from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.column_types import ColumnType, declared
-from dlog.engine.plan.local_first import Feed, Part
+from dlog.engine.plan.local_first import Part
 from dlog.engine.plan.together import Together
 from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.shards.blocks import rows_of
 from dlog.engine.shards.dictionary import Definitions, Dictionary
 from dlog.engine.shards.gang import Gang, PeerFailed
+from dlog.engine.shards.legacies import Legacy
 from dlog.engine.shards.maintained import SharedMaintained
 from dlog.engine.shards.post import Post, Rows
 from dlog.engine.values.differences import difference, last_of_each, words
@@ -35,16 +36,6 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 DRIVER = 0
 """The one peer of a worker's dictionary."""
-
-
-@dataclass(frozen=True, slots=True)
-class Legacy:
-    """Rows from outside for a feed of a relation, which workers have of an engine before, by its number, at a feed of that."""
-
-    relation: str
-    feed: Feed
-    number: int
-    source: Feed
 
 
 @dataclass

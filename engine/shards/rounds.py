@@ -26,7 +26,8 @@ from dlog.engine.plan.together import Together, together
 from dlog.engine.program.rules import Kind, Program
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.keeper import ECHO, Legacy, Parcel, told, types_of
+from dlog.engine.shards.keeper import ECHO, Parcel, told, types_of
+from dlog.engine.shards.legacies import Legacy, legacies, same_types
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -60,11 +61,16 @@ class ShardedRounds(PlainRounds):
         self.plan = self._placed(program, crew.size)
         self.number = next(_numbers)
         self._facts_pending = True
-        self._legacies = legacies(old, self) if isinstance(old, ShardedRounds) and old.crew is crew else ()
+        self._legacies = self._legacies_of(old)
         self._read: dict[str, Updates] = {}
         self._committed = False
         self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
+
+    def _legacies_of(self, old: Any) -> tuple[Legacy, ...]:
+        if not isinstance(old, ShardedRounds) or old.crew is not self.crew:
+            return ()
+        return legacies(old.number, old.program, old.plan, self.program, self.plan)
 
     def _placed(self, program: Program, workers: int) -> LocalFirst:
         return placed(program, workers)
@@ -284,30 +290,6 @@ class ShardedRounds(PlainRounds):
     def close(self) -> None:
         with self._lock, suppress(DlogError):  # where the workers are gone, so is what they had
             self._everyone("close", lambda rank: (self.number,))
-
-
-def legacies(old: ShardedRounds, new: ShardedRounds) -> tuple[Legacy, ...]:
-    """For each input of which every worker has its share, or all rows: from where it gets it for each engine of its own."""
-    found: list[Legacy] = []
-    for name, feeds in new.plan.feeds.items():
-        if name not in old.program.relations or not same_types(old.program, new.program, name):
-            continue
-        sources = [_source(old.plan.feeds.get(name, ()), feed) for feed in feeds]
-        if feeds and None not in sources:
-            found += [Legacy(name, f, old.number, s) for f, s in zip(feeds, sources, strict=True) if s is not None]
-    return tuple(found)
-
-
-def _source(feeds: Sequence[Feed], wanted: Feed) -> Feed | None:
-    """One of the feeds of which each worker has what it needs."""
-    able = (feed for feed in feeds if feed.place in (wanted.place, EVERYWHERE))
-    return min(able, key=lambda feed: feed.place != wanted.place, default=None)
-
-
-def same_types(some: Program, other: Program, relation: str) -> bool:
-    """Whether a relation has rows of the same kind in both programs."""
-    types = ([type for _, type in program.relations[relation].attributes] for program in (some, other))
-    return next(types) == next(types)
 
 
 def placed(program: Program, workers: int) -> LocalFirst:

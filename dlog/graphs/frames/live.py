@@ -6,31 +6,28 @@ Small changes pass through the driver.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.analyses import Analyses
-from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame, Edited, EditedFrames, Rows
+from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame
+from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
 from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.taken import taken_edges, taken_ids
 from dlog.graphs.frames.vertices import NONE, Came, Vertices
 from dlog.graphs.live import Following, Maintained
-from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import rows_of
-from dlog.graphs.running import as_facts, as_table
+from dlog.graphs.running import as_facts
 from dlog.graphs.sources import Given
-from dlog.sessions.durable import workers_lost
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from dlog.graphs.frames.core import SparkGraph
-
-Found = TypeVar("Found")
 
 
 class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
@@ -128,9 +123,9 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def _answer(self, question: Question) -> SparkLiveResult:
         match question:
             case Rules():
-                follower: _Maintained | _Recomputed = _Maintained(question, partial(self._session, question))
+                follower: SparkMaintained | SparkRecomputed = SparkMaintained(question, partial(self._session, question))
             case Computation():
-                follower = _Recomputed(question, self.numbers, self._running)
+                follower = SparkRecomputed(question, self.numbers, self._running)
         result = SparkLiveResult(self, question.shape, follower)
         self._results.append(result)
         return result
@@ -169,7 +164,7 @@ class SparkLiveResult:
     """An answer that follows a graph in Spark. `len` counts its rows. Iterating gives them as tuples of Python values, and
     `table` as an Arrow table: that brings them to the driver."""
 
-    def __init__(self, live: SparkLive, shape: Shape, follower: _Maintained | _Recomputed) -> None:
+    def __init__(self, live: SparkLive, shape: Shape, follower: SparkMaintained | SparkRecomputed) -> None:
         self._live = live
         self._shape = shape
         self.follower = follower
@@ -258,121 +253,6 @@ class SparkLiveResult:
 
     def __repr__(self) -> str:
         return f"<dlog.graph.SparkLiveResult ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
-
-
-class _Maintained(Maintained):
-    """Rules in a session. `made` makes it, of the graph as of the last commit: again when the workers of one are lost."""
-
-    def __init__(self, rules: Rules, made: Callable[[], Any]) -> None:
-        super().__init__(rules, made())
-        self._made = made
-        self._told = True
-        """Whether the session knows what the last commit changed."""
-
-    def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
-        """What `advance` needs of a change; DlogError if the change does not do."""
-        added = edited.added(self._rules)
-        return edited.removed(self._rules), added
-
-    def advance(self, changes: tuple[Rows, Rows], vertices: Came, live: Any) -> None:  # type: ignore[override]
-        try:
-            self._commit(changes, vertices)
-            self._told = True
-        except DlogError as error:
-            if not workers_lost(error):
-                raise
-            self._renew()
-
-    def _commit(self, changes: tuple[Rows, Rows], vertices: Came) -> None:
-        removed, added = changes
-        self._stage(self._session.remove, "edge", removed)
-        self._stage(self._session.insert, "edge", added)
-        if self._rules.vertices:
-            self._stage(self._session.insert, "vertex", (vertices.numbers,))
-            for many in vertices.many:
-                self._stage(self._session.insert, "vertex", many.names.select("number"))
-        self._session.commit()
-
-    def _stage(self, act: Callable[[str, Any], None], relation: str, rows: Rows) -> None:
-        if isinstance(rows, tuple):
-            if len(rows[0]):
-                act(relation, as_table(rows))
-        elif rows is not None:
-            act(relation, rows)
-
-    def _renew(self) -> None:
-        lost, self._session, self._told = self._session, self._made(), False
-        lost.close()
-
-    def _asked(self, question: Callable[[Any], Found]) -> Found:
-        """What the session says of the answer: another one where its workers were lost."""
-        try:
-            return question(self._session[self._rules.wanted])
-        except DlogError as error:
-            if not workers_lost(error):
-                raise
-        self._renew()
-        return question(self._session[self._rules.wanted])
-
-    def frame(self) -> DataFrame:
-        return self._asked(lambda rows: cast("DataFrame", rows.df))
-
-    def rows_here(self) -> pa.Table:
-        return self._asked(lambda rows: rows.to_arrow())
-
-    def count(self) -> int:
-        return self._asked(lambda rows: int(rows.rows))
-
-    def changed_here(self) -> pa.Table:
-        """Columns, then diffs."""
-        try:
-            if self._told:
-                *columns, diffs = self.changes()
-                return as_table((*columns, np.asarray(diffs, np.int64)))
-        except DlogError as error:
-            if not workers_lost(error):
-                raise
-        message = "what the last commit changed is not known any more: Spark lost the workers that knew"
-        raise mistake("past-round", message, "`df` and `table` have the rows as of the last commit")
-
-
-class _Recomputed:
-    """A computation that is done again."""
-
-    def __init__(self, computation: Computation, graph: Numbers, running: SparkRunning) -> None:
-        self._computation = computation
-        self._running = running
-        self._answer = self._before = computation.on_spark(graph, running)
-
-    def prepared(self, edited: Edited | EditedFrames) -> None:
-        return None
-
-    def advance(self, changes: None, vertices: Came, live: SparkLive) -> None:
-        if self._before is not self._answer:
-            self._before.release()
-        self._before = self._answer
-        self._answer = self._computation.on_spark(live.numbers, self._running)
-
-    def frame(self) -> DataFrame:
-        return self._answer.rows
-
-    def rows_here(self) -> DataFrame:
-        return self._answer.rows
-
-    def changed_here(self) -> DataFrame:
-        """Columns, then diffs."""
-        from pyspark.sql import functions as F
-
-        old, new = self._before.rows, self._answer.rows
-        came, went = new.subtract(old.toDF(*new.columns)), old.toDF(*new.columns).subtract(new)
-        return came.withColumn("diff", F.lit(1).cast("bigint")).unionAll(went.withColumn("diff", F.lit(-1).cast("bigint")))
-
-    def count(self) -> int:
-        return self._answer.rows.count() if self._answer.count is None else self._answer.count
-
-    def close(self) -> None:
-        for answer in {id(a): a for a in (self._before, self._answer)}.values():
-            answer.release()
 
 
 @contextmanager

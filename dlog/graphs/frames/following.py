@@ -1,0 +1,142 @@
+"""What keeps answers about a graph in Spark up to date: the twins of those in `dlog.graphs.live`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.grammar.diagnostics import DlogError
+from dlog.graphs.frames.changing import Edited, EditedFrames, Rows
+from dlog.graphs.frames.numbers import Numbers
+from dlog.graphs.frames.running import SparkRunning
+from dlog.graphs.frames.vertices import Came
+from dlog.graphs.live import Maintained
+from dlog.graphs.mistakes import mistake
+from dlog.graphs.questions import Computation, Rules
+from dlog.graphs.running import as_table
+from dlog.sessions.durable import workers_lost
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from dlog.graphs.frames.live import SparkLive
+
+Found = TypeVar("Found")
+
+
+class SparkMaintained(Maintained):
+    """Rules in a session. `made` makes it, of the graph as of the last commit: again when the workers of one are lost."""
+
+    def __init__(self, rules: Rules, made: Callable[[], Any]) -> None:
+        super().__init__(rules, made())
+        self._made = made
+        self._told = True
+        """Whether the session knows what the last commit changed."""
+
+    def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
+        """What `advance` needs of a change; DlogError if the change does not do."""
+        added = edited.added(self._rules)
+        return edited.removed(self._rules), added
+
+    def advance(self, changes: tuple[Rows, Rows], vertices: Came, live: Any) -> None:  # type: ignore[override]
+        try:
+            self._commit(changes, vertices)
+            self._told = True
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+            self._renew()
+
+    def _commit(self, changes: tuple[Rows, Rows], vertices: Came) -> None:
+        removed, added = changes
+        self._stage(self._session.remove, "edge", removed)
+        self._stage(self._session.insert, "edge", added)
+        if self._rules.vertices:
+            self._stage(self._session.insert, "vertex", (vertices.numbers,))
+            for many in vertices.many:
+                self._stage(self._session.insert, "vertex", many.names.select("number"))
+        self._session.commit()
+
+    def _stage(self, act: Callable[[str, Any], None], relation: str, rows: Rows) -> None:
+        if isinstance(rows, tuple):
+            if len(rows[0]):
+                act(relation, as_table(rows))
+        elif rows is not None:
+            act(relation, rows)
+
+    def _renew(self) -> None:
+        lost, self._session, self._told = self._session, self._made(), False
+        lost.close()
+
+    def _asked(self, question: Callable[[Any], Found]) -> Found:
+        """What the session says of the answer: another one where its workers were lost."""
+        try:
+            return question(self._session[self._rules.wanted])
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        self._renew()
+        return question(self._session[self._rules.wanted])
+
+    def frame(self) -> DataFrame:
+        return self._asked(lambda rows: cast("DataFrame", rows.df))
+
+    def rows_here(self) -> pa.Table:
+        return self._asked(lambda rows: rows.to_arrow())
+
+    def count(self) -> int:
+        return self._asked(lambda rows: int(rows.rows))
+
+    def changed_here(self) -> pa.Table:
+        """Columns, then diffs."""
+        try:
+            if self._told:
+                *columns, diffs = self.changes()
+                return as_table((*columns, np.asarray(diffs, np.int64)))
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        message = "what the last commit changed is not known any more: Spark lost the workers that knew"
+        raise mistake("past-round", message, "`df` and `table` have the rows as of the last commit")
+
+
+class SparkRecomputed:
+    """A computation that is done again."""
+
+    def __init__(self, computation: Computation, graph: Numbers, running: SparkRunning) -> None:
+        self._computation = computation
+        self._running = running
+        self._answer = self._before = computation.on_spark(graph, running)
+
+    def prepared(self, edited: Edited | EditedFrames) -> None:
+        return None
+
+    def advance(self, changes: None, vertices: Came, live: SparkLive) -> None:
+        if self._before is not self._answer:
+            self._before.release()
+        self._before = self._answer
+        self._answer = self._computation.on_spark(live.numbers, self._running)
+
+    def frame(self) -> DataFrame:
+        return self._answer.rows
+
+    def rows_here(self) -> DataFrame:
+        return self._answer.rows
+
+    def changed_here(self) -> DataFrame:
+        """Columns, then diffs."""
+        from pyspark.sql import functions as F
+
+        old, new = self._before.rows, self._answer.rows
+        came, went = new.subtract(old.toDF(*new.columns)), old.toDF(*new.columns).subtract(new)
+        return came.withColumn("diff", F.lit(1).cast("bigint")).unionAll(went.withColumn("diff", F.lit(-1).cast("bigint")))
+
+    def count(self) -> int:
+        return self._answer.rows.count() if self._answer.count is None else self._answer.count
+
+    def close(self) -> None:
+        for answer in {id(a): a for a in (self._before, self._answer)}.values():
+            answer.release()
