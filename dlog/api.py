@@ -18,7 +18,8 @@ from dlog.engine.embedded.executor import Executor
 from dlog.engine.program import rules
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_program, load_inputs, stage, write_outputs
-from dlog.values import Codec, Row, shown
+from dlog.rows import from_tuples, table_of
+from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 ENGINES = ("embedded", "spark")
 STRATEGIES = ("auto", "barrier", "jobs")
 Facts: TypeAlias = Iterable[Row] | Any
-"""Rows as Python tuples, or anything that speaks Arrow: a table of pyarrow, pandas, polars, DuckDB ..."""
+"""Rows as Python tuples, a dict of columns, an array of two dimensions, or whatever speaks Arrow: a table of pyarrow, pandas,
+polars, DuckDB ... (`dlog.rows`)."""
 
 
 class Relation:
@@ -215,7 +217,8 @@ def load_given(executor: Executor, program: rules.Program, facts: Mapping[str, F
     codec = Codec(program, executor.symbols, executor.records)
     for name, rows in facts.items():
         with stage(f"loading {name}"):
-            executor.load(name, _table(codec, program.relations[name], rows))
+            taken = from_tuples if isinstance(rows, Relation) else table_of
+            executor.load(name, taken(program.relations[name], codec, rows))
 
 
 def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
@@ -231,21 +234,3 @@ def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> None:
             unknown.append(Diagnostic("unknown-relation", f"facts are given for `{name}`, which is not declared", notes=notes))
     if unknown:
         raise DlogError(unknown)
-
-
-def _table(codec: Codec, relation: rules.Relation, rows: Facts) -> Table:
-    if hasattr(rows, "sparkSession") and hasattr(rows, "toArrow"):
-        from dlog.engine.spark.arrow import ArrowCodec
-        from dlog.engine.spark.inputs import as_declared, table_here
-
-        frame: Any = rows
-        arrow = ArrowCodec(codec.program.types, codec.symbols, codec.records)
-        return table_here(relation, as_declared(relation, frame), arrow)
-    if hasattr(rows, "__arrow_c_stream__"):
-        import pyarrow as pa
-
-        return codec.table_from_arrow(relation, pa.table(rows))
-    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        message = f"{shown(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
-        raise DlogError(Diagnostic("bad-rows", message))
-    return codec.table(relation, rows)

@@ -14,8 +14,9 @@ from dlog.arguments import MOST, bad_argument
 from dlog.engine.program.rules import Relation
 from dlog.engine.values.differences import last_of_each
 from dlog.engine.values.updates import Updates
+from dlog.rows import arrow_table
 from dlog.sessions.changes import Changes, mark_names
-from dlog.sessions.intake import Intake, arrow_table
+from dlog.sessions.intake import Intake
 from dlog.sessions.mistakes import mistake
 from dlog.values import Row, shown
 

@@ -1,0 +1,154 @@
+"""Rows from outside as a table of a relation.
+
+What is taken: rows as Python tuples, a dict of columns by attribute, a NumPy array of two dimensions (of one, for one column),
+another relation, whatever speaks Arrow (pyarrow, pandas, polars, DuckDB ...), and a DataFrame of Spark's, with the types that
+Spark has for a relation's.
+Named columns go by their names if those are the attributes' names, else by their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.suggest import closest
+from dlog.values import Codec, shown
+
+
+def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
+    """Raises DlogError for what is no rows of the relation."""
+    if is_frame(rows):
+        from dlog.engine.spark.inputs import as_declared
+
+        return fetched(relation, codec, as_declared(relation, rows))
+    if isinstance(rows, Mapping):
+        return _from_columns(relation, codec, rows)
+    if isinstance(rows, np.ndarray):
+        return _from_array(relation, codec, rows)
+    data = arrow_table(relation, rows)
+    if data is not None:
+        names = [name for name, _ in relation.attributes]
+        if len(set(names)) == len(data.column_names) and set(names) == set(data.column_names):
+            data = data.select(names)
+        return codec.table_from_arrow(relation, data)
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        message = f"{shown(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
+        raise _mistake("bad-rows", message)
+    return from_tuples(relation, codec, rows)
+
+
+def is_frame(rows: object) -> bool:
+    """Whether this is a DataFrame of Spark's."""
+    return hasattr(rows, "sparkSession") and hasattr(rows, "toArrow")
+
+
+def fetched(relation: Relation, codec: Codec, frame: Any) -> Table:
+    """Rows of a DataFrame, which has the relation's columns and types."""
+    from dlog.engine.spark.arrow import ArrowCodec
+    from dlog.engine.spark.inputs import table_here
+
+    return table_here(relation, frame, ArrowCodec(codec.program.types, codec.symbols, codec.records))
+
+
+def from_tuples(relation: Relation, codec: Codec, rows: Iterable[Sequence[Any]]) -> Table:
+    """NumPy's scalars are as good as Python's."""
+    return codec.table(relation, [_plain_row(row) for row in rows])
+
+
+def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) -> Table:
+    names = [name for name, _ in relation.attributes]
+    _check_names(relation, columns, names)
+    given = [_column(relation, name, columns[name]) for name in names]
+    _check_lengths(relation, names, [len(column) for column in given])
+    if any(kind is Kind.RECORD for kind in relation.kinds):
+        return from_tuples(relation, codec, zip(*given, strict=True))
+    import pyarrow as pa
+
+    try:
+        data = pa.table([pa.array(column) for column in given], names)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # This way takes strings that are no UTF-8, or says what is wrong where.
+        return from_tuples(relation, codec, zip(*given, strict=True))
+    return codec.table_from_arrow(relation, data)
+
+
+def _column(relation: Relation, name: str, values: Any) -> Any:
+    """The values of one column, if they are several in an order."""
+    ordered = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | set | frozenset)
+    if not ordered or getattr(values, "ndim", 1) != 1:
+        note = "give a list, an array of one dimension or an Arrow column"
+        raise _mistake("bad-columns", f"{shown(values)} is no column `{name}` of `{relation.name}`", note)
+    return values if hasattr(values, "__len__") else list(values)
+
+
+def _check_lengths(relation: Relation, names: list[str], lengths: list[int]) -> None:
+    if len(set(lengths)) > 1:
+        listed = ", ".join(f"`{name}` has {count}" for name, count in zip(names, lengths, strict=True))
+        raise _mistake("bad-columns", f"the columns of `{relation.name}` are not of one length: {listed} values")
+
+
+def _check_names(relation: Relation, columns: Mapping[str, Any], names: list[str]) -> None:
+    missing = [name for name in names if name not in columns]
+    unknown = [name for name in columns if name not in names]
+    if unknown or missing:
+        message = f"the columns of `{relation.name}` are {', '.join(names)}"
+        notes = [f"there is no `{name}`" for name in missing]
+        for name in unknown:
+            close = closest(str(name), names)
+            notes.append(f"`{name}` is unknown" + (f"; did you mean `{close}`?" if close else ""))
+        raise _mistake("bad-columns", message, *notes)
+
+
+def _from_array(relation: Relation, codec: Codec, rows: np.ndarray) -> Table:
+    if rows.ndim == relation.arity == 1:
+        rows = rows[:, None]
+    if rows.ndim != 2 or rows.shape[1] != relation.arity:
+        message = f"an array of shape {rows.shape} is no rows of `{relation.name}`, which has {relation.arity} columns"
+        raise _mistake("bad-rows", message)
+    if not relation.arity:
+        return Table((), (), len(rows))
+    if np.ma.is_masked(rows):
+        raise _mistake("bad-rows", f"an array of rows of `{relation.name}` has masked values")
+    names = [name for name, _ in relation.attributes]
+    return _from_columns(relation, codec, {name: np.ascontiguousarray(rows[:, i]) for i, name in enumerate(names)})
+
+
+def arrow_table(relation: Relation, rows: Any) -> Any:
+    """An Arrow table of what speaks Arrow or is of pandas or Spark, None for anything else."""
+    if is_frame(rows):
+        return _brought(relation, rows)
+    speaks = hasattr(rows, "__arrow_c_stream__")
+    if not speaks and type(rows).__module__.partition(".")[0] != "pandas":
+        return None
+    import pyarrow as pa
+
+    try:
+        return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
+    except pa.ArrowException as error:
+        reason = ": ".join(str(part) for part in reversed(error.args))
+        raise _mistake("bad-rows", f"Arrow does not take these rows of `{relation.name}`: {reason}") from None
+
+
+def _brought(relation: Relation, frame: Any) -> Any:
+    from dlog.engine.spark.reasons import failures, reason_of
+
+    try:
+        return frame.toArrow()
+    except failures() as error:
+        raise _mistake("spark-failed", f"the rows for {relation.name} cannot be read: {reason_of(error)}") from error
+
+
+def _plain_row(row: Any) -> Any:
+    """The row with NumPy's scalars as Python's."""
+    if not isinstance(row, tuple | list):
+        return row
+    return tuple([value.item() if isinstance(value, np.generic) else value for value in row])
+
+
+def _mistake(code: str, message: str, *notes: str) -> DlogError:
+    return DlogError(Diagnostic(code, message, notes=notes))

@@ -1,0 +1,69 @@
+"""The forms in which rows are given to a run: the same rows in each, and what is no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dlog
+from dlog.grammar.diagnostics import DlogError
+
+PROGRAM = """.decl e(x: number, y: number)
+.input e
+.decl r(x: number, y: number)
+r(x, y) :- e(x, y).
+.output r
+"""
+ROWS = [(1, 2), (2, 3), (4, -5)]
+X, Y = [1, 2, 4], [2, 3, -5]
+FORMS: dict[str, Callable[[], Any]] = {
+    "tuples": lambda: ROWS,
+    "a generator": lambda: (row for row in ROWS),
+    "tuples of NumPy's numbers": lambda: [tuple(np.int32(v) for v in row) for row in ROWS],
+    "columns": lambda: {"y": Y, "x": X},
+    "columns of arrays": lambda: {"x": np.array(X, np.int16), "y": np.array(Y)},
+    "an array": lambda: np.array(ROWS),
+    "an array by columns": lambda: np.asfortranarray(np.array(ROWS, np.int32)),
+    "Arrow": lambda: pa.table({"a": X, "b": Y}),
+    "Arrow by name": lambda: pa.table({"y": Y, "x": X}),
+    "pandas": lambda: pd.DataFrame({"y": Y, "x": X}),
+    "polars": lambda: pl.DataFrame({"x": X, "y": Y}),
+    "a relation": lambda: dlog.run(PROGRAM, {"e": ROWS})["r"],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_the_same_in_every_form(form: str) -> None:
+    assert sorted(dlog.run(PROGRAM, {"e": FORMS[form]()})["r"]) == ROWS
+
+
+def test_an_array_of_one_dimension_is_one_column() -> None:
+    text = ".decl n(x: float)\n.input n\n.decl r(x: float)\nr(x + 1.0) :- n(x).\n.output r\n"
+    assert sorted(dlog.run(text, {"n": np.array([0.5, 1.5])})["r"]) == [(1.5,), (2.5,)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "message"),
+    [
+        (np.zeros((2, 3), np.int64), "bad-rows", "an array of shape (2, 3) is no rows of `e`, which has 2 columns"),
+        (np.zeros(2, np.int64), "bad-rows", "an array of shape (2,) is no rows of `e`, which has 2 columns"),
+        ({"x": [1]}, "bad-columns", "the columns of `e` are x, y"),
+        ({"x": [1], "y": [1, 2]}, "bad-columns", "the columns of `e` are not of one length: `x` has 1, `y` has 2 values"),
+        ({"x": 1, "y": [1]}, "bad-columns", "1 is no column `x` of `e`"),
+        (7, "bad-rows", "7 is no rows of `e`: give tuples, columns or a table"),
+        ("1, 2", "bad-rows", "'1, 2' is no rows of `e`: give tuples, columns or a table"),
+        ([(1, 2, 3)], "bad-fact", "facts for e, row 1: (1, 2, 3) is not a tuple of 2 values"),
+        (np.array([["a", "b"]]), "bad-fact", "facts for e: x: Failed to parse string: 'a' as a scalar of type int64"),
+    ],
+)
+def test_what_is_no_rows_is_said(rows: Any, code: str, message: str) -> None:
+    with pytest.raises(DlogError) as caught:
+        dlog.run(PROGRAM, {"e": rows})
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == (code, message)
