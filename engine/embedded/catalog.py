@@ -65,6 +65,10 @@ class Catalog:
         for relation, key in scope.keys:
             self._keys.setdefault(relation, set()).add(key)
 
+    def forget_keys(self) -> None:
+        """Keys may hold only for the rows that were there when they were learned."""
+        self._keys.clear()
+
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
         if relation not in self.complete:
             return None
@@ -144,4 +148,3 @@ class Catalog:
         arity = self.program.relations[name].arity
         coded = np.array([[self.encode(c) for c in row] for row in rows], np.int64).reshape(len(rows), arity)
         return [np.ascontiguousarray(coded[:, c]) for c in range(arity)]
-

@@ -132,6 +132,7 @@ class Executor:
         """Evaluates all strata. Raises DlogError for mistakes that show only at run time."""
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
+        self.catalog.forget_keys()
         last_use = self._last_uses()
         try:
             for number, stratum in enumerate(self.program.strata):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
-from tests.engine.embedded.runs import executor_of, rows_of
+from tests.engine.embedded.runs import executor_of, load, rows_of
 from tests.naive import evaluate
 from tests.shards import run_sharded
 
@@ -144,3 +144,11 @@ def test_no_row_comes_twice_on_several_workers(case: tuple[str, dict[str, list[R
     expected = evaluate(parse(Source(text)), facts, 10**6)
     found = run_sharded(text, facts, 3, everywhere)
     assert {name: found[name] for name in found if name.startswith("r")} == {n: expected[n] for n in found if n.startswith("r")}
+
+
+def test_a_plan_for_fewer_rows_says_nothing_of_more() -> None:
+    executor = executor_of(program("r0(x, y) :- v(x), one(y).", "r1(x, x) :- r0(x, _)."), {"v": GIVEN["v"]})
+    executor.explain()
+    load(executor, "one", [(7,), (8,)])
+    executor.run()
+    assert sorted(rows_of(executor, "r1")) == [(x, x) for x in range(4)]
