@@ -165,8 +165,12 @@ class _Index:
 def _stacked(first: pa.Table, second: pa.Table) -> pa.Table:
     """The rows of both, null where one lacks a column of the other."""
     if not first.num_columns and not second.num_columns:
-        return first
-    counted = [table if table.num_columns else pa.table({FILLER: pa.nulls(table.num_rows)}) for table in (first, second)]
+        return _filled(first.num_rows + second.num_rows).drop_columns([FILLER])
+    counted = [table if table.num_columns else _filled(table.num_rows) for table in (first, second)]
     both = pa.concat_tables(counted, promote_options="permissive")
     both = both.drop_columns([FILLER]) if FILLER in both.column_names else both
     return both.combine_chunks() if both.column(0).num_chunks > PIECES else both
+
+
+def _filled(rows: int) -> pa.Table:
+    return pa.table({FILLER: pa.nulls(rows)})

@@ -215,6 +215,16 @@ def test_vertices_of_another_type_and_unknown_ones() -> None:
         assert len(live.degrees()) == 3
 
 
+def test_attributes_may_come_after_edges_that_have_none() -> None:
+    with dlog.graph([(1, 2)]).live() as live:
+        live.add_edges([(2, 3)])
+        live.commit()
+        live.remove_edges([(1, 2), (2, 3)])
+        live.add_edges([(3, 4, 7), (4, 5, 8)])
+        live.commit()
+        assert sorted(live.shortest_paths(sources=3, weight="weight")) == [(3, 3, 0), (3, 4, 7), (3, 5, 15)]
+
+
 def test_a_large_graph_follows_many_small_rounds() -> None:
     rng = np.random.default_rng(5)
     oracle = nx.gnm_random_graph(2000, 6000, seed=1, directed=True)
