@@ -9,13 +9,15 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """The folder that `DLOG_CACHE` names, else the user's; one among the temporary files where that cannot be made, as in the
-    containers of clusters. It may be not there yet. Raises OSError if there is no place."""
+    """The folder that `DLOG_CACHE` names, else the user's; one among the temporary files where that cannot be made, or is
+    empty and cannot be written to, as in the containers of clusters. It may be not there yet. Raises OSError if there is no place."""
     if chosen := os.environ.get("DLOG_CACHE"):
         return Path(chosen)
     try:
         found = _users_cache()
         found.mkdir(parents=True, exist_ok=True)
+        if not os.access(found, os.W_OK) and not any(found.iterdir()):
+            raise PermissionError(f"{found} cannot be written to")
         return found
     except (OSError, RuntimeError) as problem:
         return _temporary(problem)

@@ -15,6 +15,7 @@ from dlog.engine.embedded.interruption import Delayed
 from dlog.engine.program import rules
 from dlog.engine.trace.store import Sync
 from dlog.grammar import syntax
+from dlog.grammar.diagnostics import DlogError
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.durable import Durable
@@ -173,8 +174,14 @@ class Session(Changing):
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Closes it. An error on its way out is not hidden by one of closing."""
+        try:
+            self.close()
+        except DlogError as other:
+            if error is None:
+                raise
+            error.add_note(f"and the session could not be closed: {other}")
 
     def __repr__(self) -> str:
         if self._closed:

@@ -87,6 +87,7 @@ class Executor:
         self._profile: list[tuple[str, int, int, int, int]] = []
         self._cycles_per_second = 1e9
         self._loaded: set[str] = set()
+        self._begun = False
         self.limits = {io.relation: size_limit(io, program) for io in program.io if io.action == "limitsize"}
 
     @property
@@ -129,7 +130,10 @@ class Executor:
     # -------------------------------------------------------------------------------------------------------------- run
 
     def run(self) -> None:
-        """Evaluates all strata. Raises DlogError for mistakes that show only at run time."""
+        """Evaluates all strata, once. Raises DlogError for mistakes that show only at run time."""
+        if self._begun:
+            raise InternalError("evaluation", "an executor runs once: a second time rows would come twice")
+        self._begun = True
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
         self.catalog.forget_keys()

@@ -35,6 +35,17 @@ def test_without_one_it_is_among_the_temporary_files_for_this_user_alone(homeles
     assert cache_root() == found
 
 
+def test_a_folder_that_cannot_be_written_to_does_only_if_it_has_something(
+    tmp_path: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "another"))
+    users = cache_root()
+    monkeypatch.setattr("dlog.caches.os.access", lambda path, mode: path != users)
+    assert cache_root().parent == homeless
+    (users / "kernels").mkdir()
+    assert cache_root() == users
+
+
 def test_a_user_without_any_home_has_it_there_too(homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
         raise RuntimeError("Could not determine home directory.")

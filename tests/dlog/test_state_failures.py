@@ -56,6 +56,18 @@ def test_a_state_that_is_removed_under_a_session_is_noticed_and_nothing_in_memor
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="files that are open are not removed there")
+def test_an_error_on_its_way_out_is_not_hidden_by_one_of_closing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as caught, dlog.session(PATHS, {"edge": [(1, 2)]}, state=tmp_path / "state") as s:
+        shutil.rmtree(tmp_path / "state")
+        s.insert("edge", (2, 3))
+        1 // 0  # noqa: B018
+    (note,) = caught.value.__notes__
+    assert note.startswith("and the session could not be closed: ")
+    with pytest.raises(DlogError), dlog.session(PATHS, {"edge": [(1, 2)]}, state=tmp_path / "state"):
+        shutil.rmtree(tmp_path / "state")
+
+
 def test_a_state_that_is_put_back_goes_on(tmp_path: Path) -> None:
     folder, away = tmp_path / "state", tmp_path / "away"
     with dlog.session(PATHS, {"edge": [(1, 2)]}, state=folder) as s:

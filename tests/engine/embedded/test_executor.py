@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from dlog.engine.embedded.relation import Memory
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.memory import current_bytes
 from tests.engine.embedded.runs import executor_of, ran, rows_of, variant
 from tests.engine.embedded.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
@@ -194,3 +194,11 @@ def test_rows_loaded_into_a_derived_relation_are_not_derived_again() -> None:
     executor.run()
     assert executor.rows("d") == 1
     assert sorted(rows_of(executor, "f")) == [(2,), (3,), (9,)]
+
+
+def test_an_executor_runs_once() -> None:
+    executor = executor_of(".decl a(x: number)\na(1).\n.decl b(x: number)\nb(x) :- a(x).")
+    executor.run()
+    with pytest.raises(InternalError, match="an executor runs once"):
+        executor.run()
+    assert rows_of(executor, "b") == [(1,)]
