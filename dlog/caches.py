@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """The folder that `DLOG_CACHE` names, else the user's; one among the temporary files where that cannot be made, or is
-    empty and cannot be written to, as in the containers of clusters. It may be not there yet. Raises OSError if there is none."""
+    """The folder that `DLOG_CACHE` names, else the user's. One among the temporary files where that cannot be made, or is empty
+    and cannot be written to, as in the containers of clusters. It may be not there yet. Raises OSError if there is none."""
     if chosen := os.environ.get("DLOG_CACHE"):
         return Path(chosen)
     try:
