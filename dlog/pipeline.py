@@ -22,8 +22,9 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     from dlog.engine.compiler import Stage
+    from dlog.engine.embedded.catalog import Catalog
     from dlog.engine.embedded.executor import Executor, RuleProfile
-    from dlog.engine.plan.statistics import Statistics
+    from dlog.engine.plan.statistics import Declared
     from dlog.engine.program.rules import Io, Program
     from dlog.engine.values.table import Table
     from dlog.progress import Display
@@ -237,8 +238,11 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
         from dlog.engine.plan.statistics import Declared
 
         with stage("planner"):
-            scopes = [restrict(build_scope(stratum, program, Declared())) for stratum in program.strata]
-            return "\n".join(explain(scope, program) for scope in scopes)
+            statistics, scopes = Declared(), []
+            for stratum in program.strata:
+                scopes.append(build_scope(stratum, program, statistics))
+                statistics.keys.learn(scopes[-1].keys)
+            return "\n".join(explain(restrict(scope), program) for scope in scopes)
     from dlog.engine.embedded.executor import Executor
 
     with stage("start"):
@@ -258,12 +262,13 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     from dlog.engine.plan.traffic import Sizes
 
     program = optimized(compile_program(path, include, macros))
-    statistics: Statistics = Declared() if facts is None else _loaded_statistics(program, facts)
+    statistics: Declared | Catalog = Declared() if facts is None else _loaded_statistics(program, facts)
     with stage("planner"):
         homes, parts = choose_homes(program), []
         given = {*program.facts, *(io.relation for io in program.io if io.action == "input")}
         for stratum in (s for s in program.strata if s.rules):
             scope = build_scope(stratum, program, statistics)
+            statistics.keys.learn(scope.keys)
             movable = set(stratum.relations) - given
             plan = distribute(scope, program, homes, Sizes(statistics), EVERYWHERE_ROWS, movable=movable)
             homes.update((name, plan.homes[name]) for name in stratum.relations)
@@ -280,7 +285,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
         return explain_supersteps(supersteps(program, 2))
 
 
-def _loaded_statistics(program: Program, facts: str) -> Statistics:
+def _loaded_statistics(program: Program, facts: str) -> Catalog:
     """What is known of a program's inputs when they are loaded."""
     from dlog.engine.embedded.executor import Executor
 

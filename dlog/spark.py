@@ -19,6 +19,7 @@ from dlog.engine.program import rules
 from dlog.engine.spark import application, job, sources
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, Report, compile_program, observed_relations, optimized, stage
+from dlog.rows import is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -384,11 +385,6 @@ def started() -> SparkSession:
 def is_spark(io: rules.Io) -> bool:
     """Whether Spark reads or writes for a directive."""
     return sources.is_spark(io)
-
-
-def is_frame(data: object) -> bool:
-    """Whether it is a DataFrame of Spark's."""
-    return hasattr(data, "sparkSession") and hasattr(data, "mapInArrow")
 
 
 def _frame(spark: SparkSession, program: rules.Program, name: str, table: Table, executor: Any) -> DataFrame:

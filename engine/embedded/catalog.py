@@ -13,6 +13,7 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
 from dlog.engine.plan import nodes
+from dlog.engine.plan.statistics import Keys
 from dlog.engine.program.rules import Constant, Kind, Program, Record
 from dlog.engine.values.symbols import SymbolTable
 
@@ -30,7 +31,7 @@ class Catalog:
         defined = {name for stratum in program.strata for name in stratum.relations if stratum.rules}
         self.complete = {name for name in program.relations if name not in defined}
         self._figures: dict[tuple[str, str, tuple[int, ...]], float] = {}
-        self._keys: dict[str, set[tuple[int, ...]]] = {}
+        self.keys = Keys()
 
     @property
     def symbols(self) -> SymbolTable:
@@ -55,19 +56,6 @@ class Catalog:
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
         """Pairs of rows that agree on the columns, about; None for a relation that is still to be computed."""
         return self._figure("pairs", relation, columns)
-
-    def keys(self, relation: str) -> Iterable[tuple[int, ...]]:
-        """Columns that determine the relation's rows."""
-        return self._keys.get(relation, ())
-
-    def learn_keys(self, scope: nodes.Scope) -> None:
-        """Keeps what a plan says of the relations that it makes."""
-        for relation, key in scope.keys:
-            self._keys.setdefault(relation, set()).add(key)
-
-    def forget_keys(self) -> None:
-        """Keys may hold only for the rows that were there when they were learned."""
-        self._keys.clear()
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
         if relation not in self.complete:

@@ -136,7 +136,7 @@ class Executor:
         self._begun = True
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
-        self.catalog.forget_keys()
+        self.catalog.keys.forget()
         last_use = self._last_uses()
         try:
             for number, stratum in enumerate(self.program.strata):
@@ -185,7 +185,7 @@ class Executor:
 
     def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
-        self.catalog.learn_keys(scope)
+        self.catalog.keys.learn(scope.keys)
         return restrict(scope)
 
     def _pause(self, number: int, stratum: Stratum) -> None:

@@ -17,13 +17,12 @@ from dlog.engine.plan.connect import connection
 from dlog.engine.plan.delta import Paths
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.existence import separate_existence
-from dlog.engine.plan.keys import Key
 from dlog.engine.plan.lattices import monotone
 from dlog.engine.plan.nodes import Insert, Scope
 from dlog.engine.plan.query import Query, canonical
 from dlog.engine.plan.share import share_arrangements
 from dlog.engine.plan.stages import Stages
-from dlog.engine.plan.statistics import Estimator, Statistics
+from dlog.engine.plan.statistics import Estimator, Key, Statistics
 from dlog.engine.plan.unify import unify
 from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
 

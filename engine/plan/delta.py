@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dlog.engine.plan.emit import emit
-from dlog.engine.plan.keys import Key, injective, key_of
+from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.moves import Index, State
 from dlog.engine.plan.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
 from dlog.engine.plan.order import cheapest
 from dlog.engine.plan.query import Query, Reading, closure, mask
-from dlog.engine.plan.statistics import Estimator
+from dlog.engine.plan.statistics import Estimator, Key
 from dlog.engine.program.rules import Constant, Term
 
 

@@ -12,44 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Protocol, TypeAlias, assert_never
+from typing import assert_never
 
 from dlog.engine.plan.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.nodes import LookUp
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
+from dlog.engine.plan.statistics import Estimator, Key
 from dlog.engine.program.rules import Compare, Kind, Unpack, Variable
 
-Key: TypeAlias = tuple[int, ...]
-"""Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
 WIDEST = 2
 """Columns of a key that is looked for."""
 
 
-class Keyed(Protocol):
-    """What is known of relations that are complete."""
-
-    def keys(self, relation: str) -> Iterable[Key]: ...
-
-
-def injective(query: Query, moves: Sequence[Move], known: Keyed) -> bool:
+def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
     """Whether no row is made twice: every choice that the moves make (a row of a seed or join) shows in the output."""
     return _is_one_match(query, moves, known, range(len(query.output)))
 
 
-def key_of(query: Query, moves: Sequence[Move], known: Keyed) -> Key | None:
+def key_of(query: Query, moves: Sequence[Move], known: Estimator) -> Key | None:
     """The least columns of the output, at most `WIDEST`, to which there is one match at most."""
     columns = [c for c, term in enumerate(query.output) if isinstance(term, Variable)]
     tried = (key for width in range(WIDEST + 1) for key in combinations(columns, width))
     return next((key for key in tried if _is_one_match(query, moves, known, key)), None)
 
 
-def _is_one_match(query: Query, moves: Sequence[Move], known: Keyed, columns: Iterable[int]) -> bool:
+def _is_one_match(query: Query, moves: Sequence[Move], known: Estimator, columns: Iterable[int]) -> bool:
     """Whether there is one match at most to the values of some columns of the output."""
     determined = _closure(query, mask_all(t for c in columns if isinstance(t := query.output[c], Variable)), known)
     return all(_is_determined(reading, determined, known) for move in moves for reading in _chosen(move))
 
 
-def _is_determined(reading: Reading, determined: int, known: Keyed) -> bool:
+def _is_determined(reading: Reading, determined: int, known: Estimator) -> bool:
     """Whether the values that are determined leave one row of the reading at most."""
     return any(_are_given(reading, key, determined) for key in (range(len(reading.args)), *known.keys(reading.relation)))
 
@@ -71,7 +64,7 @@ def _chosen(move: Move) -> tuple[Reading, ...]:
             assert_never(move)
 
 
-def _closure(query: Query, determined: int, known: Keyed) -> int:
+def _closure(query: Query, determined: int, known: Estimator) -> int:
     """The variables whose values follow from those of some."""
     while True:
         before = determined

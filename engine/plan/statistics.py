@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+Key: TypeAlias = tuple[int, ...]
+"""Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
 
 FEWEST_ROWS = 0.5
 """Stands for an empty relation, so that costs stay comparable."""
@@ -44,11 +47,29 @@ class Skew(Protocol):
 
 
 @runtime_checkable
-class Keys(Protocol):
+class Keyed(Protocol):
     """What a `Statistics` may offer besides."""
 
-    def keys(self, relation: str) -> Iterable[tuple[int, ...]]:
-        """Columns that determine a complete relation's rows, each ascending (`dlog.engine.plan.keys`)."""
+    keys: Keys
+    """Of complete relations."""
+
+
+class Keys:
+    """The keys of relations, as plans tell them (`dlog.engine.plan.keys`)."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, set[Key]] = {}
+
+    def of(self, relation: str) -> Iterable[Key]:
+        return self._of.get(relation, ())
+
+    def learn(self, keys: Iterable[tuple[str, Key]]) -> None:
+        for relation, key in keys:
+            self._of.setdefault(relation, set()).add(key)
+
+    def forget(self) -> None:
+        """They may hold only for the rows that were there when they were learned."""
+        self._of.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,7 @@ class Declared:
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     otherwise: int = 10_000
+    keys: Keys = field(default_factory=Keys)
 
     def rows(self, relation: str) -> int | None:
         return self.sizes.get(relation, self.otherwise)
@@ -71,7 +93,7 @@ class Estimator:
     def __init__(self, statistics: Statistics, arities: Mapping[str, int], unknown: Iterable[str] = ()) -> None:
         self._statistics = statistics
         self._skewed = statistics if isinstance(statistics, Skew) else None
-        self._keyed = statistics if isinstance(statistics, Keys) else None
+        self._keyed = statistics if isinstance(statistics, Keyed) else None
         self._arities = dict(arities)
         self._unknown = frozenset(unknown)
         self._rows: dict[str, float] = {}
@@ -92,12 +114,12 @@ class Estimator:
             if columns and None not in columns:
                 self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), FEWEST_ROWS)
 
-    def keys(self, relation: str) -> Sequence[tuple[int, ...]]:
-        """Columns that determine the rows of a complete relation: none where there is one row at most."""
+    def keys(self, relation: str) -> Sequence[Key]:
+        """Those of a complete relation; one without columns where there is one row at most."""
         if self._keyed is None or relation in self._unknown or relation.startswith("@"):
             return ()
         rows = self._statistics.rows(relation)
-        return ((),) if rows is not None and rows <= 1 else tuple(self._keyed.keys(relation))
+        return ((),) if rows is not None and rows <= 1 else tuple(self._keyed.keys.of(relation))
 
     def _has_key(self, relation: str, columns: tuple[int, ...]) -> bool:
         return any(set(key) <= set(columns) for key in self.keys(relation))

@@ -178,7 +178,7 @@ class ShardExecutor(Executor):
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
-        self.catalog.learn_keys(scope)
+        self.catalog.keys.learn(scope.keys)
         split = {**self.split, **self._expected(stratum)}
         movable = set(stratum.relations) - self._loaded
         return distribute(scope, self.program, self.homes, Sizes(self.catalog, self.gang.size), self.everywhere, split, movable)

@@ -154,7 +154,7 @@ class Keeper:
         done: list[_Kept] = []
         for part, kept in session.items():
             given = {n: u for (p, n), u in parcel.updates.items() if p == part}
-            own = {name.feed.name: self._legacy(name, last) for name in parcel.legacies if name.feed.part == part}
+            own = {old.feed.name: self._legacy(old, last) for old in parcel.legacies if old.feed.part == part}
             try:
                 if isinstance(kept.engine, SharedMaintained):
                     assert parcel.rounds is not None

@@ -143,7 +143,7 @@ def own_host(address: str, tasks: Sequence[str] = ()) -> str:
     The driver's name may lead to an address that its machine has for itself alone, which is none for workers elsewhere."""
     found = _host_towards(address)
     for task in tasks if _is_here_only(found) else ():
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             other = _host_towards(f"tcp://{task}")
             if not _is_here_only(other):
                 return other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from dlog.pipeline import explain_plan, explain_workers
 from tests.engine.embedded.runs import executor_of, load, rows_of
 from tests.naive import evaluate
 from tests.shards import run_sharded
@@ -152,3 +154,11 @@ def test_a_plan_for_fewer_rows_says_nothing_of_more() -> None:
     load(executor, "one", [(7,), (8,)])
     executor.run()
     assert sorted(rows_of(executor, "r1")) == [(x, x) for x in range(4)]
+
+
+def test_the_plan_that_is_shown_knows_keys_of_earlier_strata(tmp_path: Path) -> None:
+    text = program("r0(x, c) :- v(x), c = count : { e(x, _) }.", "r1(x, a * 2) :- r0(x, a).")
+    (tmp_path / "p.dl").write_text(text)
+    for show in (explain_plan, explain_workers):
+        shown = show(tmp_path / "p.dl", (), (), None)
+        assert [line.count("no row twice") for line in shown.splitlines() if "insert r" in line] == [1, 1], shown
