@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.graphs.mistakes import missing_column, mistake, unknown_vertex, with_nulls
 from dlog.graphs.sources import Columns
-from dlog.rows import is_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -49,7 +48,11 @@ def frames_of(data: Any, edges: Any) -> tuple[Any, Any] | None:
         data, edges = data
     vertices, edges = (None, data) if edges is None else (data, edges)
     given = [frame for frame in (vertices, edges) if frame is not None]
-    return (vertices, edges) if all(is_frame(frame) for frame in given) else None
+    return (vertices, edges) if all(_is_frame(frame) for frame in given) else None
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "sparkSession") and hasattr(data, "mapInArrow")
 
 
 def arranged(vertices: DataFrame | None, edges: DataFrame, columns: Columns) -> Frames:
