@@ -10,9 +10,10 @@ from os.path import abspath, dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dlog.api import Relation, Result, run, run_text
+    from dlog.api import Result, run, run_text
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
+    from dlog.relation import Relation
     from dlog.sessions import Changes, Round, Session, Subscription, session
     from dlog.streaming import stream
 
@@ -40,7 +41,7 @@ _HOMES = {
     "DlogError": "dlog.grammar.diagnostics",
     "Graph": "dlog.graphs",
     "InternalError": "dlog.grammar.diagnostics",
-    "Relation": "dlog.api",
+    "Relation": "dlog.relation",
     "Result": "dlog.api",
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",

@@ -10,10 +10,7 @@ import gc
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, NoReturn, TextIO
-
-if TYPE_CHECKING:
-    from dlog.grammar.diagnostics import DlogError
+from typing import NoReturn, TextIO
 
 USER_ERROR = 1
 INTERNAL_ERROR = 2
@@ -58,17 +55,11 @@ def _failure(error: Exception, debug: bool) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, DlogError):
-        return _report(_rendered(error), USER_ERROR)
+        return _report(str(error), USER_ERROR)
     hint = "" if debug else " (--debug shows the traceback)"
     if isinstance(error, InternalError):
         return _report(f"{error}{hint}", INTERNAL_ERROR)
     return _report(f"internal error in the command line: {type(error).__name__}: {error}{hint}", INTERNAL_ERROR)
-
-
-def _rendered(error: DlogError) -> str:
-    from dlog.grammar.diagnostics import render
-
-    return "\n\n".join(render(diagnostic).rstrip("\n") for diagnostic in error.diagnostics)
 
 
 def _unwritable(error: OSError) -> int:

@@ -4,6 +4,7 @@ Every refusal is a DlogError with the code `bad-argument` that names the argumen
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from operator import index
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.memory import parse_size
 
 MOST = 2**62
 """No count, and no round, is larger: sums and differences of a few stay within 64 bits."""
@@ -20,8 +22,8 @@ MOST_THREADS = 4096
 
 def bad_argument(name: str, meant: str, given: object, *notes: str) -> DlogError:
     """
-    >>> str(bad_argument("threads", "a whole number, 1 or more", "2"))
-    "`threads` must be a whole number, 1 or more, not '2'"
+    >>> print(bad_argument("threads", "a whole number, 1 or more", "2"))
+    error: `threads` must be a whole number, 1 or more, not '2'
     """
     return DlogError(Diagnostic("bad-argument", f"`{name}` must be {meant}, not {reprlib.repr(given)}", notes=notes))
 
@@ -88,4 +90,44 @@ def threads(given: Any) -> int | None:
 
 
 def memory(given: Any) -> int | None:
-    return whole_or_none("memory", given, 1, "a number of bytes, 1 or more")
+    """Bytes, from a number of them or a size as the command line takes it.
+
+    >>> memory("2G"), memory(100)
+    (2147483648, 100)
+    """
+    meant = 'a number of bytes, 1 or more, or a size such as "512M" or "2G"'
+    if not isinstance(given, str):
+        return whole_or_none("memory", given, 1, meant)
+    try:
+        return whole("memory", parse_size(given), 1, meant)
+    except ValueError:
+        raise bad_argument("memory", meant, given) from None
+
+
+_PROGRAM = re.compile(r"\s*[.#][A-Za-z]+\s|.*:-|.*\(.*[.)}]\s*$")
+"""What a program on one line is like, and no file is called: a directive, a rule, something in parentheses that ends with
+these or with a dot."""
+
+
+def program(given: Any) -> str | Path:
+    """The text of a program, or the Path of its file: a string with a line break is text, any other one a file's name where
+    there is such a file, else text if it looks like a clause or a directive.
+
+    >>> program("a(1).\\n"), program("a(1)."), program(".input a")
+    ('a(1).\\n', 'a(1).', '.input a')
+    """
+    path("program", given, "a file, or the text of a program")
+    if not isinstance(given, str) or _is_file(given):
+        return Path(given)
+    if "\n" in given or _PROGRAM.match(given):
+        return given
+    note = "a string without a line break is a file's name, unless it is a clause or a directive, such as `a(1).` or `.input a`"
+    message = f"{reprlib.repr(given)} is neither a file that exists nor the text of a program"
+    raise DlogError(Diagnostic("program-file", message, notes=(note,)))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return "\n" not in name and Path(name).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a null character
+        return False

@@ -345,6 +345,47 @@ def warmup() -> None:
     print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")
 
 
+state_app = typer.Typer(
+    help="Look after the folder of a session (--state): is it whole, and what can be saved of it?", no_args_is_help=True
+)
+app.add_typer(state_app, name="state")
+StateArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the state.", show_default=False)]
+
+
+@state_app.command("check")
+def check_state(folder: StateArgument) -> None:
+    """Verify every file of a state; say what is in it, or list all that is damaged."""
+    from dlog.sessions import inspection
+
+    said = inspection.check_state(folder)
+    print("\n".join([f"{folder}: ok, {said[0]}", *said[1:]]))
+
+
+@state_app.command("repair")
+def repair_state(
+    folder: StateArgument,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="INPUT", help="Give up the rows of this input if they are damaged; repeatable."),
+    ] = None,
+) -> None:
+    """Bring back what can be brought back of a damaged state. Says what is lost, and keeps the files as they were."""
+    from dlog.sessions import inspection
+
+    print("\n".join(inspection.repair_state(folder, tuple(without or ())) or [f"{folder}: nothing is damaged"]))
+
+
+@state_app.command("dump")
+def dump_state(
+    folder: StateArgument,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder for the files.", show_default=False)],
+) -> None:
+    """Write the program and all inputs of a state, as far as they can be read, as files that `dlog run` takes."""
+    from dlog.sessions import inspection
+
+    print("\n".join(inspection.dump_state(folder, output)))
+
+
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False) -> None:
     if version:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,12 +96,23 @@ def observed_relations(program: Program) -> frozenset[str]:
     return frozenset(io.relation for io in program.io if io.action != "input") or frozenset(program.relations)
 
 
-def optimized(program: Program) -> Program:
-    """The program that computes only what a run shows."""
+def optimized(program: Program, given: Iterable[str] = ()) -> Program:
+    """The program that computes only what a run shows. `given` are relations whose rows come from the caller."""
+    return _executed(program, given, observed_relations(program))
+
+
+def readable(program: Program, given: Iterable[str] = ()) -> Program:
+    """The program that computes every relation, so that each can be read."""
+    return _executed(program, given, frozenset(program.relations))
+
+
+def _executed(program: Program, given: Iterable[str], observed: frozenset[str]) -> Program:
+    """The program after all passes, which must know of rows that no rule derives."""
     from dlog.engine.program.passes import optimize
+    from dlog.engine.program.rules import with_inputs
 
     with stage("optimizer"):
-        return optimize(program, observed_relations(program))
+        return optimize(with_inputs(program, given), observed)
 
 
 def _computed(written: Program, executed: Program) -> list[str]:
@@ -302,7 +313,7 @@ def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) ->
     from dlog.engine.plan.rounds import explain_maintenance
     from dlog.engine.plan.statistics import Declared
 
-    program = compile_program(path, include, macros)
+    program = readable(compile_program(path, include, macros))
     with stage("planner"):
         return "\n".join(explain_maintenance(stratum, program, Declared()) for stratum in program.strata)
 

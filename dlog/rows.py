@@ -1,9 +1,9 @@
 """Rows from outside as a table of a relation.
 
-What is taken: rows as Python tuples, a dict of columns by attribute, a NumPy array of two dimensions (of one, for one column),
-another relation, whatever speaks Arrow (pyarrow, pandas, polars, DuckDB ...), and a DataFrame of Spark's, with the types that
-Spark has for a relation's.
-Named columns go by their names if those are the attributes' names, else by their order.
+What is taken: rows as Python tuples, a dict of columns by attribute, a NumPy array of two dimensions, for one attribute
+a column (an array of one dimension, a Series, an Arrow array), another relation, whatever speaks Arrow (pyarrow, pandas,
+polars, DuckDB ...), and a DataFrame of Spark's, with the types that Spark has for a relation's.
+Named columns are matched as `dlog.engine.formats.columns` says: by name where all attributes have one, else by order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
-from dlog.values import Codec, shown
+from dlog.tabular import Tabular
+from dlog.values import DTYPES, Codec, shown
 
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
@@ -30,16 +32,38 @@ def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
         return _from_columns(relation, codec, rows)
     if isinstance(rows, np.ndarray):
         return _from_array(relation, codec, rows)
+    if isinstance(rows, Tabular) and Kind.RECORD in relation.kinds:  # records are texts in Arrow
+        return _reordered(relation, codec, rows)
+    if relation.arity == 1 and _is_column(rows):
+        return _from_columns(relation, codec, {relation.attributes[0][0]: rows})
     data = arrow_table(relation, rows)
     if data is not None:
-        names = [name for name, _ in relation.attributes]
-        if len(set(names)) == len(data.column_names) and set(names) == set(data.column_names):
-            data = data.select(names)
-        return codec.table_from_arrow(relation, data)
+        found = _places(relation, data.column_names)
+        return codec.table_from_arrow(relation, data if found is None else data.select(list(found)))
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         message = f"{shown(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
         raise _mistake("bad-rows", message)
     return from_tuples(relation, codec, rows)
+
+
+def _reordered(relation: Relation, codec: Codec, rows: Tabular) -> Table:
+    found = _places(relation, rows.to_arrow().column_names)
+    return from_tuples(relation, codec, rows if found is None else ([row[place] for place in found] for row in rows))
+
+
+def _places(relation: Relation, columns: Sequence[str]) -> tuple[int, ...] | None:
+    try:
+        return places([name for name, _ in relation.attributes], columns)
+    except Unclear as error:
+        listed = f"the columns are {', '.join(columns)}"
+        raise _mistake("unclear-columns", f"rows of `{relation.name}`: {error.message}", *error.notes, listed) from None
+
+
+def _is_column(rows: Any) -> bool:
+    """Whether this is a column of pandas, polars or Arrow; one of structs is as good as a table."""
+    if "struct" in str(getattr(rows, "dtype", "")).lower():
+        return False
+    return len(getattr(rows, "shape", (0, 0))) == 1 or (hasattr(rows, "to_pylist") and not hasattr(rows, "num_columns"))
 
 
 def is_frame(rows: object) -> bool:
@@ -65,6 +89,9 @@ def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) 
     _check_names(relation, columns, names)
     given = [_column(relation, name, columns[name]) for name in names]
     _check_lengths(relation, names, [len(column) for column in given])
+    kinds = zip(relation.kinds, given, strict=True)
+    if all(type(column) is np.ndarray and column.dtype == DTYPES.get(kind) for kind, column in kinds):
+        return Table(relation.kinds, tuple(np.ascontiguousarray(column) for column in given))
     if any(kind is Kind.RECORD for kind in relation.kinds):
         return from_tuples(relation, codec, zip(*given, strict=True))
     import pyarrow as pa
@@ -123,12 +150,15 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
     if is_frame(rows):
         return _brought(relation, rows)
     speaks = hasattr(rows, "__arrow_c_stream__")
-    if not speaks and type(rows).__module__.partition(".")[0] != "pandas":
+    if not speaks and not (type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns")):
         return None
     import pyarrow as pa
 
     try:
         return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
+    except UnicodeEncodeError as error:
+        message = f"rows of `{relation.name}`: {shown(error.object)} has a lone surrogate, which is no text"
+        raise _mistake("bad-rows", message) from None
     except pa.ArrowException as error:
         reason = ": ".join(str(part) for part in reversed(error.args))
         raise _mistake("bad-rows", f"Arrow does not take these rows of `{relation.name}`: {reason}") from None

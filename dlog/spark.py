@@ -9,20 +9,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from dlog.api import Relation, check_names, load_given
+from dlog.api import check_names, load_given
 from dlog.engine.program import rules
 from dlog.engine.spark import application, job, sources
+from dlog.engine.spark.reasons import failures
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, Report, compile_program, observed_relations, optimized, stage
+from dlog.preview import Preview
+from dlog.relation import Relation, overview, title, unknown_relation
 from dlog.rows import is_frame
+from dlog.tabular import Shown, Tabular
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -35,10 +39,28 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
 FEW = 1_000
 """Rows given by the driver that are facts of the program rather than one more DataFrame, which would take tasks of its own."""
+FEW_HERE = 10_000
+"""Rows of a session's workers that are fetched to show the first of them."""
 PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
 
-class SparkRelation:
+class _InSpark:
+    """A relation whose rows are with Spark."""
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def df(self) -> DataFrame:
+        raise NotImplementedError
+
+    def create_view(self, name: str | None = None) -> None:
+        """Registers the rows, as of now, as a temporary view of the Spark session, by default under the relation's name."""
+        self.df.createOrReplaceTempView(name or self.name)
+
+
+class SparkRelation(_InSpark, Tabular):
     """One relation of a finished run: `df` is a Spark DataFrame of its rows, which are distinct and stay with Spark until they
     are asked for."""
 
@@ -68,17 +90,9 @@ class SparkRelation:
         """The rows as a DataFrame: number is bigint, unsigned decimal(20,0), float double, symbols and records are strings."""
         return self._outcome.frame(self.name)
 
-    def create_view(self, name: str | None = None) -> None:
-        """Registers the rows as a temporary view of the session, by default under the relation's name."""
-        self.df.createOrReplaceTempView(name or self.name)
-
     def to_arrow(self) -> pa.Table:
         """All rows, brought to the driver."""
         return self._outcome.arrow(self.name)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """All rows, brought to the driver."""
-        return self.df.toPandas()
 
     def __iter__(self) -> Iterator[Row]:
         if not self._relation.arity:
@@ -97,8 +111,11 @@ class SparkRelation:
         arrow = ArrowCodec(self._outcome.program.types, codec.symbols, codec.records)
         return arrow.read(self._relation, self.to_arrow()), codec
 
-    def __repr__(self) -> str:
-        return f"<dlog.SparkRelation {self.name}({', '.join(self.attributes)}), {self.rows} rows>"
+    def _title(self) -> str:
+        return title("SparkRelation", self._relation, self.rows)
+
+    def _first(self, rows: int) -> pa.Table | None:
+        return first_of(self.df, rows)
 
 
 class Remote(Protocol):
@@ -111,7 +128,7 @@ class Remote(Protocol):
     def frame(self, relation: str) -> DataFrame: ...
 
 
-class RemoteRelation(Relation):
+class RemoteRelation(_InSpark, Relation):
     """A relation of a session on Spark. Its rows are fetched when they are first asked for; `df` leaves them with Spark."""
 
     def __init__(self, relation: rules.Relation, engine: Remote, codec: Codec) -> None:
@@ -124,20 +141,31 @@ class RemoteRelation(Relation):
         return self._engine.table(self.name)
 
     @property
+    def name(self) -> str:
+        return self._relation.name
+
+    @property
     def rows(self) -> int:
         return self._engine.rows(self.name)
+
+    def _first(self, rows: int) -> pa.Table | None:
+        fetched = "_table" in self.__dict__ or self.rows <= FEW_HERE
+        return super()._first(rows) if fetched else None
 
     @property
     def df(self) -> DataFrame:
         """The rows as of now as a DataFrame, which later rounds do not change."""
         return self._engine.frame(self.name)
 
-    def create_view(self, name: str | None = None) -> None:
-        """Registers the rows as of now as a temporary view of the session, by default under the relation's name."""
-        self.df.createOrReplaceTempView(name or self.name)
+
+def first_of(frame: DataFrame, rows: int) -> pa.Table | None:
+    """The first rows of a DataFrame; None where Spark does not give them any more."""
+    with suppress(*failures(), AttributeError):  # of a session that is at its end attributes are None
+        return frame.limit(rows).toArrow()
+    return None
 
 
-class SparkResult(Mapping[str, SparkRelation]):
+class SparkResult(Shown, Mapping[str, SparkRelation]):
     """A finished run: the relations that the program puts out, or all of them where it names none."""
 
     def __init__(self, outcome: job.Outcome) -> None:
@@ -183,7 +211,7 @@ class SparkResult(Mapping[str, SparkRelation]):
 
     def __getitem__(self, name: str) -> SparkRelation:
         if name not in self._outcome.task.outputs:
-            raise KeyError(name)
+            raise unknown_relation(name, self)
         return SparkRelation(self._outcome.program.relations[name], self._outcome)
 
     def __iter__(self) -> Iterator[str]:
@@ -192,8 +220,12 @@ class SparkResult(Mapping[str, SparkRelation]):
     def __len__(self) -> int:
         return len(self._outcome.task.outputs)
 
-    def __repr__(self) -> str:
-        return "<dlog.SparkResult " + ", ".join(f"{name}: {self._outcome.rows[name]} rows" for name in self) + ">"
+    def __contains__(self, name: object) -> bool:
+        return name in self._outcome.task.outputs
+
+    def _preview(self) -> Preview:
+        relations = {name: self._outcome.program.relations[name] for name in self}
+        return overview("dlog.SparkResult", relations, self._outcome.rows.__getitem__)
 
 
 def run_given(
@@ -206,9 +238,8 @@ def run_given(
     **options: Any,
 ) -> SparkResult:
     """A typed program on rows given by name (DataFrames, or whatever the embedded engine takes) or a folder of files."""
-    if facts is not None and not isinstance(facts, str | Path):
-        check_names(program, facts)
-    program = optimized(program)
+    named = () if facts is None or isinstance(facts, str | Path) else check_names(program, facts)
+    program = optimized(program, named)
     with stage("start"):
         spark = spark or application.start()
         application.need_context(spark)

@@ -24,9 +24,9 @@ from dlog.arguments import bad_argument
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.rounds import RELAYED
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
 from dlog.sessions.changes import mark_names
-from dlog.sessions.mistakes import unknown_relation
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -54,7 +54,8 @@ class Codec:
             case Kind.RECORD:
                 return _each_once(column, lambda ids: self._tuples(type, ids))
             case _:
-                return list(column.tolist())
+                values: list[Any] = column.tolist()
+                return values
 
     def to_numpy(self, type: Type, column: np.ndarray) -> np.ndarray:
         """The values as int64, uint64 or float64, or as an object array of strings or records."""

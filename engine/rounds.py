@@ -7,7 +7,7 @@ program's text are inputs too: they arrive with the first round that is committe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -101,6 +101,10 @@ class RoundsEngine(Protocol):
     def changes(self, relation: str) -> Updates:
         """The exact changes that the last commit made to the relation, by round; each row at most once a round."""
 
+    @property
+    def touched(self) -> Iterable[str]:
+        """The relations that the last commit may have changed, in the program's order; all others have no `changes`."""
+
     def table(self, relation: str) -> Table:
         """The rows now; while a commit runs in another thread, as of the last committed round."""
 
@@ -166,7 +170,14 @@ class RoundsEngine(Protocol):
 
 
 class PlainRounds:
-    """What nearly all engines have in common: they take rows from this process, take over nothing, and keep no image."""
+    """What nearly all engines have in common: they take rows from this process, take over nothing, keep no image, and do not
+    know what a commit has touched."""
+
+    program: Program
+
+    @property
+    def touched(self) -> Iterable[str]:
+        return self.program.relations
 
     @property
     def inherited(self) -> frozenset[str]:

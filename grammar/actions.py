@@ -15,6 +15,7 @@ from typing import Any
 from lark import Token
 
 from dlog.grammar import syntax
+from dlog.grammar.automaton import Word
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.operators import BINDING, PREFIX_BINDING, RIGHT_ASSOCIATIVE
 from dlog.grammar.source import Source, Span
@@ -41,23 +42,29 @@ ESCAPES = {'"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n":
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
+TOKENS = frozenset({Word, Token})
+"""What tokens are: `Word` where a text is parsed, Lark's own where it is read again."""
+
+
 def _start(child: Any) -> int:
-    return child.start_pos if type(child) is Token else child.span.start  # type: ignore[return-value]
+    return child.start_pos if type(child) in TOKENS else child.span.start  # type: ignore[no-any-return]
 
 
 def _end(child: Any) -> int:
-    return child.end_pos if type(child) is Token else child.span.end  # type: ignore[return-value]
+    return child.end_pos if type(child) in TOKENS else child.span.end  # type: ignore[no-any-return]
 
 
-def _place(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0)
+def _place(token: Word) -> Span:
+    return Span(token.start_pos, token.end_pos)
 
 
 def _whole(c: Children) -> Span:
-    return Span(_start(c[0]), _end(c[-1]))
+    first, last = c[0], c[-1]
+    start = first.start_pos if type(first) in TOKENS else first.span.start
+    return Span(start, last.end_pos if type(last) in TOKENS else last.span.end)
 
 
-def _unescape(token: Token) -> str:
+def _unescape(token: Word) -> str:
     """The value of a string token; an unknown escape is a problem and stands for the character after the backslash."""
     text = token.value[1:-1]
     if "\\" not in text:
@@ -66,7 +73,7 @@ def _unescape(token: Token) -> str:
     def one(match: re.Match[str]) -> str:
         known = ESCAPES.get(match[1])
         if known is None:
-            at = (token.start_pos or 0) + 1 + match.start()
+            at = token.start_pos + 1 + match.start()
             note = "known escapes are " + " ".join("\\" + c for c in ESCAPES) + '; write "\\\\" for a backslash'
             READING.get().problem("escape", f"unknown escape `{match[0]}` in a string", Span(at, at + 2), note)
             return match[1]
@@ -79,7 +86,7 @@ def _climb(chain: Children, at: int, floor: int) -> tuple[syntax.Term, int]:
     """The term that starts at `chain[at]` of operators no looser than `floor`, and where it ends (precedence climbing)."""
     first = chain[at]
     left: syntax.Term
-    if type(first) is Token:
+    if type(first) in TOKENS:
         operand, at = _climb(chain, at + 1, PREFIX_BINDING)
         left = syntax.Call(first.value, (operand,), span=Span(_start(first), operand.span.end))
     else:
@@ -138,7 +145,7 @@ class Actions:
         )
 
     def _check_qualifiers(self, qualifiers: Children) -> None:
-        seen: dict[str, Token] = {}
+        seen: dict[str, Word] = {}
         for qualifier in qualifiers:
             storage = qualifier.value in STORAGE
             group = "storage" if storage else qualifier.value
@@ -347,5 +354,5 @@ class Actions:
         """An aggregate's body in braces: the node's span takes the braces in, so that the aggregate ends where they do."""
         return replace(c[1], span=_whole(c))
 
-    def longer_qualified(self, c: Children) -> Token:
-        return Token("IDENT", f"{c[0].value}.{c[2].value}", start_pos=_start(c[0]), end_pos=_end(c[2]))
+    def longer_qualified(self, c: Children) -> Word:
+        return Word("IDENT", f"{c[0].value}.{c[2].value}", _start(c[0]), _end(c[2]))

@@ -33,11 +33,15 @@ class Diagnostic:
 
 
 class DlogError(Exception):
-    """The user's mistake: one or more diagnostics, all those of a stage. Exit code 1."""
+    """The user's mistake: one or more diagnostics, all those of a stage. Exit code 1. Its text is what the command line
+    prints."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic] | Diagnostic) -> None:
         self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         super().__init__("; ".join(d.message for d in self.diagnostics))
+
+    def __str__(self) -> str:
+        return render_all(self.diagnostics)
 
     def __reduce__(self) -> tuple[type[DlogError], tuple[list[Diagnostic]]]:
         return type(self), (list(self.diagnostics),)
@@ -79,7 +83,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 def render_all(diagnostics: Sequence[Diagnostic]) -> str:
     """All diagnostics, an empty line between them."""
-    return "\n\n".join(render(d) for d in diagnostics)
+    return "\n\n".join(render(d).rstrip("\n") for d in diagnostics)
 
 
 @dataclass(frozen=True, slots=True)

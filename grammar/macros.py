@@ -8,18 +8,25 @@ from __future__ import annotations
 import copy
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pcpp import Action, OutputDirective, Preprocessor
 
-from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.preprocess import dialect_lines, read_file
 from dlog.grammar.suggest import closest
 
 DEEPEST = 100
 """Includes nested deeper than this include themselves."""
+
+NEEDS = {"define": "a name", "undef": "a name", "ifdef": "a name", "ifndef": "a name", "if": "a condition", "pragma": "a word"}
+"""What must follow a directive; pcpp does not look."""
+
+_DEFINITION = re.compile(r"[A-Za-z_]\w*(\([\w\s,.]*\))?(=.*)?", re.DOTALL)
+"""As `-M` takes it."""
 
 KNOWN = ("include", "define", "undef", "ifdef", "ifndef", "if", "elif", "else", "endif", "pragma", "error", "warning", "line")
 
@@ -34,6 +41,8 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         self.name = name
         self.text = text
         self.rewrite_paths: list[tuple[str, str]] = []
+        self._line: list[Any] = []
+        """The tokens of the line that is read."""
         # The parser knows these, with the places in the user's files.
         self.expand_filemacro = self.expand_linemacro = self.expand_countermacro = False
         self.line_directive = None
@@ -41,31 +50,44 @@ class Expansion(Preprocessor):  # type: ignore[misc]
             self.path.append(folder)
         self.define("RAM_DOMAIN_SIZE 64")  # as Souffle's build with 64-bit numbers; `-M` may say otherwise
         for macro in macros:
+            if not _DEFINITION.fullmatch(macro):
+                raise DlogError(Diagnostic("bad-macro", f"{macro!r} defines no macro", notes=("write NAME or NAME=VALUE",)))
             self.define(macro.replace("=", " ", 1) if "=" in macro else f"{macro} 1")
 
     def pieces(self) -> Iterator[tuple[str, str, int]]:
         """The tokens of the result in order: text, file, line."""
         self.temp_path.insert(0, os.path.dirname(self.name))
         is_file = os.path.isfile(self.name)
-        for token in self.parsegen(dialect_lines(self.text), self.name, os.path.abspath(self.name) if is_file else self.name):
-            yield token.value, self._shown(token.source), token.lineno
+        path = os.path.abspath(self.name) if is_file else self.name
+        try:
+            for token in self.parsegen(dialect_lines(self.text), self.name, path):
+                yield token.value, self._shown(token.source), token.lineno
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError) as error:
+            self._not_understood(error)
 
     def group_lines(self, input: str, abssource: str) -> Iterator[list[Any]]:
         """The tokens of one line after another. (pcpp's own also splits at form feeds and the like, which moves the lines.)"""
         lexer = self.lexer.clone()
         lexer.input(input if input.endswith("\n") else input + "\n")
         lexer.lineno = 1
-        line = []
+        line: list[Any] = []
         while token := lexer.token():
             token.source = abssource
             line.append(token)
             if token.type in self.t_WS and token.value == "\n":
+                self._line = line
                 yield line
                 line = []
         if line:  # the text ends inside a comment that pcpp took whole
             end = copy.copy(line[-1])
             end.type, end.value = self.t_NEWLINE, "\n"
             yield [*line, end]
+
+    def include(self, tokens: list[Any], original_line: list[Any]) -> Iterator[Any]:
+        if not tokens:
+            self._problem("`#include` needs a file", note='write `#include "file.dl"`')
+            return iter(())
+        return super().include(tokens, original_line)  # type: ignore[no-any-return]
 
     def on_comment(self, token: Any) -> bool:
         token.value = "\n".join(" " * len(part) for part in token.value.split("\n"))
@@ -105,7 +127,22 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         return True
 
     def on_error(self, file: str, line: int, msg: str) -> None:
+        if self._shown(file) not in self.originals and self._line:
+            file, line = self._line[0].source, self._line[0].lineno  # pcpp does not always know
         self.problems.append((self._shown(file), line, msg[:1].lower() + msg[1:].strip(), "", ""))
+
+    def _not_understood(self, error: Exception) -> None:
+        """pcpp trips over directives and macros that say nothing, wherever it looks for what is not there."""
+        words = [token for token in self._line if token.type not in self.t_WS]
+        at = self._line[0]
+        if words and words[0].value == "#":
+            name = words[1].value if len(words) > 1 else ""
+            nothing = len(words) == 2 and name in NEEDS
+            message = f"`#{name}` needs {NEEDS[name]}" if nothing else f"`#{name}` cannot be understood"
+            self.problems.append((self._shown(at.source), at.lineno, message, "", ""))
+        else:
+            message = f"macros of this text cannot be expanded: {error}"
+            self.problems.append((self._shown(at.source), at.lineno, message, "", "the mistake is here or in a line above"))
 
     def _problem(self, message: str, at: str = "", note: str = "") -> None:
         place = self.lastdirective

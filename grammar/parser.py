@@ -12,11 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import lark
-from lark.exceptions import UnexpectedInput
 
 from dlog.caches import cache_root
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
+from dlog.grammar.automaton import Automaton, Unparsable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
 
@@ -33,8 +33,8 @@ def parse(source: Source) -> syntax.Program:
     reading = Reading(source)
     token = READING.set(reading)
     try:
-        program = tables().parse(source.text)
-    except UnexpectedInput:
+        program: syntax.Program = automaton().run(source.text)
+    except Unparsable:
         from dlog.grammar.recovery import diagnose
 
         reading.problems.clear()
@@ -43,7 +43,7 @@ def parse(source: Source) -> syntax.Program:
         READING.reset(token)
     if reading.problems:
         raise DlogError(sorted(reading.problems, key=lambda d: d.labels[0].span.start))
-    return program  # type: ignore[return-value]
+    return program
 
 
 def _check_characters(source: Source) -> None:
@@ -53,6 +53,11 @@ def _check_characters(source: Source) -> None:
     except UnicodeEncodeError as error:
         message = f"{error.object[error.start]!r} is a lone surrogate, which is no text"
         raise DlogError(Diagnostic("syntax", message, (Label(Span(error.start, error.start + 1)),), (), source)) from None
+
+
+@cache
+def automaton() -> Automaton:
+    return Automaton(tables())
 
 
 @cache

@@ -6,6 +6,7 @@ turns an offset into file, line and column. A `Span` is a half-open range of off
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -45,7 +46,7 @@ class Source:
     ) -> None:
         self.text = text
         self.name = name
-        self._starts = [0] + [i + 1 for i, c in enumerate(text) if c == "\n"]
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
         self._origins = origins
         self._files = files or {name: text.split("\n")}
 

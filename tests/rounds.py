@@ -79,7 +79,7 @@ class Driver:
         return netted(relation, Updates(columns, diffs, rounds), self.engine.round)
 
     def rows(self, name: str) -> set[Row]:
-        from dlog.api import Relation as Rows
+        from dlog.relation import Relation as Rows
 
         table = self.engine.table(name)
         assert table.rows == self.engine.rows(name)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlog.api import Relation
 from dlog.engine.embedded.engines import is_incremental
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
@@ -30,6 +29,7 @@ from dlog.engine.shards.superstep import Figures, Lot, Piece
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
+from dlog.relation import Relation
 from dlog.values import Codec
 
 Row = tuple[Any, ...]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.recompute import Recompute
-from tests.engine.embedded.maintaining import stretched_rounds
+from tests.engine.embedded.maintaining import layered_rounds, replanned_rounds, stretched_rounds
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, random_programs
@@ -23,6 +23,8 @@ ENGINES: dict[str, MakeEngine] = {
     "recompute": Recompute,
     "chosen": make_engine,
     "stretched": stretched_rounds,
+    "layered": layered_rounds,
+    "replanned": replanned_rounds,
     "sharded": sharded_rounds,
     "exchanging": exchanging_rounds,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dlog import arguments
 from dlog.graphs.core import Graph
 from dlog.graphs.frames import SparkGraph, SparkLive, SparkLiveResult, SparkMotifs, SparkResult, frames_of
 from dlog.graphs.live import Live, LiveResult
@@ -67,11 +68,11 @@ def graph(
     >>> g.strongly_connected_components().table.column_names
     ['id', 'component']
     """
-    columns = Columns(id, src, dst)
+    columns, cores = Columns(id, src, dst), arguments.threads(threads)
     frames = frames_of(data, edges)
     if frames is not None and engine in (None, "spark"):
         return SparkGraph(*frames, directed is not False, columns)
     given = read(data, edges, columns)
     if directed is not None:
         given = given.with_direction(directed)
-    return Graph(given, Running(engine or "embedded", threads), columns)
+    return Graph(given, Running(engine or "embedded", cores), columns)

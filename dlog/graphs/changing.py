@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered
 
@@ -48,14 +49,18 @@ class ChangingEdges:
         """How many there ever were."""
         return len(self._there.values)
 
+    def with_attributes(self, more: pa.Table) -> pa.Table:
+        """The attributes of all rows and those of more; DlogError where they do not go together."""
+        return _stacked(self._attributes, more)
+
     def add(self, src: Codes, dst: Codes, attributes: pa.Table) -> None:
-        """Appends rows."""
+        """Appends rows; then all have these attributes."""
         if self._index is not None:
             self._index.learn(len(self._there.values), self._keys(src, dst))
         self._src.extend(src)
         self._dst.extend(dst)
         self._there.extend(np.ones(len(src), np.bool_))
-        self._attributes = _stacked(self._attributes, attributes)
+        self._attributes = attributes
 
     def remove(self, src: Codes, dst: Codes) -> None:
         """Flags all rows with these ends."""
@@ -167,7 +172,11 @@ def _stacked(first: pa.Table, second: pa.Table) -> pa.Table:
     if not first.num_columns and not second.num_columns:
         return _filled(first.num_rows + second.num_rows).drop_columns([FILLER])
     counted = [table if table.num_columns else _filled(table.num_rows) for table in (first, second)]
-    both = pa.concat_tables(counted, promote_options="permissive")
+    try:
+        both = pa.concat_tables(counted, promote_options="permissive")
+    except pa.ArrowException as error:
+        message = f"the attributes of these edges do not go with those of the others: {error}"
+        raise mistake("bad-attributes", message) from None
     both = both.drop_columns([FILLER]) if FILLER in both.column_names else both
     return both.combine_chunks() if both.column(0).num_chunks > PIECES else both
 

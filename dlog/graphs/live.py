@@ -1,13 +1,14 @@
 """A graph that changes, and answers that follow it.
 
 Edges are staged and take effect together at `commit`, as a round. An answer that is a relation of rules is maintained by a
-session of its own; one that takes several runs of programs is computed again, and compared with what it was.
+session, which those share that read edges alike (`shared`); one that takes several runs of programs is computed again, and
+compared with what it was.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -15,22 +16,22 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.values.differences import difference, words
+from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.names import Codes, GrowingNames, Names
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Computation, Question, Rules, Shape
-from dlog.graphs.results import decoded, ordered, rows_of
+from dlog.graphs.results import decoded, ordered, python_rows, title
 from dlog.graphs.running import Columns, Running, as_table
+from dlog.graphs.shared import Sharing, changed
 from dlog.graphs.sources import read
+from dlog.preview import Preview
+from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
     from typing import Self
-
-    import pandas as pd
-    import polars as pl
 
     from dlog.graphs.core import Graph
 
@@ -47,18 +48,27 @@ class Followable(Protocol):
 
 
 class Ended:
-    """What an answer has when it could not go on from a round: nothing but a mistake for whoever reads it."""
+    """What an answer has when it is closed or could not go on from a round: nothing but a mistake for whoever reads it."""
 
-    def __init__(self, round: int, why: BaseException) -> None:
-        reason = str(why).split("\n", 1)[0] or type(why).__name__
-        message = f"this answer could not follow after round {round}: {reason}"
-        self._mistake = mistake("answer-ended", message, "ask for it again")
+    def __init__(self, mistake: DlogError) -> None:
+        self._mistake = mistake
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # what Python and its tools ask any object for
         raise self._mistake
 
     def close(self) -> None:
         """There is nothing left."""
+
+
+CLOSED = Ended(mistake("closed-answer", "this answer is closed"))
+
+
+def not_followed(round: int, why: BaseException) -> Ended:
+    """The end of an answer that a round failed for."""
+    reason = str(why).split("\n", 1)[0] or type(why).__name__
+    return Ended(mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again"))
 
 
 class _Edges(Protocol):
@@ -74,13 +84,14 @@ class Following(ABC, Generic[Followed]):
 
     def __init__(self) -> None:
         self._results: list[Followed] = []
+        self._closed = False
         self.round = 0
 
-    @abstractmethod
     def add_edges(self, edges: Any) -> None:
         """Stages edges to be added, in any form that `dlog.graph` takes edges in; ends that are new become vertices."""
+        self._need_open()
+        self._add_edges(edges)
 
-    @abstractmethod
     def remove_edges(self, edges: Any) -> None:
         """Stages edges to be removed, by their ends: all parallel ones go, and those that are not there do not matter. In an
         undirected graph an edge goes whichever way round it is named.
@@ -89,16 +100,19 @@ class Following(ABC, Generic[Followed]):
         ------
         DlogError
             An end is no vertex."""
+        self._need_open()
+        self._remove_edges(edges)
 
-    @abstractmethod
     def add_vertices(self, ids: Any) -> None:
-        """Stages vertices to be added; those that are there do not matter."""
+        """Stages vertices to be added; those that are there do not matter. Of a DataFrame of Spark the column of ids counts."""
+        self._need_open()
+        self._add_vertices(ids)
 
     def rollback(self) -> None:
         """Forgets the edges that are staged. Vertices that came with them stay."""
+        self._need_open()
         self._edges.rollback()
 
-    @abstractmethod
     def commit(self) -> int:
         """Makes what is staged the next round, and all answers those of that round. Returns its number.
 
@@ -107,7 +121,26 @@ class Following(ABC, Generic[Followed]):
         DlogError
             The new edges lack a weight that an answer needs, or have a negative one; they stay staged, and nothing changes.
             Or an answer could not be brought up to date: it is at its end, all others are those of the new round.
+            Or the graph is closed, which all other methods refuse, too.
         """
+        self._need_open()
+        return self._commit()
+
+    @abstractmethod
+    def _add_edges(self, edges: Any) -> None: ...
+
+    @abstractmethod
+    def _remove_edges(self, edges: Any) -> None: ...
+
+    @abstractmethod
+    def _add_vertices(self, ids: Any) -> None: ...
+
+    @abstractmethod
+    def _commit(self) -> int: ...
+
+    def _need_open(self) -> None:
+        if self._closed:
+            raise mistake("closed-graph", "the graph is closed")
 
     def stop(self, result: Followed) -> None:
         """An answer does not follow any more."""
@@ -127,12 +160,13 @@ class Following(ABC, Generic[Followed]):
             except BaseException as error:
                 failed = failed or error
             self.stop(result)
-            result.end(Ended(before, failed))
+            result.end(not_followed(before, failed))
         if failed is not None:
             raise failed
 
     def close(self) -> None:
-        """Ends all answers; what was read of them stays."""
+        """Ends all answers; what was read of them stays. Nothing changes after that, and nothing is answered."""
+        self._closed = True
         for result in list(self._results):
             result.close()
 
@@ -167,6 +201,7 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
         self._vertices = len(graph.names)
         self._columns = graph.columns
         self._running = graph.running
+        self._sharing = Sharing(graph.running)
         self._directed = graph.directed
         self._numbered: Numbered | None = graph.numbered
 
@@ -186,20 +221,20 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
-    def add_edges(self, edges: Any) -> None:
+    def _add_edges(self, edges: Any) -> None:
         given = read(edges, None, self._columns)
-        self._names.add(given.src)
-        self._names.add(given.dst)
-        self._edges.add(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"), given.edge_attributes)
+        attributes = self._edges.with_attributes(given.edge_attributes)
+        self._names.add(given.src, given.dst)
+        self._edges.add(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"), attributes)
 
-    def remove_edges(self, edges: Any) -> None:
+    def _remove_edges(self, edges: Any) -> None:
         given = read(edges, None, self._columns)
         self._edges.remove(self._names.encode(given.src, "src"), self._names.encode(given.dst, "dst"))
 
-    def add_vertices(self, ids: Any) -> None:
+    def _add_vertices(self, ids: Any) -> None:
         self._names.add(ids)
 
-    def commit(self) -> int:
+    def _commit(self) -> int:
         edited = self._edges.edited()
         prepared = [result.prepared(edited) for result in self._results]
         old, self._vertices = self._vertices, len(self._names)
@@ -213,24 +248,35 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
     # ------------------------------------------------------------------------------------------------------------- answers
 
     def _answer(self, question: Question) -> LiveResult:
+        self._need_open()
         match question:
             case Rules():
-                session = self._running.session(question.program, question.relations(self.numbered))
-                follower: _Follower = Maintained(question, session)
+                follower: _Follower = self._maintained(question)
             case Computation():
                 follower = _Recomputed(question, self.numbered, self._running)
         result = LiveResult(self._names, question.shape, follower, self.stop)
         self._results.append(result)
         return result
 
+    def _maintained(self, rules: Rules) -> _Follower:
+        """Rules in a session that other answers share, if they can."""
+        shared = self._sharing.ask(rules, self.numbered)
+        return shared or Maintained(rules, self._running.session(rules.program, rules.relations(self.numbered)))
+
+    def close(self) -> None:
+        self._sharing.close()
+        super().close()
+
     def __len__(self) -> int:
         return self._vertices
 
     def __repr__(self) -> str:
+        if self._closed:
+            return "<dlog.graph.Live, closed>"
         return f"<dlog.graph.Live at round {self.round}, {len(self)} vertices, {len(self.numbered.src)} edges>"
 
 
-class LiveResult:
+class LiveResult(Tabular):
     """An answer that follows a graph. `len` counts its rows, and iterating gives them as tuples of Python values."""
 
     def __init__(self, names: Names, shape: Shape, follower: _Follower, forget: Any) -> None:
@@ -242,7 +288,7 @@ class LiveResult:
     @property
     def maintained(self) -> bool:
         """Whether a commit costs about as much as it changes, and not a new run."""
-        return isinstance(self._follower, Maintained)
+        return self._follower.maintained
 
     @property
     def table(self) -> pa.Table:
@@ -256,20 +302,15 @@ class LiveResult:
         rows = ordered((*columns, np.asarray(diffs)))
         return decoded(self._names, self._shape, rows[:-1]).append_column("diff", pa.array(rows[-1]))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as of the last commit as a pandas DataFrame (pandas must be installed)."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as of the last commit as a polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.table)
+    def to_arrow(self) -> pa.Table:
+        """The rows as of the last commit as an Arrow table."""
+        return self.table
 
     def close(self) -> None:
-        """Stops following."""
+        """Stops following, and answers no more."""
         self._forget(self)
-        self._follower.close()
+        was, self._follower = self._follower, CLOSED
+        was.close()
 
     def end(self, follower: Any) -> None:
         """It has nothing more to say than this."""
@@ -288,15 +329,25 @@ class LiveResult:
     def __len__(self) -> int:
         return len(self._follower.rows()[0])
 
-    def __iter__(self) -> Any:
-        return rows_of(self.table)
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return python_rows(self._names, self._shape, ordered(self._follower.rows()))
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.LiveResult ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+    def _title(self) -> str:
+        return title("LiveResult", [name for name, _ in self._shape.columns], len(self))
+
+    def _first(self, rows: int) -> pa.Table | None:
+        columns = ordered(self._follower.rows())
+        return decoded(self._names, self._shape, tuple(column[:rows] for column in columns))
+
+    def _preview(self) -> Preview:
+        return Preview("dlog.graph.LiveResult, at its end") if isinstance(self._follower, Ended) else super()._preview()
 
 
 class _Follower(Protocol):
     """What keeps one answer up to date."""
+
+    @property
+    def maintained(self) -> bool: ...
 
     def rows(self) -> Columns: ...
 
@@ -312,6 +363,8 @@ class _Follower(Protocol):
 
 class Maintained:
     """Rules in a session, which has all of the graph."""
+
+    maintained = True
 
     def __init__(self, rules: Rules, session: Any) -> None:
         self._rules = rules
@@ -343,6 +396,8 @@ class Maintained:
 class _Recomputed:
     """A computation that is done again."""
 
+    maintained = False
+
     def __init__(self, computation: Computation, graph: Numbered, running: Running) -> None:
         self._computation = computation
         self._running = running
@@ -353,10 +408,7 @@ class _Recomputed:
         return self._rows
 
     def changes(self) -> Columns:
-        old, new = (tuple(words(column) for column in rows) for rows in (self._before, self._rows))
-        columns, diffs = difference(old, len(self._before[0]), new, len(self._rows[0]))
-        typed = (column.view(like.dtype) for column, like in zip(columns, self._rows, strict=True))
-        return (*typed, np.asarray(diffs))
+        return changed(self._before, self._rows)
 
     def prepared(self, edited: Edited) -> None:
         return None

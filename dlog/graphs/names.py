@@ -6,7 +6,8 @@ that come later (in a graph that changes) get the next numbers.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +28,10 @@ class Names(Protocol):
     def __len__(self) -> int: ...
 
     def decode(self, codes: Codes) -> pa.Array:
-        """The ids of numbers, as a column; what has no Arrow type, or several, as text."""
+        """The ids of numbers, as a column; what has no Arrow type, or several, as text, different for different ids."""
+
+    def values(self, codes: Codes) -> list[Any]:
+        """The ids of numbers, as Python values."""
 
     def objects(self) -> list[Any]:
         """All ids as Python values, by number."""
@@ -47,6 +51,9 @@ class ArrowNames:
 
     def decode(self, codes: Codes) -> pa.Array:
         return self.ids.take(pa.array(codes))
+
+    def values(self, codes: Codes) -> list[Any]:
+        return list(self.decode(codes).to_pylist())
 
     def objects(self) -> list[Any]:
         return list(self.ids.to_pylist())
@@ -68,10 +75,8 @@ class ArrowNames:
                 return normal
             column = normal.to_pylist()
         for value in column:
-            try:
-                pa.array([value], self.ids.type)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-                raise unknown_vertex(value, where) from None
+            if not _is_kept(value, self.ids.type):
+                raise unknown_vertex(value, where)
         return pa.array(column, self.ids.type)
 
 
@@ -86,14 +91,26 @@ class ObjectNames:
         return len(self.ids)
 
     def decode(self, codes: Codes) -> pa.Array:
-        chosen = [self.ids[i] for i in codes.tolist()]
+        return self._column.take(pa.array(codes))
+
+    def values(self, codes: Codes) -> list[Any]:
+        return [self.ids[i] for i in codes.tolist()]
+
+    @cached_property
+    def _column(self) -> pa.Array:
+        """All ids: what of them is asked for does not decide the type."""
         try:
-            return pa.array(chosen)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            return pa.array([str(value) for value in chosen])
+            column = pa.array(self.ids)
+        except (pa.ArrowException, OverflowError):
+            return _different_texts(self.ids)
+        kept = all(map(_is_same, column.to_pylist(), self.ids))
+        return column if kept else _different_texts(self.ids)
 
     def objects(self) -> list[Any]:
         return list(self.ids)
+
+    def has(self, value: Any) -> bool:
+        return _is_among(value, self.numbers)
 
     def encode(self, ids: Any, where: str) -> Codes:
         numbers = self.numbers
@@ -117,8 +134,14 @@ class GrowingNames:
     def decode(self, codes: Codes) -> pa.Array:
         return self._settled().decode(codes)
 
+    def values(self, codes: Codes) -> list[Any]:
+        return self._settled().values(codes)
+
     def objects(self) -> list[Any]:
         return self._settled().objects()
+
+    def has(self, value: Any) -> bool:
+        return _is_among(value, self._known())
 
     def encode(self, ids: Any, where: str) -> Codes:
         numbers = self._known()
@@ -127,10 +150,10 @@ class GrowingNames:
         except KeyError as error:
             raise unknown_vertex(error.args[0], where) from None
 
-    def add(self, ids: Any) -> int:
-        """Names those that are new; how many they are."""
+    def add(self, *columns: Any) -> int:
+        """Names those that are new, of all these columns or of none; how many they are."""
         numbers = self._known()
-        new = [value for value in dict.fromkeys(_values(ids)) if value not in numbers]
+        new = [value for value in dict.fromkeys(value for ids in columns for value in _values(ids)) if value not in numbers]
         if new and isinstance(self._names, ArrowNames):
             column = plain(new)
             if column is None or column.type != self._names.ids.type:
@@ -237,6 +260,37 @@ def plain(values: Sequence[Any]) -> pa.Array | None:
     return None
 
 
+def _is_among(value: Any, numbers: Mapping[Hashable, int]) -> bool:
+    try:
+        return value in numbers
+    except TypeError:  # not hashable
+        return False
+
+
+def _is_kept(value: Any, type: pa.DataType) -> bool:
+    """Whether a Python value is the same in a column of this type."""
+    try:
+        return bool(pa.array([value], type)[0].as_py() == value)
+    except (pa.ArrowException, OverflowError):
+        return False
+
+
+def _is_same(value: Any, given: Any) -> bool:
+    """Whether Arrow gives back what it was given: tuples come back as lists, strings must not as bytes."""
+    if isinstance(given, tuple):
+        return isinstance(value, list) and len(value) == len(given) and all(map(_is_same, value, given))
+    return bool(value == given)
+
+
+def _different_texts(values: Sequence[Any]) -> pa.Array:
+    """The values as text: as `str` has them where that keeps them apart, else as `repr` has them, with numbers if need be."""
+    for shown in (str, repr):
+        texts = [shown(value) for value in values]
+        if len(set(texts)) == len(texts):
+            return pa.array(texts)
+    return pa.array([f"{text} #{i}" for i, text in enumerate(texts)])
+
+
 def _listed(ids: Any) -> Any:
     return pa.array(ids) if isinstance(ids, np.ndarray) and ids.dtype != np.object_ else _values(ids)
 
@@ -252,12 +306,8 @@ def _values(ids: Any) -> list[Any]:
 
 def one_or_many(ids: Any, names: Names | None = None) -> Iterable[Any]:
     """Ids as given to a method: one, or several in any container."""
-    if isinstance(names, ObjectNames):
-        try:
-            if ids in names.numbers:
-                return [ids]
-        except TypeError:
-            pass
+    if isinstance(names, ObjectNames | GrowingNames) and names.has(ids):
+        return [ids]
     if isinstance(ids, str | bytes | int | float | np.generic) or not isinstance(ids, Iterable):
         return [ids]
     return ids if isinstance(ids, pa.Array | pa.ChunkedArray | np.ndarray) else list(ids)

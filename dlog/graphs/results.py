@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +13,24 @@ from dlog.graphs.exchange import to_graphframe
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import Shape
 from dlog.graphs.running import Columns
+from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-    import polars as pl
 
     from dlog.graphs.core import Graph
-    from dlog.graphs.names import Names
+    from dlog.graphs.names import Codes, Names
 
 
-class _Exported:
+class _Exported(Tabular):
     """Rows of a `table`, in the forms that other libraries have for them."""
 
     _graph: Graph
     table: pa.Table
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame (pandas must be installed)."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as a polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.table)
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table, which is `table`."""
+        return self.table
 
     @property
     def df(self) -> Any:
@@ -117,29 +110,53 @@ class Result(_Exported):
         return len(self._columns[0])
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return rows_of(self.table)
+        return python_rows(self._graph.names, self._shape, self._columns)
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.Result ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+    def _title(self) -> str:
+        return title("Result", [name for name, _ in self._shape.columns], len(self))
+
+    def _first(self, rows: int) -> pa.Table | None:
+        return decoded(self._graph.names, self._shape, tuple(column[:rows] for column in self._columns))
 
 
 class Motifs(_Exported):
     """What `find` gives: a row for each way in which the motif occurs, with a column for each named element of it.
 
-    `len` counts the rows, and iterating gives them as tuples of Python values."""
+    `len` counts the rows, and iterating gives them as tuples of Python values. `held` says of each column what it holds and
+    the numbers of that."""
 
-    def __init__(self, graph: Graph, table: pa.Table) -> None:
+    def __init__(self, graph: Graph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
         self._graph = graph
+        self._held = held
         self.table = table
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return rows_of(self.table)
+        columns = [self._values(*named) for named in zip(self.table.columns, self._held, strict=True)]
+        return zip(*columns, strict=True) if columns else iter([()] * len(self))
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.Motifs ({', '.join(self.table.column_names)}), {len(self)} rows>"
+    def _values(self, column: pa.ChunkedArray, held: tuple[str, Codes]) -> list[Any]:
+        """The values of a column, with ids as they were given."""
+        holds, codes = held
+        rows: list[Any] = column.to_pylist()
+        if holds == "value":
+            return rows
+        there = np.where(codes < 0, 0, codes)
+        graph, names = self._graph.numbered, self._graph.names
+        numbers = {"id": there} if holds == "vertex" else {"src": graph.src[there], "dst": graph.dst[there]}
+        ids = zip(*(names.values(ends) for ends in numbers.values()), strict=True)
+        return [row and {**row, **dict(zip(numbers, ends, strict=True))} for row, ends in zip(rows, ids, strict=True)]
+
+    def _title(self) -> str:
+        return title("Motifs", self.table.column_names, len(self))
+
+
+
+def title(kind: str, columns: Sequence[str], rows: int) -> str:
+    """What an answer is, in a line."""
+    return f"dlog.graph.{kind} ({', '.join(columns)}), {rows:,} {'row' if rows == 1 else 'rows'}"
 
 
 def decoded(names: Names, shape: Shape, columns: Columns) -> pa.Table:
@@ -161,11 +178,10 @@ def ordered(columns: Columns) -> Columns:
     return tuple(column[order] for column in columns)
 
 
-def rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table as tuples of Python values."""
-    if not table.num_columns:
-        return iter([()] * table.num_rows)
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+def python_rows(names: Names, shape: Shape, columns: Columns) -> Iterator[tuple[Any, ...]]:
+    """Columns of numbers as tuples of ids, as they were given, and values."""
+    held = zip(shape.columns, columns, strict=True)
+    return zip(*(names.values(column) if holds == "vertex" else column.tolist() for (_, holds), column in held), strict=True)
 
 
 def _appended(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from dlog.graphs.library import Program, folder
 from dlog.graphs.mistakes import mistake
+
+if TYPE_CHECKING:
+    from dlog.sessions.text import Text
 
 Columns = tuple[NDArray[Any], ...]
 """A relation: one array for each column, all of one length."""
@@ -49,6 +52,17 @@ class Running:
         options: dict[str, Any] = {"threads": self.threads, "include": (str(folder()),), "macros": macros}
         result = run(source, as_facts(facts), engine=self.engine, **options)
         return {name: as_columns(result[name].to_arrow()) for name in wanted}
+
+    def maintained(self, program: Program) -> Text | None:
+        """What a program says, if all of its rules can be maintained in this process."""
+        from dlog.engine.embedded.engines import is_incremental
+        from dlog.pipeline import readable
+        from dlog.sessions.text import read_text
+
+        if self.engine != "embedded":
+            return None
+        text = read_text(program.source, (str(folder()),), program.macros)
+        return text if is_incremental(readable(text.compiled())) else None
 
     def session(self, program: Program, facts: Relations) -> Any:
         """A `dlog.Session` on a program and its first facts."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dlog.graphs.mistakes import missing_column, mistake, not_a_graph, with_nulls
 from dlog.graphs.names import normal_column, plain
+from dlog.tabular import Tabular
 
 Ids: TypeAlias = pa.Array | list[Any]
 """A column of ids: Arrow's, or Python values that Arrow does not keep as they are."""
@@ -89,7 +90,7 @@ def _with_vertices(vertices: Any, edges: Any, columns: Columns) -> Given:
 
 
 def _from_edges(data: Any, columns: Columns) -> Given:
-    table = as_table(data)
+    table = _of_relation(data, columns) if isinstance(data, Tabular) else as_table(data)
     if table is not None:
         src, dst = (_id_column("edge", table, column) for column in (columns.src, columns.dst))
         rest = table.drop_columns([columns.src, columns.dst])
@@ -103,6 +104,14 @@ def _from_edges(data: Any, columns: Columns) -> Given:
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise not_a_graph(data)
     return _agreeing(_from_tuples(list(data)))
+
+
+def _of_relation(data: Tabular, columns: Columns) -> pa.Table:
+    """A relation's columns are seldom called as those of edges are: then they are taken by order, as in tuples."""
+    table = data.to_arrow()
+    if {columns.src, columns.dst} <= set(table.column_names) or table.num_columns not in (2, 3):
+        return table
+    return table.rename_columns([columns.src, columns.dst, "weight"][: table.num_columns])
 
 
 def _from_tuples(rows: list[Any]) -> Given:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from dlog.proofs.model import Absent, Aggregated, Failure, Holds, Premise, Proof, WhyNot
 from dlog.proofs.wording import literal_of, row_text
 
 MORE = "..."
+SHOWN = 20
+"""Lines of what is shown unasked."""
+WIDEST = 200
+"""Characters of such a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,12 @@ def drawn(proof: Proof, depth: int | None = None) -> Iterator[Line]:
         inner, note = _inside(premise, depth is not None and node.depth >= depth, seen)
         yield Line((("guide", node.guide + branch), *_parts(premise), *note))
         stack += reversed([_Node(p, node.depth + 1, below, i == len(inner) - 1) for i, p in enumerate(inner)])
+
+
+def first_lines(lines: Iterator[Line]) -> str:
+    """As many as a prompt shows; no more of a proof is looked for."""
+    found = [line.plain if len(line.plain) <= WIDEST else line.plain[:WIDEST] + MORE for line in islice(lines, SHOWN)]
+    return "\n".join([*found, MORE] if next(lines, None) is not None else found)
 
 
 def _inside(premise: Premise, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], tuple[tuple[str, str], ...]]:

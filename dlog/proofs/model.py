@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dlog.values import Row
@@ -157,7 +158,13 @@ class Proof:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<dlog.Proof of {self._search.row_text(self)}>"
+        """The first lines of the drawing."""
+        from dlog.proofs.drawing import drawn, first_lines
+
+        return first_lines(drawn(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 Premise: TypeAlias = Proof | Absent | Holds | Aggregated
@@ -188,7 +195,7 @@ class Failure:
     met: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WhyNot:
     """Why a row is not in its relation: what each rule lacks, and the rows most like it."""
 
@@ -201,3 +208,11 @@ class WhyNot:
         from dlog.proofs.drawing import explained
 
         return "\n".join(line.plain for line in explained(self))
+
+    def __repr__(self) -> str:
+        from dlog.proofs.drawing import explained, first_lines
+
+        return first_lines(explained(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"

@@ -240,9 +240,6 @@ class Search:
         attributes = self.program.relations[relation].attributes
         return tuple(self._decoded(type, word) for (_, type), word in zip(attributes, row, strict=True))
 
-    def row_text(self, proof: Proof) -> str:
-        return wording.row_text(proof.relation, proof.row)
-
     def names(self, form: Form, frame: Frame, place: int = 0) -> list[str]:
         """For each variable its value as a literal, or its name where it has none."""
         found = []

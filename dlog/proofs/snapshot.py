@@ -35,7 +35,7 @@ def snapshot(
     engine: RoundsEngine, codec: Codec, table: Callable[[str], Table], lock: AbstractContextManager[object], relation: str
 ) -> Snapshot:
     """All that proofs about one relation need of the present round. The lock is held by whoever calls."""
-    program = engine.program
+    program = codec.program
     strata = [s for s in needed_strata(program, relation) if s.rules]
     ranked: dict[str, Stored] = {}
     facts: dict[str, Stored] = {}

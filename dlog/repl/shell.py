@@ -20,8 +20,8 @@ from dlog.repl.screen import UNNAMED
 from dlog.repl.statements import Kind, Statement, grouped, joined
 
 if TYPE_CHECKING:
-    from dlog.api import Relation
     from dlog.engine.trace.store import Sync
+    from dlog.relation import Relation
     from dlog.repl.screen import Screen
     from dlog.sessions import Round, Session
 

@@ -25,7 +25,7 @@ def session(
     facts: Given = None,
     *,
     threads: int | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     max_iterations: int | None = None,
     history: int = 0,
     include: Sequence[str] = (),
@@ -41,14 +41,15 @@ def session(
     Parameters
     ----------
     program
-        A program file, or the text of a program: a string with a line break is text.
+        A program file, or the text of a program: a string with a line break is text, any other one a file's name where there
+        is such a file, else text if it looks like a clause or a directive.
     facts
         The folder of the input files, or the rows of input relations by name. They, and the facts of the program's text, are
         the first round; without either the session is at round 0.
     threads
         Default: one per core.
     memory
-        Bytes above which a commit fails.
+        Bytes above which a commit fails, also as "2G" or "512M".
     max_iterations
         Iterations of a stratum above which a commit fails.
     history

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.api import Relation
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.embedded.statistics import OfTables
+from dlog.engine.interruption import delayed
 from dlog.engine.plan.asking import WORTH_WHILE, share_asked
 from dlog.engine.program import rules
 from dlog.engine.program.dependencies import dependencies
@@ -24,6 +24,7 @@ from dlog.engine.program.rules import Kind
 from dlog.engine.values.differences import row_groups, words
 from dlog.engine.values.table import Table
 from dlog.pipeline import stage
+from dlog.relation import Relation
 from dlog.sessions.query import NAME, Question
 from dlog.values import Codec
 
@@ -91,6 +92,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
+@delayed
 def run(question: Question, found: Evaluation, codec: Codec, threads: int, memory: int | None) -> Relation:
     """The answers of an evaluation."""
     executor = loaded(found, codec, threads, memory)

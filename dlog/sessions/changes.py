@@ -13,17 +13,18 @@ import numpy as np
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
+from dlog.preview import ROWS
+from dlog.relation import signature
+from dlog.tabular import Tabular
 from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 EMPTY = np.empty(0, np.int64)
 
 
-class Changes:
+class Changes(Tabular):
     """The changes of one relation in one or several rounds: each row at most once a round, in no particular order within one.
 
     Iterating gives pairs of a row and its diff. `bool` tells whether there are any.
@@ -50,7 +51,7 @@ class Changes:
     @property
     def rows(self) -> list[tuple[Row, int]]:
         """Pairs of a row and its diff, as a list."""
-        return list(self)
+        return list(zip(self._rows(), self._updates.diffs.tolist(), strict=True))
 
     @property
     def rounds(self) -> np.ndarray:
@@ -62,7 +63,7 @@ class Changes:
         """The diff of each change (int64)."""
         return self._updates.diffs
 
-    def head(self, changes: int) -> Changes:
+    def head(self, changes: int = ROWS) -> Changes:
         """The first so many of the changes."""
         columns = tuple(column[:changes] for column in self._updates.columns)
         first = Updates(columns, self._updates.diffs[:changes], self._updates.rounds[:changes])
@@ -82,9 +83,12 @@ class Changes:
     def __iter__(self) -> Iterator[tuple[Row, int]]:
         return zip(self._rows(), self._updates.diffs.tolist(), strict=True)
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         came = int((self._updates.diffs > 0).sum())
-        return f"<dlog.Changes {self.name}: +{came} -{len(self) - came}>"
+        return f"dlog.Changes of {signature(self._relation)}: +{came:,} -{len(self) - came:,}"
+
+    def _first(self, rows: int) -> pa.Table | None:
+        return self.head(rows).to_arrow()
 
     def by_round(self) -> Iterator[tuple[int, Changes]]:
         """The rounds that changed something, each with its changes, in order."""
@@ -106,27 +110,16 @@ class Changes:
         columns = zip(self._relation.attributes, table.columns, strict=True)
         return pa.table(self._with_marks({name: self._codec.to_arrow(type, column) for (name, type), column in columns}))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A pandas DataFrame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """A polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.to_arrow())
-
     def _with_marks(self, columns: dict[str, Any]) -> dict[str, Any]:
         """The columns, then those of diffs and rounds."""
         diff, round = mark_names(self._relation)
         return columns | {diff: self._updates.diffs, round: self._updates.rounds}
 
     def _rows(self) -> Iterator[Row]:
-        table = typed(self._relation.kinds, self._updates)
-        if not table.columns:
-            return iter([()] * table.rows)
-        kinds = (type for _, type in self._relation.attributes)
-        return zip(*(self._codec.to_python(t, c) for t, c in zip(kinds, table.columns, strict=True)), strict=True)
+        if not self._relation.attributes:
+            return iter([()] * self._updates.rows)
+        columns = zip(self._relation.attributes, self._updates.columns, strict=True)
+        return zip(*[self._codec.to_python(type, _typed(type.kind, column)) for (_, type), column in columns], strict=True)
 
 
 def mark_names(relation: Relation) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
 from dlog.arguments import path as file_path
-from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.interruption import Delayed
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
@@ -145,16 +145,18 @@ class Changing(Reading):
             if self._transaction is not None:
                 raise mistake("nested-transaction", "a transaction is open already")
             before, began = self._desk.copied(), self._engine.round
-            self._transaction = Transaction()
             try:
+                self._transaction = Transaction()
                 yield self._transaction
-                self._transaction.round = self._commit()
+                with Delayed():
+                    self._transaction.round = self._commit()
             except BaseException:
-                if self._engine.round == began:
-                    self._desk.restore(before)
+                with Delayed():
+                    self._transaction = None
+                    if self._engine.round == began:
+                        self._desk.restore(before)
                 raise
-            finally:
-                self._transaction = None
+            self._transaction = None
 
     def commit_rounds(self, changes: Mapping[str, Any], mark: int | None = None) -> Round:
         """Commits the changes of many rounds at once, by relation: as tables or dicts of columns with `round` and `diff` among
@@ -253,22 +255,22 @@ class Changing(Reading):
         late: BaseException | None = None
         if isinstance(engine, Durable):
             engine.mark = mark
-        self._committing = True
         with Delayed():
+            self._committing = True
             try:
                 try:
                     frames = self._desk.frames() if staged else None
                     last = engine.commit(inputs, frames)
                 except BaseException as error:
                     if engine.round == before:
-                        self._changes = _gone
+                        self._tell(_gone, lambda: self._program.relations)
                         with stage("evaluation"):
                             raise
                     late, last = error, engine.round  # something came when the round was committed already
                 self._mark = self._mark if mark is None else mark
                 if staged:
                     self._desk.staged = {}
-                self._changes = engine.changes
+                self._tell(engine.changes, lambda: engine.touched)
                 self._read = {}
                 if not self._followers.nobody(last):
                     self._followers.committed(self._committed(before))
@@ -280,7 +282,7 @@ class Changing(Reading):
 
     def _committed(self, before: int) -> Committed:
         engine = self._engine
-        return Committed(before, engine.round, self._program, self._codec, self._changes, engine.table)
+        return Committed(before, engine.round, self._program, self._codec, self._changes, self._touched, engine.table)
 
 
 def _gone(relation: str) -> Updates:

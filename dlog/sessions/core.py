@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.program import rules
 from dlog.engine.trace.store import Sync
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
+from dlog.preview import Preview
+from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.durable import Durable
@@ -39,7 +41,7 @@ class Session(Changing):
         facts: Given = None,
         *,
         threads: int | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         max_iterations: int | None = None,
         history: int = 0,
         include: Sequence[str] = (),
@@ -68,7 +70,7 @@ class Session(Changing):
         given = None if program is None else read(program, chosen.preprocessing)
         self._engines = chosen.engines()
         if chosen.state is not None:
-            self._reopen(State(chosen.state, chosen.sync, chosen.memory), given, facts)
+            self._reopen(given, facts)
             return
         self._text = given or read("\n", ((), ()))
         compiled = self._text.compiled()
@@ -79,9 +81,12 @@ class Session(Changing):
             self.close()
             raise
 
-    def _reopen(self, state: State, given: program_text.Text | None, facts: Given) -> None:
+    def _reopen(self, given: program_text.Text | None, facts: Given) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
+        chosen, state = self._options, None
         try:
+            with Delayed():
+                state = State(cast("str | Path", chosen.state), chosen.sync, chosen.memory)
             self._text, engine = reopen(state, given, self._engines)
             self._use(engine, engine.program)
             self._followers.noted = engine.round
@@ -89,7 +94,8 @@ class Session(Changing):
             if not self._restored:
                 self._open(facts)
         except BaseException:
-            state.close()
+            if state is not None:
+                state.close()
             raise
 
     def _open(self, facts: Given) -> None:
@@ -127,12 +133,13 @@ class Session(Changing):
             self._check_open()
             return self._replace(program_text.without_rules(self._text, which), {})
 
-    def drop_relation(self, relation: str) -> Round:
-        """Drops a relation that no rule reads any more, its rules included. It is a round of its own."""
+    def drop_relation(self, *relations: str) -> Round:
+        """Drops relations that no rule of others reads any more, their rules included. It is a round of its own."""
         with self._lock:
             self._check_open()
-            return self._replace(program_text.without_relation(self._text, relation), {})
+            return self._replace(program_text.without_relations(self._text, relations), {})
 
+    @delayed
     def _replace(self, text: program_text.Text, facts: Mapping[str, Any]) -> Round:
         """Goes on with another program: the inputs keep their rows, and what is staged stays so."""
         if self._transaction is not None:
@@ -141,25 +148,25 @@ class Session(Changing):
             raise busy()
         old, staged = self._engine, self._desk.staged
         program = replace(text.compiled(), facts=dict(facts))
-        with Delayed():
-            next_one = succeed(old, self._program, program, self._engines)
-            new = next_one.engine
-            try:
-                if isinstance(old, Durable):
-                    new = old.succeeded_by(new, text, program)
-            except BaseException:
-                go_back(old, next_one.engine)
-                raise
-            self._text = text
-            self._use(new, program)
-            self._changes = next_one.changes
-            self._desk.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
-            self._followers.committed(self._committed(next_one.round - 1))
+        next_one = succeed(old, self._program, program, self._engines)
+        new = next_one.engine
+        try:
+            if isinstance(old, Durable):
+                new = old.succeeded_by(new, text, program)
+        except BaseException:
+            go_back(old, next_one.engine)
+            raise
+        self._text = text
+        self._use(new, program)
+        self._tell(next_one.changes, lambda: program.relations)
+        self._desk.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
+        self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
         return Round(self, next_one.round, next_one.round)
 
     # ------------------------------------------------------------------------------------------------------------- closing
 
+    @delayed
     def close(self) -> None:
         """Ends the session; what is staged is lost. Relations that were read stay readable."""
         with self._lock:
@@ -183,10 +190,10 @@ class Session(Changing):
                 raise
             error.add_note(f"and the session could not be closed: {other}")
 
-    def __repr__(self) -> str:
+    def _preview(self) -> Preview:
         if self._closed:
-            return "<dlog.Session, closed>"
-        return f"<dlog.Session at round {self.round}: {', '.join(f'{name}: {self.rows(name)} rows' for name in self)}>"
+            return Preview("dlog.Session, closed")
+        return overview(f"dlog.Session at round {self.round}", self._program.relations, self.rows)
 
 
 def _says_something(program: rules.Program) -> bool:

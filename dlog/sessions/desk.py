@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from dlog.arguments import text
+from dlog.engine.interruption import delayed
 from dlog.engine.program.rules import Io, Program
 from dlog.engine.rounds import Frames, RoundsEngine
 from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import load_inputs, stage
+from dlog.relation import unknown_relation
 from dlog.sessions.intake import Intake
 from dlog.sessions.keys import KeyIndex, having_keys, key_columns
-from dlog.sessions.mistakes import derived_relation, mistake, unknown_relation
+from dlog.sessions.mistakes import derived_relation, mistake
 from dlog.sessions.staging import Staged, Words
 from dlog.values import Codec
 
@@ -48,7 +50,7 @@ class Desk:
 
     def stage(self, relation: str, rows: Any, diff: Diff) -> None:
         """Rows that are to come (+1) or to go (-1)."""
-        intake = self._known(relation) or self.intake(relation)
+        intake = self.intake(relation)
         few = intake.few(rows)
         if few is None:
             self._stage_many(intake, rows, diff)
@@ -56,17 +58,20 @@ class Desk:
         staged = self.staged.get(relation)
         if staged is None:
             staged = self.staged[relation] = Staged(intake.arity)
+        if staged.frames or self._indexes:
+            self._stage_few(relation, staged, few, diff)
+        else:
+            staged.single.update(dict.fromkeys(few, diff))  # at once, whatever interrupts
+
+    @delayed
+    def _stage_few(self, relation: str, staged: Staged, rows: Sequence[Words], diff: Diff) -> None:
         if not staged.takes_rows(diff):
             self._fetch(relation)
-        for row in few:
-            staged.single[row] = diff
-        if relation in self._indexes:
-            index = self._indexes[relation]
-            for row in few:
-                if diff > 0:
-                    index.put(row)
-                else:
-                    index.drop(row)
+        staged.single.update(dict.fromkeys(rows, diff))
+        index = self._indexes.get(relation)
+        if index is not None:
+            for row in rows:
+                (index.put if diff > 0 else index.drop)(row)
 
     @property
     def elsewhere(self) -> bool:
@@ -79,6 +84,7 @@ class Desk:
         frame = self._engine.fitting(intake.relation, rows)
         if frame is None:
             columns, count = intake.columns(rows)
+            columns = tuple([column.copy() if column.flags.writeable else column for column in columns])
         elif not self.staged.get(name, Staged(intake.arity)).takes_frame(diff):
             columns, count = intake.fetched(frame)
         else:
@@ -97,6 +103,7 @@ class Desk:
             for (columns, count), diff in found:
                 staged.put_many(columns, np.full(count, diff, np.int64))
 
+    @delayed
     def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
         """The same for rows as columns of words."""
         self._fetch(relation)
@@ -107,25 +114,32 @@ class Desk:
 
     def upsert(self, relation: str, rows: Any, key: Any) -> None:
         """Rows that are to take the place of those with the same key."""
-        intake = self._known(relation) or self.intake(relation)
+        intake = self.intake(relation)
         places = key_columns(intake.relation, key)
-        self._fetch(relation)
         few = intake.few(rows)
         if few is None:
             self._upsert_columns(intake, *intake.columns(rows), places)
-            return
-        index = self._index(relation, places)
-        for row in few:
+        else:
+            self._upsert_few(intake, few, places)
+
+    @delayed
+    def _upsert_few(self, intake: Intake, rows: Sequence[Words], key: tuple[int, ...]) -> None:
+        name = intake.relation.name
+        self._fetch(name)
+        index = self._index(name, key)
+        staged = self.staged.setdefault(name, Staged(intake.arity))
+        for row in rows:
             gone = [old for old in index.find(row) if old != row]
-            staged = self.staged.setdefault(relation, Staged(intake.arity))
             for old in gone:
                 staged.single[old] = -1
                 index.drop(old)
             staged.single[row] = 1
             index.put(row)
 
+    @delayed
     def _upsert_columns(self, intake: Intake, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
         name = intake.relation.name
+        self._fetch(name)
         last = last_of_each(tuple(columns[i] for i in key), rows)
         columns = tuple(column[last] for column in columns)
         held, count = self._present(name)
@@ -157,6 +171,8 @@ class Desk:
 
     def intake(self, name: str) -> Intake:
         """How the relation takes rows; raises where it takes none."""
+        if (known := self._known(name)) is not None:
+            return known
         program = self._program
         relation = program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
@@ -164,9 +180,8 @@ class Desk:
         derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
         if derived and not any(io.action == "input" and io.relation == name for io in program.io):
             raise derived_relation(name)
-        if name not in self._intakes:
-            self._intakes[name] = Intake(relation, self._codec)
-        return self._intakes[name]
+        made = self._intakes[name] = Intake(relation, self._codec)
+        return made
 
     # --------------------------------------------------------------------------------------------------------------- files
 

@@ -12,7 +12,7 @@ see it a moment early. If it cannot be logged, the engine is let go, and made an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -296,6 +296,11 @@ class Durable(PlainRounds):
         return new
 
     # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def touched(self) -> Iterable[str]:
+        inner = self._inner
+        return inner.touched if self._told and inner is not None else self.program.relations
 
     def changes(self, relation: str) -> Updates:
         inner = self._inner

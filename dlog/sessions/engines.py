@@ -1,9 +1,12 @@
-"""What makes the engines of a session, one after the other, within the session's limits."""
+"""What makes the engines of a session, one after the other, within the session's limits.
+
+Engines execute a program that passes have rewritten; every relation of the one that was written is among theirs."""
 
 from __future__ import annotations
 
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, EngineMaker, Image, RoundsEngine
+from dlog.pipeline import readable
 
 
 class Engines:
@@ -19,10 +22,11 @@ class Engines:
 
     def made(self, program: Program, old: RoundsEngine | Beginning | None = None) -> RoundsEngine:
         """An engine without rows that goes on from `old`."""
-        return self._maker(program, old=old, memory=self._memory, max_iterations=self._iterations)
+        return self._maker(readable(program), old=old, memory=self._memory, max_iterations=self._iterations)
 
     def resumed(self, program: Program, image: Image, old: Beginning) -> RoundsEngine | None:
         """An engine that has everything an image has; None where engines keep no images. Raises Unfit where it is of no use."""
+        program = readable(program, image.head["given"])
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 from weakref import WeakSet
@@ -17,7 +17,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.changes import from_table
-from dlog.sessions.mistakes import mistake, unreadable_round
+from dlog.sessions.mistakes import unreadable_round
 from dlog.sessions.past import Past, joined, undone
 from dlog.sessions.subscriptions import Subscription
 from dlog.values import Codec
@@ -38,6 +38,8 @@ class Committed:
     program: Program
     codec: Codec
     changes: Callable[[str], Updates]
+    touched: Callable[[], Iterable[str]]
+    """The relations that may have changes."""
     table: Callable[[str], Table]
 
 
@@ -48,6 +50,76 @@ class _Following:
     subscription: Subscription
     snapshot: bool
     start: int | None
+    number: int
+
+    @property
+    def follows_all(self) -> bool:
+        """Whether it is told of commits that change nothing in its relation."""
+        return self.start is not None or self.subscription.follows_all
+
+
+class _Subscribed:
+    """The subscriptions of a session, found by what a commit has touched."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, list[_Following]] = {}
+        self._others: list[_Following] = []
+        """Those that are told of every commit."""
+        self._program: Program | None = None
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._named or self._others)
+
+    def __iter__(self) -> Iterator[_Following]:
+        yield from self._others
+        for listed in self._named.values():
+            yield from listed
+
+    def add(self, subscription: Subscription, snapshot: bool, start: int | None) -> _Following:
+        self._count += 1
+        made = _Following(subscription, snapshot, start, self._count)
+        self._forget_closed([subscription.relation.name])
+        self._put(made)
+        return made
+
+    def told(self, commit: Committed) -> list[_Following]:
+        """Those that are to be told of a commit, the oldest first; all where the program has changed."""
+        known = self._program is commit.program
+        self._program = commit.program
+        named = commit.touched() if known else list(self._named)
+        found = [f for name in named for f in self._named.get(name, ())]
+        return sorted([*self._others, *found], key=lambda following: following.number)
+
+    def sort(self, told: Sequence[_Following]) -> None:
+        """After these have been told: some may have begun, or ended."""
+        begun = [f for f in self._others if not f.follows_all]
+        self._others = [f for f in self._others if f.follows_all and not f.subscription.closed]
+        for following in begun:
+            self._put(following)
+        self._forget_closed({f.subscription.relation.name for f in told})
+
+    def _put(self, following: _Following) -> None:
+        if following.follows_all:
+            self._others.append(following)
+        else:
+            self._named.setdefault(following.subscription.relation.name, []).append(following)
+
+    def _forget_closed(self, names: Iterable[str]) -> None:
+        for name in names:
+            left = [f for f in self._named.pop(name, ()) if not f.subscription.closed]
+            if left:
+                self._named[name] = left
+
+    def remove(self, following: _Following) -> None:
+        following.subscription.close()
+        self._others = [f for f in self._others if f is not following]
+        self._forget_closed([following.subscription.relation.name])
+
+    def clear(self) -> None:
+        for following in self:
+            following.subscription.close()
+        self._named, self._others = {}, []
 
 
 class Followers:
@@ -60,7 +132,7 @@ class Followers:
         self.past = Past()
         self.noted = 0
         self.lock = Lock()
-        self._following: list[_Following] = []
+        self._following = _Subscribed()
 
     def nobody(self, last: int) -> bool:
         """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
@@ -74,14 +146,15 @@ class Followers:
         """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
         with self.lock:
             if self.history or self.readers:
-                noted = {name: updates for name in commit.program.relations if (updates := commit.changes(name)).rows}
+                noted = {name: updates for name in commit.touched() if (updates := commit.changes(name)).rows}
                 self.past.note(commit.before, commit.last, noted)
                 self.forget(commit.last)
             self.noted = commit.last
         if not self._following:
             return
-        raised = [error for following in self._following if (error := _told(following, commit)) is not None]
-        self._following = [following for following in self._following if not following.subscription.closed]
+        told = self._following.told(commit)
+        raised = [error for following in told if (error := _told(following, commit)) is not None]
+        self._following.sort(told)
         if raised:
             raise raised[0]
 
@@ -110,8 +183,7 @@ class Followers:
         if start < self.past.oldest(now):
             raise unreadable_round(start, self.past.oldest(now), now)
         waits = start > now
-        following = _Following(subscription, snapshot, start if waits else None)
-        self._following.append(following)
+        following = self._following.add(subscription, snapshot, start if waits else None)
         if not waits:
             later = self.past.since(start, relation.name, relation.arity)
             updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
@@ -120,12 +192,9 @@ class Followers:
             except BaseException:
                 # Nobody gets the subscription: it could not be closed.
                 self._following.remove(following)
-                subscription.close()
                 raise
 
     def close(self) -> None:
-        for following in self._following:
-            following.subscription.close()
         self._following.clear()
 
 
@@ -164,4 +233,4 @@ def check_history(rounds: int) -> int:
     try:
         return whole("history", rounds, 0, "a number of rounds, 0 or more")
     except DlogError as error:
-        raise mistake("bad-history", str(error)) from None
+        raise DlogError([replace(found, code="bad-history") for found in error.diagnostics]) from None

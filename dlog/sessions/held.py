@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.trace.durable.checkpoint import History
+from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.trace.durable.layers import Stored
+from dlog.engine.trace.durable.log import LoggedRound
 from dlog.engine.trace.durable.parts import Part
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
@@ -20,8 +22,10 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.changes import typed
 from dlog.sessions.externals import ExternalRows, Frozen, Stretch, applied, with_diff
-from dlog.sessions.lots import Lot, lot_of, ones
+from dlog.sessions.lots import TABLE, Lot, lot_of, ones
 
+DERIVED = "/rows"
+"""Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
 LOTS = 16
 """So many lots a relation may have when a session is closed; more are made one."""
 _AFTER = re.compile(r".*/\d+[+-]\Z")
@@ -40,6 +44,16 @@ class Held:
     def __init__(self) -> None:
         self.rows: dict[str, ExternalRows] = {}
         self.entries: list[bytes] = []
+
+    @staticmethod
+    def of(relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]) -> Held:
+        """Those of a state: what the last checkpoint wrote, and what has been logged since."""
+        found = Held()
+        external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
+        found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
+        for logged in rounds:
+            found.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
+        return found
 
     # --------------------------------------------------------------------------------------------------------------- changes
 

@@ -9,7 +9,6 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from dlog.api import Relation as Rows
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
@@ -95,8 +94,7 @@ class Intake:
         """Any rows as columns of words, and how many there are."""
         if isinstance(rows, tuple):
             rows = [rows]
-        taken = from_tuples if isinstance(rows, Rows) else table_of
-        return _in_words(taken(self.relation, self._codec, rows))
+        return _in_words(table_of(self.relation, self._codec, rows))
 
     def fetched(self, frame: Any) -> tuple[Columns, int]:
         """Rows of a DataFrame, which has the relation's columns and types, as columns of words."""

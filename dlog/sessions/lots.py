@@ -15,7 +15,7 @@ import numpy as np
 
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Kind, Relation, Type
-from dlog.engine.trace.durable.parts import Part
+from dlog.engine.trace.durable.parts import Part, check
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.symbols import SymbolTable
 
@@ -60,7 +60,9 @@ class Meaning:
     records: RecordTables
 
     def rows(self, lot: Lot) -> tuple[Columns, int]:
-        """All rows of a lot as words; a row may be there twice."""
+        """All rows of a lot as words; a row may be there twice. Raises DlogError where a file is not any more what it was."""
+        for part in lot.parts:
+            check(self.folder, part)
         return read_parts([self.folder / part.name for part in lot.parts], self.relations[lot.relation], self)
 
 

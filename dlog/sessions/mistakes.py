@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 
-from dlog.arguments import bad_argument
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.grammar.suggest import closest
 
 
 def mistake(code: str, message: str, *notes: str) -> DlogError:
@@ -17,13 +14,6 @@ def mistake(code: str, message: str, *notes: str) -> DlogError:
 def remark(message: str) -> None:
     """What is no mistake, but good to know when a session is opened."""
     warnings.warn(message, RuntimeWarning, stacklevel=6)  # at the call of `dlog.session`
-
-
-def unknown_relation(name: object, relations: Iterable[str]) -> DlogError:
-    if not isinstance(name, str):
-        return bad_argument("relation", "the name of a relation", name)
-    close = closest(name, relations)
-    return mistake("unknown-relation", f"unknown relation `{name}`", *([f"did you mean `{close}`?"] if close else []))
 
 
 def derived_relation(name: str) -> DlogError:

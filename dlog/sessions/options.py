@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dlog.api import ENGINES
-from dlog.arguments import MOST, bad_argument, by_relation, memory, path, texts, threads, whole_or_none
+from dlog.arguments import MOST, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
 from dlog.engine.embedded.engines import EmbeddedMaker
 from dlog.engine.rounds import EngineMaker
 from dlog.engine.trace.store import Sync
@@ -97,14 +97,6 @@ def check_facts(given: Given) -> Given:
     return by_relation("facts", given, "a folder, or rows by the name of their relation")
 
 
-def read(program: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
-    """A program file, or the text of a program: a string with a line break is text."""
-    path("program", program, "a file, or the text of a program")
-    if not isinstance(program, str):
-        return read_text(Path(program), *preprocessing)
-    if "\n" in program:
-        return read_text(program, *preprocessing)
-    if not program or (any(sign in program for sign in ("(", ":-")) and not Path(program).exists()):
-        note = "a string is the name of a file unless it has a line break; end the text of a program with one"
-        raise mistake("program-file", f"{program!r} is no file", note)
-    return read_text(Path(program), *preprocessing)
+def read(given: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
+    """A program file, or the text of a program."""
+    return read_text(program(given), *preprocessing)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dlog.api import Relation
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.table import Table
+from dlog.relation import Relation
 from dlog.sessions.answers import Tables, evaluation, loaded, run, select, selection
 from dlog.sessions.query import Question, compile_question
 from dlog.sessions.text import Text

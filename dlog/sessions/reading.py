@@ -6,32 +6,33 @@ another thread commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import RLock
 from typing import TYPE_CHECKING, cast
 
-from dlog.api import Relation
 from dlog.arguments import whole
 from dlog.engine.program import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.proofs import Proof, WhyNot, prove, refute
+from dlog.relation import Relation, unknown_relation
 from dlog.sessions.changes import Changes
 from dlog.sessions.followers import Followers
-from dlog.sessions.mistakes import closed_session, unknown_relation
+from dlog.sessions.mistakes import closed_session
 from dlog.sessions.options import Options
 from dlog.sessions.past import undone
 from dlog.sessions.questions import Questions
 from dlog.sessions.text import Text
 from dlog.sessions.views import View
+from dlog.tabular import Shown
 from dlog.values import Codec, Row
 
 if TYPE_CHECKING:
     from dlog.spark import Remote
 
 
-class Reading:
+class Reading(Shown):
     """What a session is to those who read: a mapping from the names of the relations to `Relation`s as of the last round."""
 
     _text: Text
@@ -47,9 +48,13 @@ class Reading:
         self._engine = engine
         self._program = program
         self._codec = Codec(program, engine.symbols, engine.records)
-        self._changes: Callable[[str], Updates] = engine.changes
+        self._tell(engine.changes, lambda: engine.touched)
         self._read: dict[str, Relation] = {}
         self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
+
+    def _tell(self, changes: Callable[[str], Updates], touched: Callable[[], Iterable[str]]) -> None:
+        """What the last commit has changed is told by these: of a relation, and in which it may be anything."""
+        self._changes, self._touched = changes, touched
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
@@ -109,6 +114,12 @@ class Reading:
     def changes(self, relation: str) -> Changes:
         """What the last commit changed in a relation."""
         return Changes(self._relation(relation), self._changes(relation), self._codec)
+
+    @property
+    def touched(self) -> Iterable[str]:
+        """The relations that the last commit may have changed: no others have."""
+        self._check_open()
+        return self._touched()
 
     def query(self, question: str) -> Relation:
         """The answers to a question: one row for each way to satisfy it, one column for each variable.

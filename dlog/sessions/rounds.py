@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dlog.sessions.changes import Changes
@@ -34,10 +34,14 @@ class Round:
         return self._session.changes(relation)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._session if len(self.changes(name)))
+        return (name for name in self._touched() if len(self.changes(name)))
 
     def __len__(self) -> int:
-        return sum(len(self.changes(name)) for name in self._session)
+        return sum(len(self.changes(name)) for name in self._touched())
+
+    def _touched(self) -> Iterable[str]:
+        """The relations that may have changes. Raises where these are gone, as `changes` does."""
+        return self._session.touched if self._session.round == self.number else self._session
 
     def __bool__(self) -> bool:
         return True

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.values.differences import Columns, last_of_each
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import RowUpdates, Updates
 
 Words = tuple[int, ...]
 
@@ -60,8 +60,7 @@ class Staged:
     def updates(self, round: int) -> Updates:
         """All of it as the changes of one round, each row with at most one sign."""
         if not self._chunks:
-            columns, diffs = _columns(self.single, self.arity)
-            return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
+            return RowUpdates(self.single, self.arity, round)
         self._settle()
         diffs = np.concatenate([chunk.diffs for chunk in self._chunks])
         columns = tuple(np.concatenate(parts) for parts in zip(*(chunk.columns for chunk in self._chunks), strict=True))
@@ -73,15 +72,5 @@ class Staged:
     def _settle(self) -> None:
         """Makes the single rows a chunk, so that what comes next comes after them."""
         if self.single:
-            columns, diffs = _columns(self.single, self.arity)
-            self._chunks.append(Updates(columns, diffs, diffs))
+            self._chunks.append(RowUpdates(self.single, self.arity, 0))
             self.single = {}
-
-
-def _columns(single: dict[Words, int], arity: int) -> tuple[Columns, np.ndarray]:
-    diffs = np.array(list(single.values()), np.int64)
-    if len(single) == 1:
-        [row] = single
-        return tuple([np.array((word,), np.int64) for word in row]), diffs
-    listed = np.array(list(single), np.int64).reshape(len(single), arity)
-    return tuple([np.ascontiguousarray(listed[:, i]) for i in range(arity)]), diffs

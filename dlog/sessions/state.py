@@ -22,7 +22,7 @@ from typing import get_args
 import numpy as np
 
 from dlog import __version__
-from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.interruption import Delayed
 from dlog.engine.program.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import Image, RoundsEngine, Unfit
 from dlog.engine.trace.durable import parts
@@ -36,14 +36,14 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.changes import none
 from dlog.sessions.externals import ExternalRows, Frozen, applied, last_changes
-from dlog.sessions.held import FrozenRows, Held, Written
+from dlog.sessions.held import DERIVED, FrozenRows, Held, Written
 from dlog.sessions.interned import Interned
 from dlog.sessions.lots import TABLE, Lot, Meaning
 from dlog.sessions.mistakes import mistake, remark
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
-_PROGRAM = "program"
+PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
 FIRST = 1 << 22
 """Bytes of an image from which it is written before anything else makes a checkpoint due, where there is none."""
@@ -53,9 +53,7 @@ IMAGE_LEAST = 1 << 24
 """Bytes of the log below which no later image is written while the session runs."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
-_DERIVED = "/rows"
-"""Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
-_MARK = "/mark"
+MARK = "/mark"
 """A relation of one row, the mark; no program can declare it."""
 
 
@@ -67,15 +65,14 @@ class State:
         if sync not in get_args(Sync):
             note = f"it is one of {', '.join(get_args(Sync))}"
             raise mistake("bad-sync", f"{sync!r} does not say when to force the log to the disk", note)
-        self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(_DERIVED))
+        self._store = Store.open(folder, "", sync=sync, follows=lambda name: name.endswith(DERIVED))
         for name, error in self._store.lost.items():
-            what = f"`{name.removesuffix(_DERIVED)}` is derived anew"
+            what = f"`{name.removesuffix(DERIVED)}` is derived anew"
             remark(f"{error.diagnostics[0].place}: {error.diagnostics[0].message}; {what}")
         try:
             self.interned = Interned(memory)
             self.relations: Mapping[str, Relation] = {}
             self._types: Mapping[str, Type] = {}
-            self._held = Held()
             self._texts: list[bytes] = []
             self.text: str | None = None
             """The program's text in the canonical layout; None before the first round."""
@@ -94,21 +91,20 @@ class State:
 
     def _restore(self) -> None:
         """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
-        relations = {name: stored for name, stored in self._store.relations.items() if not name.endswith(_DERIVED)}
         tables = {name: [entries] for name, entries in self._store.tables.items()}
-        self._held.restore(relations, tables[TABLE][0].pieces() if TABLE in tables else [])
-        for logged in self._store.rounds():
-            self._held.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
+        rounds = list(self._store.rounds())
+        self._held = Held.of(self._store.relations, self._store.tables, rounds)
+        for logged in rounds:
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append(entries)
         for part in self._held.parts():
             parts.check(self.path, part)
         self._sweep()
         self.interned.restore(tables)
-        self._texts = [piece for entries in tables.get(_PROGRAM, ()) for piece in entries.pieces()]
+        self._texts = [piece for entries in tables.get(PROGRAM, ()) for piece in entries.pieces()]
         if self._texts:
             self.text = self._program(self._texts[-1])
-        marks = self.external(_MARK, (Kind.NUMBER,)).columns[0].tolist()
+        marks = self.external(MARK, (Kind.NUMBER,)).columns[0].tolist()
         self.mark: int | None = marks[0] if marks else None
 
     def _sweep(self) -> None:
@@ -152,7 +148,7 @@ class State:
 
     def externals(self) -> Iterable[str]:
         """The relations that may have external rows."""
-        return [name for name in self._held.rows if name != _MARK]
+        return [name for name in self._held.rows if name != MARK]
 
     def changed(self, relation: str) -> bool:
         """Whether the external rows may be others than at the last checkpoint."""
@@ -162,7 +158,7 @@ class State:
         """All rows of a relation as of the last checkpoint, if that was for this program and wrote them."""
         if self._store.stored_fingerprint != fingerprint:
             return None
-        return self._store.relations.get(relation + _DERIVED)
+        return self._store.relations.get(relation + DERIVED)
 
     def image(self, fingerprint: str) -> Image | None:
         """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged."""
@@ -218,10 +214,10 @@ class State:
         new = [] if text is None else [zlib.compress(text.encode("utf-8", "surrogateescape"))]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
-            given[_MARK] = _marking(self.mark, mark, round)
+            given[MARK] = _marking(self.mark, mark, round)
         dropped = self._held.dropped(self.relations, [*given, *(lot.relation for lot in lots)])
         entries = [lot.entry for lot in (*dropped, *lots)]
-        tables = {name: Entries.of(listed) for name, listed in ((_PROGRAM, new), (TABLE, entries)) if listed}
+        tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
         with Delayed():
             self._store.append(round, given, fresh | tables)
             self.interned.saved(fresh)
@@ -285,7 +281,7 @@ class State:
         self._wait()
         for name, piece in (gathered or {}).items():
             self._held.gather(name, piece, self.relations[name].kinds)
-        for _ in self._begin(fingerprint, {name + _DERIVED: read for name, read in derived.items()}, image):
+        for _ in self._begin(fingerprint, {name + DERIVED: read for name, read in derived.items()}, image):
             pass
         self._sweep()
 
@@ -300,10 +296,10 @@ class State:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
             frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
-        kinds = {_MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
+        kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
-        tables = self.interned.every() | {_PROGRAM: Entries.of(self._texts), TABLE: lots}
+        tables = self.interned.every() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)

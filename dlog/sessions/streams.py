@@ -12,7 +12,7 @@ import numpy as np
 
 from dlog.arguments import MOST, bad_argument
 from dlog.engine.program.rules import Relation
-from dlog.engine.values.differences import last_of_each
+from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import Updates
 from dlog.rows import arrow_table
 from dlog.sessions.changes import Changes, mark_names
@@ -20,6 +20,9 @@ from dlog.sessions.intake import Intake
 from dlog.sessions.mistakes import mistake
 from dlog.values import Row, shown
 
+COMPARED_CHANGES = 8
+"""Changes of a round that are compared with each other: one pass over all changes for each distance, where sorting them takes
+as long as some fifteen passes."""
 _STREAM = "changes: (round, relation, diff, row) tuples"
 
 
@@ -59,25 +62,37 @@ def netted(relation: Relation, updates: Updates, after: int) -> Updates:
     rounds, diffs, columns = updates.rounds, updates.diffs, updates.columns
     if not updates.rows:
         return updates
-    if rounds.min() <= after:
-        message = f"changes of `{relation.name}` are for round {rounds.min()}, but round {after} is committed"
-        raise mistake("past-round", message)
-    if rounds.max() > MOST:
-        raise mistake("past-round", f"changes of `{relation.name}` are for round {rounds.max()}, but the last one is {MOST}")
-    wrongs = diffs[(diffs != 1) & (diffs != -1)]
-    if len(wrongs):
-        wrong = wrongs[0]
+    if not (np.abs(diffs) == 1).all():
+        wrong = diffs[np.abs(diffs) != 1][0]
         raise mistake("bad-diff", f"a change of `{relation.name}` has diff {wrong}: relations are sets, it is 1 or -1")
-    steps = np.diff(rounds)
-    if (steps > 0).all():
-        return updates
-    if (steps < 0).any():
+    if (rounds[1:] < rounds[:-1]).any():
         order = np.argsort(rounds, kind="stable")
         rounds, diffs, columns = rounds[order], diffs[order], tuple(column[order] for column in columns)
-    if diffs.min() == diffs.max():
+    if rounds[0] <= after:
+        message = f"changes of `{relation.name}` are for round {rounds[0]}, but round {after} is committed"
+        raise mistake("past-round", message)
+    if rounds[-1] > MOST:
+        raise mistake("past-round", f"changes of `{relation.name}` are for round {rounds[-1]}, but the last one is {MOST}")
+    if diffs.min() == diffs.max() or not _may_repeat(rounds, columns):
         return Updates(columns, diffs, rounds)
     places = last_of_each((rounds, *columns), len(rounds))
     return Updates(tuple(column[places] for column in columns), diffs[places], rounds[places])
+
+
+def _may_repeat(rounds: np.ndarray, columns: Columns) -> bool:
+    """Whether a row may have several changes in one round (ascending), as far as can be told without sorting: the changes of
+    small rounds are compared with each other."""
+    same = together = rounds[1:] == rounds[:-1]
+    for distance in range(1, COMPARED_CHANGES):
+        if not same.any():
+            return False
+        repeated = same
+        for column in columns:
+            repeated = repeated & (column[distance:] == column[:-distance])
+        if repeated.any():
+            return True
+        same = same[:-1] & together[distance:]
+    return bool(same.any())
 
 
 def _marked(relation: Relation, columns: dict[str, Any]) -> tuple[Any, Any, Any]:

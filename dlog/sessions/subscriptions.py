@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from math import isnan
 from threading import Condition
-from time import monotonic
 from typing import TypeAlias
 
 from dlog.arguments import bad_argument
+from dlog.engine.interruption import Delayed
 from dlog.engine.program.rules import Relation
 from dlog.engine.values.updates import Updates
 from dlog.sessions.changes import Changes, none, split
@@ -37,6 +37,8 @@ class Subscription:
         self._progress = progress
         self._up_to = up_to
         self._waiting: deque[Iterator[Item]] = deque()
+        self._first: Item | None = None
+        """The first of those that wait, where it has been looked at."""
         self._arrived = Condition()
         self._open = True
 
@@ -44,6 +46,11 @@ class Subscription:
     def closed(self) -> bool:
         """Whether no more rounds will come."""
         return not self._open
+
+    @property
+    def follows_all(self) -> bool:
+        """Whether it takes note of commits that change nothing in its relation."""
+        return self._progress or self._up_to is not None
 
     # ---------------------------------------------------------------------------------------------------------- delivering
 
@@ -84,36 +91,61 @@ class Subscription:
     def fetch(self, timeout: float | None = 0.0) -> list[Item]:
         """The rounds that have arrived. If there is none, waits up to `timeout` seconds for one (None: until one comes or the
         subscription is closed)."""
-        first = self._take(timeout)
-        found = [] if first is None else [first]
-        while (item := self._take(0.0)) is not None:
-            found.append(item)
+        self._wait(timeout)
+        found: list[Item] = []
+        try:
+            with Delayed():
+                while (item := self._take()) is not None:
+                    found.append(item)
+        except BaseException:
+            self._put_back(found)
+            raise
         return found
 
     def __iter__(self) -> Iterator[Item]:
         return self
 
     def __next__(self) -> Item:
-        item = self._take(None)
-        if item is None:
+        self._wait(None)
+        found: list[Item] = []
+        try:
+            with Delayed():
+                if (item := self._take()) is not None:
+                    found.append(item)
+        except BaseException:
+            self._put_back(found)
+            raise
+        if not found:
             raise StopIteration
-        return item
+        return found[0]
 
-    def _take(self, timeout: float | None) -> Item | None:
+    def _wait(self, timeout: float | None) -> None:
+        """Until there may be something to take, nothing will come any more, or the time is over."""
         if timeout is not None and (not isinstance(timeout, int | float) or isnan(timeout)):
             raise bad_argument("timeout", "a number of seconds, or None", timeout)
-        end = None if timeout is None else monotonic() + timeout
         with self._arrived:
-            while True:
-                while self._waiting:
-                    item = next(self._waiting[0], None)
-                    if item is not None:
-                        return item
-                    self._waiting.popleft()
-                left = None if end is None else end - monotonic()
-                if not self._open or (left is not None and left <= 0):
-                    return None
-                self._arrived.wait(left)
+            self._arrived.wait_for(lambda: self._has_items() or not self._open, timeout)
+
+    def _has_items(self) -> bool:
+        """Whether there is something to take; forgets commits of which all has been taken."""
+        while self._first is None and self._waiting:
+            self._first = next(self._waiting[0], None)
+            if self._first is None:
+                self._waiting.popleft()
+        return self._first is not None
+
+    def _take(self) -> Item | None:
+        with self._arrived:
+            self._has_items()
+            item, self._first = self._first, None
+            return item
+
+    def _put_back(self, items: list[Item]) -> None:
+        """What an interruption kept from whoever took it."""
+        with self._arrived:
+            later = [] if self._first is None else [self._first]
+            self._first = None
+            self._waiting.appendleft(iter([*items, *later]))
 
     def __enter__(self) -> Subscription:
         return self

@@ -21,7 +21,8 @@ from dlog.grammar.preprocess import preprocess
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest
 from dlog.pipeline import stage
-from dlog.sessions.mistakes import mistake, unknown_relation
+from dlog.relation import unknown_relation
+from dlog.sessions.mistakes import mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,21 @@ def _without_rules_of(text: Text, name: str) -> Text:
     return replace(text, items=tuple(left))
 
 
-def without_relation(text: Text, name: str) -> Text:
-    """The program without a relation: its declaration, clauses and directives. Raises DlogError where rules still read it."""
+def without_relations(text: Text, names: Sequence[str]) -> Text:
+    """The program without relations: their declarations, clauses and directives. Raises DlogError where rules of others still
+    read them."""
+    for name in names:
+        text = _without_rules_of(text, name) if _has_rules(text, name) else text
+    for name in names:
+        text = _without_relation(text, name)
+    return text
+
+
+def _without_relation(text: Text, name: str) -> Text:
     declared = relations(text)
     if name not in declared:
         raise unknown_relation(name, declared)
-    left = _without_rules_of(text, name) if _has_rules(text, name) else text
-    found = replace(left, items=tuple(kept for item in left.items if (kept := _without(item, name)) is not None))
+    found = replace(text, items=tuple(kept for item in text.items if (kept := _without(item, name)) is not None))
     readers = [item for item in found.items if isinstance(item, syntax.Clause) and _reads(item, name)]
     if readers:
         raise _in_use(text, name, readers)

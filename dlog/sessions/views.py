@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dlog.api import Relation
 from dlog.engine.values.table import Table
+from dlog.preview import Preview
+from dlog.relation import Relation, overview
 from dlog.sessions.mistakes import mistake
+from dlog.tabular import Shown
 
 if TYPE_CHECKING:
     from dlog.sessions.reading import Reading
 
 
-class View:
+class View(Shown):
     """A mapping from names to relations, as of `round`. A context manager; while it is open, commits note what they change."""
 
     def __init__(self, session: Reading) -> None:
@@ -65,5 +67,7 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"<dlog.View of round {self.round}>"
+    def _preview(self) -> Preview:
+        if self._session is None:
+            return Preview(f"dlog.View of round {self.round}, closed")
+        return overview(f"dlog.View of round {self.round}", self._session.program.relations)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.kernels import arrange, storage
 from dlog.engine.kernels.layout import (
     ARR_CHAINS,
@@ -56,6 +57,8 @@ ONLY_MAX = 2**24
 class StoredArrangement:
     """An index of one relation by `key`; `order` are the columns its groups are sorted by."""
 
+    _made = False
+
     def __init__(self, relation: StoredRelation, key: tuple[int, ...], order: tuple[int, ...], growing: bool) -> None:
         self.relation = relation
         self.key = key
@@ -64,6 +67,7 @@ class StoredArrangement:
         self.struct = Struct(ARR_SIZE)
         self._owned: list[tuple[int, int]] = []
         self._prepare(ARR_GROWING if growing else ARR_SORTED)
+        self._made = True
 
     @property
     def address(self) -> int:
@@ -260,5 +264,6 @@ class StoredArrangement:
         self.struct[ARR_KEY_COUNT] = -1
 
     def __del__(self) -> None:
-        if sys is not None and not sys.is_finalizing():
-            self.free()
+        if self._made and sys is not None and not sys.is_finalizing():
+            with DelayedInFinalizer():
+                self.free()

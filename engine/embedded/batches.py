@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import RowUpdates, Updates
+
+_NOTHING = np.empty(0, np.int64)
 
 
 def net(rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -50,15 +54,18 @@ def of_rounds(given: Mapping[str, Updates], first: int, last: int) -> dict[str, 
     return result
 
 
-def staged(updates: Updates, first: int) -> np.ndarray:
-    """Changes as the kernels take them: rows of values, diff and round of the batch, as words."""
+def staged(updates: Updates, first: int) -> tuple[Any, int]:
+    """Changes as the kernels take them, rows of values, diff and round of the batch as words: what holds them, and where."""
+    if isinstance(updates, RowUpdates):
+        words = array("q", updates.flat(updates.round - first))
+        return words, words.buffer_info()[0]
     rows = np.empty((updates.rows, len(updates.columns) + 2), np.int64)
     for c, column in enumerate(updates.columns):
         rows[:, c] = column
     rows[:, -2] = updates.diffs
     rows[:, -1] = updates.rounds
     rows[:, -1] -= first
-    return rows
+    return rows, int(rows.ctypes.data)
 
 
 def insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Updates:
@@ -67,5 +74,4 @@ def insertions(columns: tuple[np.ndarray, ...], rows: int, round: int) -> Update
 
 
 def no_updates(arity: int) -> Updates:
-    nothing = np.empty(0, np.int64)
-    return Updates((nothing,) * arity, nothing, nothing)
+    return Updates((_NOTHING,) * arity, _NOTHING, _NOTHING)

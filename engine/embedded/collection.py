@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection as Collected
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dlog.engine.embedded.batches import no_updates
 from dlog.engine.embedded.held import PER_ROW, Array, collection_arrays, index_arrays, index_cells
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import implied, index_building, lists, loading, reading, storage, stretches
+from dlog.engine.kernels import implied, index_building, lists, loading, reading, storage
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.histories import copy_present, copy_ranks
 from dlog.engine.kernels.index_building import FREE_SIZES
@@ -27,6 +29,8 @@ from dlog.engine.values.updates import Updates
 if TYPE_CHECKING:
     from dlog.engine.embedded.reduction import Reduction
 
+FEW_CHANGES = 64
+"""Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
 ROWS = 64
 """Rows a new collection has room for."""
 
@@ -61,7 +65,8 @@ UNFOUND = {Role.RESULT, Role.LATTICE}
 
 
 def new_list(words_each: int) -> Struct:
-    made = Struct(L.POOL_SIZE)
+    """A list, a pool or a log, whatever it is used as."""
+    made = Struct(L.LOG_SIZE)
     made[L.LIST_WORDS] = words_each
     return made
 
@@ -69,8 +74,27 @@ def new_list(words_each: int) -> Struct:
 def give_back(control: int, arrays: Iterable[Array]) -> None:
     """Frees arrays; whoever points there points nowhere."""
     for array in arrays:
-        storage.release(control, array.struct[array.field], array.size)
-        array.struct[array.field] = 0
+        address, array.struct[array.field] = array.struct[array.field], 0
+        storage.release(control, address, array.size)
+
+
+class ChangesBlock:
+    """Where kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
+
+    def __init__(self, block: np.ndarray) -> None:
+        self.block = block
+        # One address and its multiples: asking NumPy for each takes longer than a small round.
+        start, step = int(block.ctypes.data), block.strides[0]
+        *places, self._rounds, self._diffs = range(start, start + step * len(block), step) if step else [start] * len(block)
+        self._places = words(places)
+
+    def write(self, collection: int, first: int) -> int:
+        """Writes the last batch's changes, rounds counted from `first` on; returns how many."""
+        return int(reading.copy_changes(collection, first, self._places.address, self._rounds, self._diffs))
+
+    def copied(self, collection: int, first: int) -> np.ndarray:
+        """The last batch's changes as an array of their own."""
+        return self.block[:, : self.write(collection, first)].copy()
 
 
 class Life:
@@ -318,13 +342,14 @@ class Collection:
 
     def _values(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         if not self.struct[L.CO_PAIRS]:
-            return tuple(self._cells(c, rows) for c in range(self.arity))
+            return tuple(self.cells(c, rows) for c in range(self.arity))
         words = np.ascontiguousarray(rows)
         columns = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
         split_pairs(int(words.ctypes.data), len(rows), *(int(column.ctypes.data) for column in columns))
         return columns
 
-    def _cells(self, number: int, rows: np.ndarray) -> np.ndarray:
+    def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
         if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
             return self.column(number)[rows]
         wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
@@ -343,25 +368,29 @@ class Collection:
         """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
         round."""
         count = self.log[L.LIST_COUNT]
-        if count and not self.log[L.LIST_DATA]:
+        if not count:
+            return no_updates(self.arity)
+        if not self.log[L.LIST_DATA]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
         room = count if self.grouped is None else 2 * count
-        block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
-        if count:
-            # One address and its multiples: asking NumPy for each takes longer than a small round.
-            *places, rounds, diffs = range(block.ctypes.data, block.ctypes.data + block.nbytes, room * 8)
-            listed = words(places)
-            written = reading.copy_changes(self.address, first, listed.address, rounds, diffs)
-            if written < room:
-                block = block[:, :written]
-        return Updates(tuple(block[:-2]), block[-1], block[-2])
+        if room <= FEW_CHANGES:
+            block = self._few_changes.copied(self.address, first)
+        else:
+            block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
+            block = block[:, : ChangesBlock(block).write(self.address, first)]
+        *columns, rounds, diffs = block
+        return Updates(tuple(columns), diffs, rounds)
+
+    @cached_property
+    def _few_changes(self) -> ChangesBlock:
+        return ChangesBlock(np.empty((self.arity + 2, FEW_CHANGES), np.int64))
 
     def keep_changes(self) -> None:
-        """Has the batches of a stretch leave their changes here; forgets those of an earlier one."""
+        """Has the batches of stretches leave their changes here; none have."""
         if L.CO_KEPT not in self.struct.keep:
             self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
-        stretches.forget_kept(self.memory.control.address, self.address)
+        self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
 
     def kept(self) -> Updates:
         """The changes that the batches of a stretch have left (see `updates`)."""

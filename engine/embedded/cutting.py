@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dlog.engine.embedded.batches import batches
-from dlog.engine.embedded.collection import Role
 from dlog.engine.embedded.dataflow import Dataflow
-from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
 
 BATCH_ROUNDS = 4096
@@ -25,12 +23,12 @@ by."""
 
 
 def cut(
-    flow: Dataflow, given: Mapping[str, Updates], first: int, last: int, stretched: int
+    flow: Dataflow, given: Mapping[str, Updates], first: int, last: int, stretched: Callable[[], int]
 ) -> Iterable[tuple[int, int]]:
     """The first and last rounds of a commit's batches, which a stretch cuts further if there is one (`stretched_rounds`)."""
     if first == last:
         return ((first, last),)
-    most = BATCH_ROUNDS if stretched else _batch_rounds(flow)
+    most = BATCH_ROUNDS if stretched() else _batch_rounds(flow)
     return batches([u.rounds for u in given.values()], first, last, most)
 
 
@@ -38,15 +36,11 @@ def stretched_rounds(flow: Dataflow, given: Mapping[str, Updates]) -> int:
     """How many rounds batches have that follow each other in compiled code; 0 where they are not worth it."""
     if not flow.started or not flow.looks_back or len(given) != 1 or not all(u.columns for u in given.values()):
         return 0
-    rounds = max(FEWEST_STRETCHED, _input_rows(flow) // ROWS_PER_STRETCHED)
+    rounds = max(FEWEST_STRETCHED, flow.input_rows // ROWS_PER_STRETCHED)
     return rounds if rounds < BATCH_ROUNDS else 0
 
 
 def _batch_rounds(flow: Dataflow) -> int:
     if not flow.looks_back:
-        return BATCH_ROUNDS if any(r.candidates is not None for r in flow.reductions.values()) else QUIET_ROUNDS
-    return max(FEWEST_ROUNDS, min(_input_rows(flow) // ROWS_PER_ROUND, BATCH_ROUNDS))
-
-
-def _input_rows(flow: Dataflow) -> int:
-    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values() if c.role is Role.INPUT)
+        return BATCH_ROUNDS if flow.has_candidates else QUIET_ROUNDS
+    return max(FEWEST_ROUNDS, min(flow.input_rows // ROWS_PER_ROUND, BATCH_ROUNDS))

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Life, Role, new_list
 from dlog.engine.embedded.figures import Recorded
 from dlog.engine.embedded.lower import LoweredPath, Tables
 from dlog.engine.embedded.lower_rounds import RoundLowering
-from dlog.engine.embedded.native import Struct, words
+from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.embedded.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.embedded.scope import reduction_kinds
+from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import lists, storage
+from dlog.engine.kernels import lists, storage, stretches
 from dlog.engine.plan import nodes
 from dlog.engine.plan.rounds import build_rounds_scope
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
+from dlog.grammar.diagnostics import InternalError
 
 GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
@@ -38,11 +43,20 @@ class Unable(Exception):
         self.stratum = stratum
 
 
+def _planned(number: int) -> Statistics:
+    raise InternalError("rounds", f"stratum {number} has been planned")
+
+
+Plan: TypeAlias = tuple[nodes.Scope, Recorded]
+"""The plan of a stratum, and what it was made from."""
+
+
 class Heirs(Protocol):
     """What is taken over from another dataflow (see heritage)."""
 
     def gives(self, relation: str) -> bool: ...
-    def scope(self, number: int) -> tuple[nodes.Scope, Recorded] | None: ...
+    def takes(self, number: int) -> bool: ...
+    def plan(self, number: int) -> Plan | None: ...
     def collection(self, name: str, scope: Struct | None) -> Collection | None: ...
     def reduction(self, name: str, result: Collection, scope: Struct | None) -> Reduction | None: ...
     def settle(self) -> None: ...
@@ -81,19 +95,34 @@ class Dataflow:
         """The collections that were taken over."""
         self._loops: list[Struct] = []
         self.spare = new_list(L.CHANGE_SIZE)
-        self._tasks: list[tuple[int, int]] = []
+        self._tasks: list[Task] = []
+        self._others: list[Reading] = []
+        """Readers that are no tasks."""
         self._taken_tasks: set[int] = set()
         self._inputs()
         for number, stratum in enumerate(program.strata):
             if stratum.rules:
+                check()
                 first = len(self._tasks)
                 self._builder(stratum, number).build()
-                if heritage is not None and heritage.scope(number) is not None:
+                if heritage is not None and heritage.takes(number):
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
+        own = program.relations
+        self.told = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
+        """The collections whose changes somebody may ask for."""
+        self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
+        """Whether a path may meet rows that were there before its seed's change."""
+        self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
+        self._names = {c.address: name for name, c in self.told.items()}
+        self._keeps = False
+        self._counted: dict[str, int] = {}
+        self._uncounted = {name for name, c in self.collections.items() if c.role is Role.INPUT}
+        self._input_rows = 0
         self.work = self._work()
         for reduction in self.reductions.values():
             reduction.struct.point(L.RD_WORK, self.work)
+        self.statistics = _planned  # the rows that figures were taken from need not be kept
 
     # ------------------------------------------------------------------------------------------------------------- parts
 
@@ -119,17 +148,17 @@ class Dataflow:
             self.heritage.settle()
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
-        inherited = None if self.heritage is None else self.heritage.scope(number)
-        if inherited is not None:
-            scope, self.figures[number] = inherited
-            return StratumBuilder(self, stratum, number, scope)
-        figures = self.figures[number] = Recorded(self.statistics(number))
-        return StratumBuilder(self, stratum, number, build_rounds_scope(stratum, self.program, figures))
+        plan = None if self.heritage is None else self.heritage.plan(number)
+        if plan is None:
+            figures = Recorded(self.statistics(number))
+            plan = build_rounds_scope(stratum, self.program, figures), figures
+            figures.close()
+        scope, self.figures[number] = plan
+        return StratumBuilder(self, stratum, number, scope)
 
     def _inputs(self) -> None:
         derived = {name for s in self.program.strata if s.rules for name in s.relations}
-        loaded = {io.relation for io in self.program.io if io.action == "input"}
-        loaded |= {name for name, facts in self.program.facts.items() if facts}
+        loaded = self.program.inputs | {name for name, facts in self.program.facts.items() if facts}
         for name, relation in self.program.relations.items():
             if name not in derived:
                 self.add(name, relation.kinds, Role.INPUT)
@@ -169,58 +198,92 @@ class Dataflow:
             if reduction.candidates is not None:
                 yield reduction.candidates
 
-    def task(self, kind: int, address: int) -> None:
-        self._tasks.append((kind, address))
+    def task(self, task: Task) -> None:
+        self._tasks.append(task)
 
-    @property
-    def looks_back(self) -> bool:
-        """Whether a path may meet rows that were there before its seed's change."""
-        return bool(self._loops) or any(c.asked for c in self.collections.values())
+    def read_by_others(self, readings: Iterable[Reading]) -> None:
+        self._others += readings
+
+    # ----------------------------------------------------------------------------------------------------------- a batch
 
     @property
     def phase(self) -> Literal["before", "during", "after"]:
         """Where native code is with the present batch: it has not begun it, has not ended it, has settled it."""
         if self.work[L.WORK_ROUNDS] == 0:
             return "before"
-        return "during" if self.work[L.WORK_AT] < self.work[L.WORK_COUNT] else "after"
+        return "after" if self.work[L.WORK_OVER] else "during"
+
+    def touched(self) -> list[str]:
+        """The collections of `told` that the last batch has touched: no others have changed."""
+        addresses = view(self.work[L.WORK_TOUCHED], self.work[L.WORK_TOUCHED_COUNT], np.int64).tolist()
+        return [self._names[address] for address in addresses if address in self._names]
+
+    @property
+    def visits(self) -> Visits:
+        return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
+
+    def kept(self) -> list[str]:
+        """The collections of `told` with changes of a stretch that are kept."""
+        addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
+        return [self._names[address] for address in addresses]
+
+    def keep_changes(self) -> None:
+        """Has the batches of a stretch leave their changes with the collections of `told`; forgets those of an earlier one."""
+        if not self._keeps:
+            for collection in self.told.values():
+                collection.keep_changes()
+            self._keeps = True
+        stretches.forget_kept(self.work.address, self.memory.control.address)
+
+    def given(self, names: Iterable[str]) -> None:
+        """Notes that inputs change."""
+        self._uncounted.update(names)
+
+    @property
+    def input_rows(self) -> int:
+        """The rows of all inputs."""
+        for name in self._uncounted:
+            found = self.input(name)
+            if found is not None:
+                rows = found.struct[L.CO_LIVE]
+                self._input_rows += rows - self._counted.get(found.name, 0)
+                self._counted[found.name] = rows
+        self._uncounted.clear()
+        return self._input_rows
 
     def _work(self) -> Struct:
         work = Struct(L.WORK_SIZE)
-        if not self._tasks:
-            # There is always a task, so that a batch that has begun is not taken for one that is over.
-            self._loops.append(Struct(L.SC_SIZE))
-            self.task(L.TASK_LOOP, self._loops[-1].address)
-        self._plan_work(work, self._tasks, self.collections.values())
+        self._plan_work(work, self._tasks)
+        work.point(L.WORK_TOUCHED, Struct(len(self.collections)))
+        work.point(L.WORK_KEPT, Struct(len(self.collections)))
         work.point(L.WORK_SPARE, self.spare)
         work.point(L.WORK_COUNTS, Struct(256))
         work[L.WORK_FIRST] = 1
         work[L.WORK_LIMIT] = 2**31 - 2
         return work
 
-    def _plan_work(
-        self, work: Struct, tasks: Sequence[tuple[int, int]], collections: Iterable[Collection]
-    ) -> None:
-        """What a batch does, and what it changes."""
-        listed = [c.address for c in collections]
-        work.point(L.WORK_TASKS, words(w for task in tasks for w in task))
+    def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
+        """What a batch does, and who reads what."""
+        work.point(L.WORK_TASKS, words(w for task in tasks for w in (task.kind, task.address)))
         work[L.WORK_COUNT] = len(tasks)
-        work.point(L.WORK_COLLECTIONS, words(listed))
-        work[L.WORK_COLLECTION_COUNT] = len(listed)
+        work.point(L.WORK_MARKS, Struct((len(tasks) + 63) // 64))
+        logs = [collection.log for collection in self.collections.values()]
+        connect(tasks, [*logs, *(reduction.missing for reduction in self.reductions.values())], self._others)
 
     def do_new(self) -> bool:
         """Lets a batch derive what was not taken over; false where that is nothing."""
         tasks = [task for number, task in enumerate(self._tasks) if number not in self._taken_tasks]
-        self._plan_work(self.work, tasks, [c for name, c in self.collections.items() if name not in self.taken])
+        self._plan_work(self.work, tasks)
         return bool(tasks)
 
     def do_all(self) -> None:
         """Lets batches do everything again."""
-        self._plan_work(self.work, self._tasks, self.collections.values())
+        self._plan_work(self.work, self._tasks)
 
     @property
     def seeds(self) -> frozenset[int]:
         """The addresses of the logs that paths of strata read which were not taken over."""
-        strata = {id(s) for n, s in enumerate(self.program.strata) if self.heritage is None or self.heritage.scope(n) is None}
+        strata = {id(s) for n, s in enumerate(self.program.strata) if self.heritage is None or not self.heritage.takes(n)}
         return frozenset(path.struct[L.PATH_LIST] for path, stratum in self.owners if id(stratum) in strata)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:
@@ -231,7 +294,7 @@ class Dataflow:
         return None
 
     def __del__(self) -> None:
-        with suppress(Exception):
+        with suppress(Exception), DelayedInFinalizer():
             self.free()
 
     def free(self) -> None:
@@ -246,6 +309,7 @@ class Dataflow:
                 collection.free()
         for loop in self._loops:
             storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
+            storage.release(control, loop[L.SC_HEADS], loop[L.SC_HEAD_COUNT] * 8)
         lists.list_free(control, self.spare.address)
         self.reductions.clear()
         self.collections.clear()
@@ -263,6 +327,7 @@ class StratumBuilder:
         flow.scopes[number] = self.scope
         own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
         self.own = own.difference(self.scope.relations)
+        self.variables = frozenset(self.scope.variables)
         self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
         self.staged = True
 
@@ -327,41 +392,32 @@ class StratumBuilder:
 
     def _run(self, paths: Sequence[nodes.Path]) -> None:
         for path in self._lower(paths):
-            self.flow.task(L.TASK_PATH, path.address)
+            self.flow.task(path_task(path))
 
     def _flush(self, relation: str) -> None:
         name = self._name(relation)
         reduction = self.flow.reductions.get(name)
         if reduction is not None:
-            self.flow.task(L.TASK_REDUCE, reduction.address)
+            self.flow.task(Task(L.TASK_REDUCE, reduction.address, completes=reduction.result))
         else:
-            self.flow.task(L.TASK_DISTINCT, self.flow.collections[name].address)
+            collection = self.flow.collections[name]
+            self.flow.task(Task(L.TASK_DISTINCT, collection.address, completes=collection))
 
     def _recursive(self, loop: Struct) -> None:
         enter = self._lower([*self.scope.enter, *self._given()])
         body = self._lower(self.scope.loop)
         own = [self.flow.collections[n] for n in self.scope.relations]
-        logs = {p.struct[L.PATH_LIST]: p.struct.keep[L.PATH_LIST] for p in enter if p.struct[L.PATH_LIST]}
-        parts = (
-            (L.SC_ENTER, [p.address for p in enter]),
-            (L.SC_LOOP, [p.address for p in body]),
-            (L.SC_COLLECTIONS, [c.address for c in own if c.role is Role.PARTIAL]),
-            (L.SC_LATTICES, [self.flow.reductions[c.name].address for c in own if c.role is Role.LATTICE]),
-            (L.SC_IMPORTS, list(logs)),
-        )
-        for field, addresses in parts:
-            loop.point(field, words(addresses))
-            loop[field + 1] = len(addresses)
+        reads = connect_scope(loop, enter, body, own)
         loop[L.SC_STAGGERED] = int(any(p.path.staggered != "no" for p in enter))
         self.flow._loops.append(loop)
-        self._looped(loop, list(logs.values()))
+        self._looped(loop, reads)
 
-    def _looped(self, loop: Struct, imports: Sequence[object]) -> None:
-        """The stratum's recursion is ready to run, seeded by the changes in these logs first."""
+    def _looped(self, loop: Struct, reads: tuple[Reading, ...]) -> None:
+        """The stratum's recursion is ready to run, seeded by what it reads first."""
         for name in self.scope.relations:
             collection = self.flow.collections[name]
             collection.struct[L.CO_BETWEEN] = int(collection.role is Role.LATTICE and not collection.followed)
-        self.flow.task(L.TASK_LOOP, loop.address)
+        self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
 
@@ -372,7 +428,7 @@ class StratumBuilder:
         return self.flow.reductions.get(self._name(name))
 
     def is_inner(self, name: str) -> bool:
-        return not self.staged and name in self.scope.variables
+        return not self.staged and name in self.variables
 
     def partial(self) -> bool:
         return not self.staged and self.loop is not None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dlog.engine.embedded.figures import Figures
+from dlog.engine.embedded.layered import Layered
 from dlog.engine.embedded.maintained import Maintained
-from dlog.engine.embedded.recompute import Recompute
+from dlog.engine.plan.query import can_stop
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
-from dlog.engine.program.rules import Program, with_inputs
+from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
 
 
@@ -18,12 +19,14 @@ def make_engine(
     max_iterations: int | None = None,
     old: RoundsEngine | Beginning | None = None,
 ) -> RoundsEngine:
-    """The engine for a program: it is maintained where every stratum can be, else computed anew in each round.
+    """The engine for a program: its strata are maintained, but for those that cannot be, which are computed anew.
 
     `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
     symbols and records, so that ids keep their meaning."""
-    engine = Maintained if is_incremental(program) else Recompute
-    return engine(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+    reasons = unmaintained(program)
+    if reasons:
+        return Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+    return Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
 
 
 class EmbeddedMaker:
@@ -44,8 +47,7 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise Unfit("the program cannot be maintained")
-        whole = with_inputs(program, image.head["given"])
-        made = Maintained(whole, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+        made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
         return made
 
@@ -55,10 +57,16 @@ class EmbeddedMaker:
 
 def is_incremental(program: Program) -> bool:
     """Whether all strata of a program can be maintained over rounds."""
-    try:
-        for stratum in program.strata:
-            if stratum.rules:
+    return not unmaintained(program)
+
+
+def unmaintained(program: Program) -> dict[int, str]:
+    """The strata that cannot be maintained over rounds, by number, and why. Only functors that can stop the run prevent it."""
+    found = {}
+    for number, stratum in enumerate(program.strata):
+        try:
+            if any(can_stop(rule) for rule in stratum.rules):
                 build_rounds_scope(stratum, program, Figures({}, frozenset(program.relations)))
-    except NotIncremental:
-        return False
-    return True
+        except NotIncremental as why:
+            found[number] = str(why)
+    return found

@@ -19,6 +19,7 @@ from dlog.engine.embedded.scope import ScopeRun
 from dlog.engine.embedded.team import Team
 from dlog.engine.embedded.worker import RunFailed, Worker
 from dlog.engine.formats import size_limit
+from dlog.engine.interruption import Delayed, check, delayed
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
@@ -100,6 +101,7 @@ class Executor:
 
     # ------------------------------------------------------------------------------------------------------------- data
 
+    @delayed
     def load(self, relation: str, table: Table) -> None:
         """Adds a table's rows to a relation (its facts from the program text, and earlier loads, stay)."""
         stored = self.catalog.relations[relation]
@@ -134,12 +136,18 @@ class Executor:
         if self._begun:
             raise InternalError("evaluation", "an executor runs once: a second time rows would come twice")
         self._begun = True
+        with Delayed():
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        """All strata; interruptions are heeded between native calls (`_pause`), where nothing is half done."""
         started, ticks = time.perf_counter(), int(read_ticks())
         self._load_facts()
         self.catalog.keys.forget()
         last_use = self._last_uses()
         try:
             for number, stratum in enumerate(self.program.strata):
+                check()
                 if stratum.rules:
                     self._run_stratum(number, stratum)
                 for name in (n for n, last in last_use.items() if last == number):
@@ -189,6 +197,7 @@ class Executor:
         return restrict(scope)
 
     def _pause(self, number: int, stratum: Stratum) -> None:
+        check()
         if self.on_progress is None:
             return
         control = self.team.workers[0].control

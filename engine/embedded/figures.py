@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dlog.engine.embedded.collection import Collection
+from dlog.engine.embedded.collection import Collection, Role
 from dlog.engine.embedded.statistics import distinct_values, second_moment
 from dlog.engine.kernels import layout as L
-from dlog.engine.plan.statistics import Skew, Statistics
+from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds import Unfit
+from dlog.engine.values.updates import Updates
 
 Figured = tuple[str, str, Sequence[int], float | None]
 """What the planner asked for, of which relation and columns, and what it was told."""
 
 
+RANGE = 8.0
+"""A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
+FEWEST = 32.0
+"""Figures below are as good as this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A figure that has left the range of a plan."""
+
+    what: str
+    relation: str
+    columns: tuple[int, ...]
+    before: float | None
+    now: float
+
+    def __str__(self) -> str:
+        columns = f" in column{'s' * (len(self.columns) > 1)} {', '.join(map(str, self.columns))}" if self.columns else ""
+        noun = {"rows": "rows", "distinct": "values", "pairs": "pairs of rows that agree"}[self.what]
+        before = "an unknown number of" if self.before is None else f"{self.before:,.0f}"
+        return f"{self.relation} had {before} {noun}{columns}, now {self.now:,.0f}"
+
+
 class Recorded:
-    """Figures that are written down as they are told, so that the same plan can be made again."""
+    """Figures that are written down as they are told, so that the same plan can be made again, or another one where they have
+    changed."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
-        self._skewed = statistics if isinstance(statistics, Skew) else None
+        self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
         self._told: dict[tuple[str, str, tuple[int, ...]], float | None] = {}
+
+    def close(self) -> None:
+        """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
+        del self._statistics, self._second_moment
+
+    def left(self, now: Statistics, whole: bool) -> Left | None:
+        """The first figure that is out of its range by now; only numbers of rows are looked at unless `whole`. What was unknown
+        was taken to be of middling size."""
+        for (what, relation, columns), before in self._told.items():
+            if what != "rows" and not (whole and before is not None):
+                continue
+            found = _ask(now, what, relation, columns)
+            if found is not None and _apart(found, UNKNOWN_ROWS if before is None else before):
+                return Left(what, relation, columns, before, found)
+        return None
 
     def told(self) -> list[Figured]:
         """All that was told."""
@@ -40,79 +81,115 @@ class Recorded:
         return found
 
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = None if self._skewed is None else self._skewed.second_moment(relation, columns)
+        found = None if self._second_moment is None else self._second_moment(relation, columns)
         self._told["pairs", relation, columns] = found
         return found
 
 
-class Waiting:
-    """Rows that wait to come in, as `statistics` looks at relations."""
+def _ask(statistics: Statistics, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
+    match what:
+        case "rows":
+            return statistics.rows(relation)
+        case "distinct":
+            return statistics.distinct(relation, columns)
+    second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
+    return None if second_moment is None else second_moment(relation, columns)
 
-    def __init__(self, columns: Sequence[np.ndarray], rows: int) -> None:
-        self.columns = columns
-        self.rows = rows
 
-    def column(self, number: int) -> np.ndarray:
-        return self.columns[number]
-
-    def code_space(self, columns: Sequence[int]) -> float | None:
-        return None
+def _apart(one: float, other: float) -> bool:
+    small, large = sorted((max(one, FEWEST), max(other, FEWEST)))
+    return large >= RANGE * small
 
 
 class Figures:
-    """What the planner may know before the first round: the inputs' rows that wait to come in."""
+    """What the planner may know: of `collections` the rows that are there, and of all relations those that wait to come in. Of
+    relations that are neither among the collections nor `known` to have no other rows it knows nothing; nor of derived ones
+    where more rows wait than their inputs have."""
 
-    def __init__(self, waiting: Mapping[str, Waiting], known: frozenset[str]) -> None:
-        self.waiting = waiting
+    def __init__(
+        self,
+        waiting: Mapping[str, Updates],
+        known: frozenset[str],
+        collections: Mapping[str, Collection] | None = None,
+    ) -> None:
         self.known = known
+        self._waiting = waiting
+        self._collections = collections or {}
+        self._found: dict[tuple[str, str, tuple[int, ...]], float] = {}
+        self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
+
+    def _is_known(self, relation: str) -> bool:
+        held = self._collections.get(relation)
+        return relation in self.known if held is None else held.role is Role.INPUT or not self._outdated
 
     def rows(self, relation: str) -> int | None:
-        if relation not in self.known:
+        held = self._collections.get(relation)
+        if not self._is_known(relation):
             return None
-        found = self.waiting.get(relation)
-        return 0 if found is None else found.rows
+        key: tuple[str, str, tuple[int, ...]] = "coming", relation, ()
+        if key not in self._found:
+            waiting = self._coming(relation)
+            self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
+        return int(self._found[key]) + (0 if held is None else _live(held))
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return self._figure(relation, columns, distinct_values)
+        return self._figure("distinct", relation, columns, distinct_values)
 
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        return self._figure(relation, columns, second_moment)
+        return self._figure("pairs", relation, columns, second_moment)
 
-    def _figure(self, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
-        if relation not in self.known:
+    def _coming(self, relation: str) -> Updates | None:
+        """The rows of an input that wait."""
+        held = self._collections.get(relation)
+        return self._waiting.get(relation) if held is None or held.role is Role.INPUT else None
+
+    def _figure(self, what: str, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
+        held = self._collections.get(relation)
+        if not self._is_known(relation) or (held is not None and held.grouped is not None):
             return None
-        found = self.waiting.get(relation)
-        return 0.0 if found is None else figure(found, tuple(sorted(set(columns))))
-
-
-class OfCollections:
-    """What is known of collections with rows."""
-
-    def __init__(self, collections: Mapping[str, Collection], known: Mapping[str, int]) -> None:
-        self._collections, self._known = collections, known
-
-    def rows(self, relation: str) -> int | None:
-        found = self._collections.get(relation)
-        return self._known.get(relation) if found is None else _rows(found)
-
-    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._collections.get(relation)
-        return None if found is None or found.grouped is not None else distinct_values(_Rows(found), _key(columns))
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        found = self._collections.get(relation)
-        return None if found is None or found.grouped is not None else second_moment(_Rows(found), _key(columns))
+        key = what, relation, tuple(sorted(set(columns)))
+        if key not in self._found:
+            self._found[key] = figure(_Rows(held, self._coming(relation)), key[2])
+        return self._found[key]
 
 
 class _Rows:
-    """A collection, as `statistics` looks at relations: with rows that are gone, which are few."""
+    """The rows of a collection, with some that are gone, which are few, and those that wait, as `statistics` looks at
+    relations."""
 
-    def __init__(self, collection: Collection) -> None:
-        self.column = collection.column
-        self.rows = collection.struct[L.REL_ROWS]
+    def __init__(self, held: Collection | None, waiting: Updates | None) -> None:
+        self._held = held
+        self._pairs = held.read()[0] if held is not None and held.struct[L.CO_PAIRS] else None
+        self._waiting = waiting
+        self._there = 0 if held is None else held.struct[L.REL_ROWS] if self._pairs is None else len(self._pairs[0])
+        self.rows = self._there + (0 if waiting is None else waiting.rows)
+
+    def column(self, number: int) -> _Column:
+        return _Column(self, number)
 
     def code_space(self, columns: tuple[int, ...]) -> float | None:
         return None
+
+    def values(self, number: int, picked: np.ndarray) -> np.ndarray:
+        """The values of a column in some rows."""
+        there, coming = picked[picked < self._there], picked[picked >= self._there] - self._there
+        parts = [] if self._waiting is None else [self._waiting.columns[number][coming]]
+        if self._pairs is not None:
+            parts.append(self._pairs[number][there])
+        elif self._held is not None:
+            parts.append(self._held.cells(number, there.astype(np.int32)))
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+class _Column:
+    """Values by the numbers of their rows: of all, or of a sample."""
+
+    def __init__(self, rows: _Rows, number: int) -> None:
+        self._rows, self._number = rows, number
+
+    def __getitem__(self, picked: slice | np.ndarray) -> np.ndarray:
+        numbers = np.arange(self._rows.rows)[picked] if isinstance(picked, slice) else picked
+        return self._rows.values(self._number, numbers)
 
 
 class Retold:
@@ -140,10 +217,6 @@ class Retold:
         return found
 
 
-def _key(columns: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(set(columns)))
-
-
-def _rows(collection: Collection) -> int:
+def _live(collection: Collection) -> int:
     holder = collection if collection.grouped is None else collection.grouped.groups
     return holder.struct[L.CO_LIVE]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 import numpy as np
 
 from dlog.engine.embedded.collection import UNFOUND, Collection, Index
-from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Unable
-from dlog.engine.embedded.figures import OfCollections, Recorded
+from dlog.engine.embedded.dataflow import GIVEN, Dataflow, Plan, Unable
+from dlog.engine.embedded.figures import Figures
 from dlog.engine.embedded.held import Array, collection_arrays, index_arrays
 from dlog.engine.embedded.native import Struct, view
 from dlog.engine.embedded.reduction import Reduction
@@ -24,6 +24,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.rules import Program, Stratum
+from dlog.engine.values.updates import Updates
 from dlog.grammar.source import NOWHERE, Span
 
 
@@ -48,11 +49,15 @@ class Heirloom:
 
 
 class Heritage:
-    """What there is to take over; `avoid` are strata (by their first relation) that are not."""
+    """What there is to take over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
+    same program that are to have another one."""
 
-    def __init__(self, old: Dataflow, program: Program, avoid: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, old: Dataflow, program: Program, avoid: frozenset[str] = frozenset(), plans: Mapping[int, Plan] | None = None
+    ) -> None:
         self.old = old
         self.program = program
+        self._plans = plans or {}
         self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
         """The relations that take rows from outside."""
         self.strata = self._same_strata(avoid)
@@ -65,6 +70,8 @@ class Heritage:
 
     def _same_strata(self, avoid: frozenset[str]) -> dict[int, int]:
         before, now = self.old.program, self.program
+        if before is now:
+            return {number: number for number, scope in self.old.scopes.items() if scope.relations[0] not in avoid}
         if any(before.types.get(name, type) != type for name, type in now.types.items()):
             return {}
         derived = _derived(before) | _derived(now)
@@ -126,10 +133,16 @@ class Heritage:
 
     # ---------------------------------------------------------------------------------------------------------- taking over
 
-    def scope(self, number: int) -> tuple[nodes.Scope, Recorded] | None:
-        """The plan of a stratum that is taken over, and what it was made from."""
-        old = self.strata.get(number)
-        return None if old is None else (self.old.scopes[old], self.old.figures[old])
+    def takes(self, number: int) -> bool:
+        """Whether a stratum is taken over."""
+        return number in self.strata
+
+    def plan(self, number: int) -> Plan | None:
+        """The plan of a stratum that is taken over, or is to have this one."""
+        old = number if self.program is self.old.program else self.strata.get(number)
+        if number in self._plans or old is None:
+            return self._plans.get(number)
+        return self.old.scopes[old], self.old.figures[old]
 
     def collection(self, name: str, scope: Struct | None) -> Collection | None:
         """A collection that is taken over, in a new recursive scope; paths may be lowered against it."""
@@ -197,7 +210,7 @@ class Heritage:
         for heirloom in self._heirlooms.values():
             if heirloom.seen:
                 collection = heirloom.collection
-                collection.struct[L.CO_OLD] = 0
+                collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
                 _history(collection)[L.HI_BASE] = L.ROUND
                 if collection.log.address in seeds:
                     _tell_all(collection, heirloom)
@@ -207,7 +220,7 @@ class Heritage:
         for heirloom in self._heirlooms.values():
             if heirloom.seen:
                 collection = heirloom.collection
-                _history(collection)[L.HI_BASE] = 0
+                _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
                 for struct, words, _ in heirloom.words:
                     if struct is collection.log:
                         struct.words[:] = words
@@ -232,6 +245,7 @@ class Heritage:
             reduction.struct.point(L.RD_WORK, self.old.work)
         self._heirlooms.clear()
         self._reductions.clear()
+        self.old.do_all()
 
     def hand_over(self, new: Dataflow) -> None:
         """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
@@ -241,9 +255,10 @@ class Heritage:
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
-    def figures(self, known: Mapping[str, int]) -> OfCollections:
-        """What the planner may know: of what is taken over everything, of others how many rows they have, if that is known."""
-        return OfCollections({name: c for name, c in self._names.items() if name in self.program.relations}, known)
+    def figures(self, waiting: Mapping[str, Updates]) -> Figures:
+        """What the planner may know: of what is taken over everything, and which rows of inputs wait."""
+        inputs = frozenset(self.program.relations.keys() - _derived(self.program))
+        return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
 
 
 def _arrays(collection: Collection) -> Iterator[Array]:

@@ -17,10 +17,10 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.values.patterns import Verdicts
-from dlog.grammar.diagnostics import InternalError
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-CONSTANTS = 8192
-"""First register of the scope's constants; a path uses lower ones."""
+CONSTANTS = 1 << 15
+"""First register of the scope's constants; a path uses lower ones. Nobody touches the memory of those that none uses."""
 
 _COMPARE = {
     Kind.NUMBER: {"=": L.CMP_EQ, "!=": L.CMP_NE, "<": L.CMP_LT, "<=": L.CMP_LE},
@@ -159,6 +159,8 @@ class Tables:
     marked: list[tuple[int, int]] = field(default_factory=list)
     """Per proposer of an extension: where its marks are and where its bits begin (words)."""
     registers: int = 0
+    levels: int = 1
+    """Of the longest path."""
     verdicts: dict[int, Verdicts] = field(default_factory=dict)
     """Of each constant pattern, by its register."""
 
@@ -188,10 +190,10 @@ class PathLowering:
         self._sink()
         self.levels.append(self.code)
         self.tables.registers = max(self.tables.registers, self.next_register)
+        self.tables.levels = max(self.tables.levels, len(self.levels))
         if self.next_register > CONSTANTS:
-            raise InternalError("lower", f"a path needs {self.next_register} registers")
-        if len(self.levels) > L.LEVELS_MAX:
-            raise InternalError("lower", f"a path has {len(self.levels)} levels")
+            message = f"a rule has {len(self.path.steps) + 1} atoms that hand on too many variables"
+            raise DlogError(Diagnostic("rule-too-long", message, notes=("derive a part of its body in a relation of its own",)))
         return self._finish()
 
     def _finish(self) -> LoweredPath:

@@ -17,13 +17,12 @@ import numpy as np
 from dlog.engine.embedded import image
 from dlog.engine.embedded.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.embedded.catalog import Catalog
-from dlog.engine.embedded.collection import Collection, Role
+from dlog.engine.embedded.collection import Collection
 from dlog.engine.embedded.cutting import cut, stretched_rounds
 from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.external import evaluate
-from dlog.engine.embedded.figures import Figures, Waiting
+from dlog.engine.embedded.figures import Figures, Left
 from dlog.engine.embedded.heritage import Heritage
-from dlog.engine.embedded.interruption import Delayed, check
 from dlog.engine.embedded.lower import ExternalCall
 from dlog.engine.embedded.mistakes import at_rule, mistake
 from dlog.engine.embedded.native import Struct, words
@@ -31,12 +30,15 @@ from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.reading import ranks_of, rows_of, table_of
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.embedded.stretch import Stretch, batch_changes, take_changes
 from dlog.engine.embedded.succession import derive_new, followed
 from dlog.engine.embedded.worker import Worker
+from dlog.engine.interruption import Delayed, check
+from dlog.engine.kernels import activation, loading, rounds, stretches
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import loading, rounds, stretches
 from dlog.engine.plan.explain import explain
+from dlog.engine.plan.nodes import Scope
 from dlog.engine.plan.rounds import NotIncremental
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, Frames, Image, PlainRounds, RoundsEngine, Unfit
@@ -79,6 +81,7 @@ class Maintained(PlainRounds):
     ) -> None:
         preload()
         self.program = program
+        self._places = {name: number for number, name in enumerate(program.relations)}
         self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
         self.memory = Memory(memory, threads) if self._elder is None else self._elder.memory
         self.max_iterations = max_iterations
@@ -103,6 +106,7 @@ class Maintained(PlainRounds):
         self._taken: tuple[str, ...] = ()
         self._stretch: Stretch | None = None
         """The last part of the last commit, if it was one."""
+        self._watched = Watched()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
         self.worker.control[L.CTL_BUDGET] = BUDGET
@@ -126,13 +130,23 @@ class Maintained(PlainRounds):
                 self._go_back(self._owing)
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
-        if self._flow is None:
-            given = self._with_facts(given, first)
-            self._flow = self._build(given)
-        with Delayed(), self._turns.lock:
+        with Delayed():
+            if self._flow is None:
+                given = self._with_facts(given, first)
+                self._flow = self._build(given)
+            return self._commit(self._flow, given, first, last)
+
+    def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
+        with self._turns.lock:
             self._batches, self._news, self._forgotten, self._stretch = [], None, False, None
-            flow = self._flow
+            watched = self._watched
+            if watched.due != NEVER:
+                coming = sum([updates.rows for updates in given.values()])
+                watched.work += WORK_OF_A_ROW * coming + self.worker.control[L.CTL_WORK]
+                if watched.work >= watched.due:
+                    flow = self._looked_at(flow, given, first)
             self._keep_ticks(flow)
+            flow.given(given)
             flow.running = True
             try:
                 for start, end in self._batches_of(flow, given, first, last):
@@ -140,6 +154,10 @@ class Maintained(PlainRounds):
                         self._batches.append(self._take_changes(flow))
                         self._stretch = None
                     flow.work[L.WORK_ROUNDS] = 0
+                    if start > first and watched.due != NEVER:
+                        watched.work += self.worker.control[L.CTL_WORK]
+                        if watched.work >= watched.due:
+                            flow = self._looked_at(flow, given, start)
                     self._first = start
                     check()
                     batch = given if end - start == last - first else of_rounds(given, start, end)
@@ -154,10 +172,41 @@ class Maintained(PlainRounds):
             self._note(flow, last)
         return last
 
+    def _looked_at(self, flow: Dataflow, given: Mapping[str, Updates], start: int) -> Dataflow:
+        """The dataflow that goes on with the changes from round `start` on: one with other plans where figures have left the
+        range of those that there are."""
+        if not flow.started:
+            return flow
+        now = self._figures(flow, of_rounds(given, start, NEVER))
+        left = self._watched.left(flow, now)
+        return self._replanned(flow, left, now, start) if left else flow
+
+    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Figures:
+        return Figures(waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.program.relations})
+
+    def _replanned(self, old: Dataflow, left: Mapping[int, Left], now: Figures, round: int) -> Dataflow:
+        """The dataflow with new plans for strata that have left the range of theirs, if there are any."""
+        plans = planned_again(old, left, now)
+        self._watched.give_up(left.keys() - plans.keys())
+        changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
+        old.figures.update((number, figures) for number, (_, figures) in plans.items() if number not in changed)
+        if not changed:
+            return old
+        self._forgotten = True
+        try:
+            flow = exchanged(old, changed, self.worker, self._run_new)
+        except DlogError:  # for want of memory
+            self._watched.give_up(changed)
+            return old
+        self._flow = self._prepared(flow)
+        self._watched.planned(flow)
+        self._watched.note(changed, flow, left, round)
+        return flow
+
     def _batches_of(
         self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
     ) -> Iterable[tuple[int, int]]:
-        return cut(flow, given, first, last, self._stretched(flow, given))
+        return cut(flow, given, first, last, lambda: self._stretched(flow, given))
 
     def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return stretched_rounds(flow, given)
@@ -165,7 +214,7 @@ class Maintained(PlainRounds):
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
         flow.started, flow.running = True, False
-        self.round = last
+        self.round, self._forgotten = last, False
         if self._again:
             self._again = False
             self._limit(flow)
@@ -179,19 +228,16 @@ class Maintained(PlainRounds):
 
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
         """The changes of the batch just run, out of the kernels' memory."""
-        return take_changes(self._told(flow), self._stretch, self._first)
-
-    def _told(self, flow: Dataflow) -> dict[str, Collection]:
-        """The collections whose changes somebody may ask for."""
-        own = self.program.relations
-        return {name: c for name, c in flow.collections.items() if name in own or c.role is Role.INPUT}
+        return take_changes(flow, self._stretch, self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
-        present = [u.rounds for u in inputs.values() if u.rows]
-        if not present:
+        first = last = 0
+        for updates in inputs.values():
+            if updates.rows:
+                first, last = min(first or updates.first, updates.first), max(last, updates.last)
+        if not last:
             return self.round + 1, self.round + 1
-        first, last = min(int(r[0]) for r in present), max(int(r[-1]) for r in present)
         return (self.round + 1 if self._flow is None else first), last
 
     def _with_facts(self, given: Mapping[str, Updates], first: int) -> dict[str, Updates]:
@@ -207,12 +253,12 @@ class Maintained(PlainRounds):
     def _build(self, given: Mapping[str, Updates]) -> Dataflow:
         derived = {name for s in self.program.strata if s.rules for name in s.relations}
         known = frozenset(self.program.relations.keys() - derived)
-        waiting = {name: Waiting(u.columns, u.rows) for name, u in given.items() if name in known}
         try:
-            flow = self._dataflow(Figures(waiting, known))
+            flow = self._dataflow(Figures(given, known))
         except NotIncremental:
             # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
             flow = self._dataflow(Figures({}, known))
+        self._watched.planned(flow)
         return self._prepared(flow)
 
     def _prepared(self, flow: Dataflow) -> Dataflow:
@@ -237,12 +283,13 @@ class Maintained(PlainRounds):
             ((name, updates),) = given.items()
             stretched = self._stretched(flow, given) if count > 1 else 0
             if 0 < stretched < count:
-                self._stretch = Stretch(self._input(flow, name), updates, stretched, list(self._told(flow).values()))
+                flow.keep_changes()
+                self._stretch = Stretch(self._input(flow, name), updates, stretched)
                 return self._finish(flow, stretches.run_stretch(self._stretch.address, work, control.address))
             if updates.rows < BULK_ROWS:
-                rows = staged(updates, first)
+                _held, at = staged(updates, first)
                 target = self._input(flow, name).address
-                status = rounds.commit_one(work, control.address, target, rows.ctypes.data, len(rows), count)
+                status = rounds.commit_one(work, control.address, target, at, updates.rows, count)
                 return self._finish(flow, status)
         rounds.begin_batch(work, control.address, count)
         for name, updates in given.items():
@@ -253,7 +300,8 @@ class Maintained(PlainRounds):
     def _apply(self, target: Collection, updates: Updates, first: int) -> bool:
         """Brings an input's changes in; false with CTL_ERROR set."""
         control = self.worker.control.address
-        bulk = updates.rows >= BULK_ROWS and target.struct[L.CO_FRESH] and updates.rounds[-1] == first
+        activation.touch(control, target.address)
+        bulk = updates.rows >= BULK_ROWS and target.struct[L.CO_FRESH] and updates.last == first
         if bulk and (updates.diffs > 0).all():
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
             listed = words(c.ctypes.data for c in columns)
@@ -269,6 +317,7 @@ class Maintained(PlainRounds):
                 raise self._mistake(flow)
             if status == L.EXTERNAL:
                 self._call(flow)
+            self._watched.work += BUDGET if status == L.YIELD else 0
             begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
             if self._turns.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
@@ -321,7 +370,7 @@ class Maintained(PlainRounds):
         """The first commit, after what another engine has: that is taken over, what is new derived, and then the inputs
         change. Whatever is raised, the other engine is as it was."""
         given = self._with_facts({name: u for name, u in inputs.items() if u.rows}, self.round + 1)
-        if any(u.rounds[-1] > self.round + 1 for u in given.values()):
+        if any(u.last > self.round + 1 for u in given.values()):
             raise InternalError("rounds", "an engine takes over in one round")
         controls = self.memory.control, self.worker.control
         with Delayed():
@@ -337,6 +386,7 @@ class Maintained(PlainRounds):
                 for control in controls:
                     control[L.CTL_LIMIT] = self.memory.limit
         self._news = frozenset(self.program.relations.keys() - self.taken)
+        self._watched.soon()
         return last
 
     def _take_over(self, elder: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
@@ -356,6 +406,8 @@ class Maintained(PlainRounds):
             elder._lending = False
         self._taken = tuple(n for n in self.program.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
+        self._watched.planned(flow)
+        self._watched.noted = {k: [*v] for k, v in elder._watched.noted.items() if set(k) <= set(self._taken)}
 
     def _run_new(self, flow: Dataflow) -> None:
         control, work = self.worker.control, flow.work.address
@@ -408,6 +460,8 @@ class Maintained(PlainRounds):
             flow.free()
             raise
         self._flow = self._prepared(flow)
+        self._watched.planned(flow)
+        self._watched.soon()
 
     # ------------------------------------------------------------------------------------------------------------ failure
 
@@ -485,19 +539,37 @@ class Maintained(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def changes(self, relation: str) -> Updates:
+        turns = self._turns
+        turns.waiting += 1
+        try:
+            with turns.lock:  # `_turn`, without a generator, which takes as long as a small round
+                return self._changes(self._settled(), relation)
+        finally:
+            turns.waiting -= 1
+
+    def _changes(self, flow: Dataflow | None, relation: str) -> Updates:
+        if flow is None:
+            return no_updates(self.program.relations[relation].arity)
+        collection = flow.collections[relation]
+        if self._news is not None and relation in self._news:
+            columns, rows = collection.read()
+            return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
+        if flow.running or self._forgotten or self._lending or collection.life is not flow.life:
+            message = f"the changes of round {self.round} are no longer kept: the next commit is running"
+            raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
+        last = batch_changes(collection, self._stretch, self._first)
+        return joined([*(b[relation] for b in self._batches if relation in b), last]) if self._batches else last
+
+    @property
+    def touched(self) -> Iterable[str]:
         with self._turn() as flow:
             if flow is None:
-                return no_updates(self.program.relations[relation].arity)
-            if self._news is not None and relation in self._news:
-                found = flow.collections[relation]
-                columns, rows = found.read()
-                return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
-            handed = self._lending or flow.collections[relation].life is not flow.life
-            if flow.running or self._forgotten or handed:
-                message = f"the changes of round {self.round} are no longer kept: the next commit is running"
-                raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
-            earlier = [batch[relation] for batch in self._batches if relation in batch]
-            return joined([*earlier, batch_changes(flow.collections[relation], self._stretch, self._first)])
+                return ()
+            if flow.running or self._forgotten or self._lending:
+                return self.program.relations
+            last = flow.touched() if self._stretch is None else flow.kept()
+            found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
+        return sorted(found.intersection(self._places), key=self._places.__getitem__)
 
     def table(self, relation: str) -> Table:
         return self._read(lambda flow: flow.collections[relation], relation)
@@ -528,19 +600,28 @@ class Maintained(PlainRounds):
         self._turns.waiting += 1
         try:
             with self._turns.lock:
-                if self._owing is not None:
-                    self._go_back(self._owing)
-                yield self._flow
+                yield self._settled()
         finally:
             self._turns.waiting -= 1
 
+    def _settled(self) -> Dataflow | None:
+        """The dataflow at a round that is over, for who has the lock."""
+        if self._owing is not None:
+            self._go_back(self._owing)
+        return self._flow
+
     def explain(self) -> str:
         flow = self._flow or self._build({})
-        text = "\n".join(explain(scope, self.program) for scope in flow.scopes.values())
+        text = "\n".join(map(self._explained, flow.scopes.values()))
         if self._flow is None:
             flow.free()
         kept = [name for stratum in self.program.strata for name in stratum.relations if name in self._taken]
         return f"kept as it was when the rules changed: {', '.join(kept)}\n\n{text}" if kept else text
+
+    def _explained(self, scope: Scope) -> str:
+        """A plan, and when and why it took the place of another one."""
+        heading, rest = explain(scope, self.program).split("\n", 1)
+        return "\n".join([heading, *(f"  {told}" for told in self._watched.noted.get(scope.relations, ())), rest])
 
     def close(self) -> None:
         with self._turns.lock:

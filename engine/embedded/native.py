@@ -3,9 +3,43 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterable
 
 import numpy as np
+
+
+class _Slab:
+    """Zeroed words at addresses next to each other, handed out one piece after the other; each piece keeps all of them."""
+
+    WORDS = 4096
+
+    def __init__(self) -> None:
+        self.words = np.zeros(self.WORDS, np.int64)
+        self.address = int(self.words.ctypes.data)
+        self.used = 0
+
+    def take(self, size: int) -> tuple[np.ndarray, int]:
+        start, self.used = self.used, self.used + size
+        return self.words[start : self.used], self.address + 8 * start
+
+
+class _Slabs(threading.local):
+    """The slab from which each thread takes small structs: programs of many rules have hundred thousands."""
+
+    def __init__(self) -> None:
+        self.slab = _Slab()
+
+    def take(self, size: int) -> tuple[np.ndarray, int]:
+        if size > _Slab.WORDS // 16:
+            words = np.zeros(size, np.int64)
+            return words, int(words.ctypes.data)
+        if self.slab.used + size > _Slab.WORDS:
+            self.slab = _Slab()
+        return self.slab.take(size)
+
+
+_SLABS = _Slabs()
 
 
 class Struct:
@@ -14,8 +48,7 @@ class Struct:
     __slots__ = ("address", "keep", "words")
 
     def __init__(self, size: int) -> None:
-        self.words = np.zeros(max(size, 1), np.int64)
-        self.address = int(self.words.ctypes.data)
+        self.words, self.address = _SLABS.take(max(size, 1))
         self.keep: dict[int, object] = {}
 
     def __getitem__(self, field: int) -> int:

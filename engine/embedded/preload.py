@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from dlog.engine.embedded.interruption import Delayed
+from dlog.engine.interruption import Delayed
 from dlog.engine.kernels.jit import JIT
 from dlog.engine.kernels.library import library, prepare
 

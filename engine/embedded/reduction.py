@@ -57,7 +57,9 @@ class Reduction:
             self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
             # They are found by their groups.
             self.candidates.struct[L.CO_UNKEYED] = 1
+            self.candidates.struct[L.CO_REDUCTION] = self.struct.address
         self.struct.point(L.RD_RESULT, result.struct)
+        result.struct[L.CO_REDUCTION] = self.struct.address
         self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
         self.struct.point(L.RD_DERIVED, self.derived)
         if scope is None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dlog.engine.embedded.extent import Columns, Extent, width_of
 from dlog.engine.embedded.native import Struct, view, words
+from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.kernels import bitmaps, sets, storage
 from dlog.engine.kernels.layout import (
     ACCOUNT_BYTES,
@@ -133,6 +134,8 @@ class Memory:
 class StoredRelation:
     """Columns, their set, and the loop's marks of one relation (or one worker's share of it)."""
 
+    _made = False
+
     def __init__(self, name: str, kinds: Sequence[Kind], memory: Memory) -> None:
         self.name = name
         self.kinds = tuple(kinds)
@@ -150,6 +153,7 @@ class StoredRelation:
         """An arrangement reads the columns in their present order."""
         self.key: tuple[int, ...] = tuple(range(len(self.kinds)))
         self._write_widths()
+        self._made = True
 
     # ------------------------------------------------------------------------------------------------------------ facts
 
@@ -369,8 +373,9 @@ class StoredRelation:
         self.drop_columns()
 
     def __del__(self) -> None:
-        if sys is not None and not sys.is_finalizing():
-            self.free()
+        if self._made and sys is not None and not sys.is_finalizing():
+            with DelayedInFinalizer():
+                self.free()
 
     # -------------------------------------------------------------------------------------------------------------- sets
 

@@ -3,21 +3,20 @@ batches have changed, those of a stretch or others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 
 from dlog.engine.embedded.batches import net
 from dlog.engine.embedded.collection import Collection, Role
+from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
 
 
 class Stretch:
-    """Changes of an input; batches of so many rounds leave what they change with the collections `kept`."""
+    """Changes of an input, for batches of so many rounds."""
 
-    def __init__(self, given: Collection, updates: Updates, rounds: int, kept: Sequence[Collection]) -> None:
+    def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
         self.given = given
         self.columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
         self.struct = Struct(L.ST_SIZE)
@@ -26,8 +25,6 @@ class Stretch:
         self.struct.point(L.ST_BATCH, Struct(len(self.columns)))
         self.struct[L.ST_COUNT] = updates.rows
         self.struct[L.ST_ROUNDS] = rounds
-        for collection in kept:
-            collection.keep_changes()
 
     @property
     def address(self) -> int:
@@ -57,10 +54,10 @@ class Stretch:
         return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
 
 
-def take_changes(told: Mapping[str, Collection], stretch: Stretch | None, first: int) -> dict[str, Updates]:
+def take_changes(flow: Dataflow, stretch: Stretch | None, first: int) -> dict[str, Updates]:
     """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
-    touched = {name: c for name, c in told.items() if stretch is not None or c.log[L.LIST_COUNT]}
-    return {name: batch_changes(collection, stretch, first) for name, collection in touched.items()}
+    changed = flow.touched() if stretch is None else flow.kept()
+    return {name: batch_changes(flow.told[name], stretch, first) for name in changed}
 
 
 def batch_changes(collection: Collection, stretch: Stretch | None, first: int) -> Updates:

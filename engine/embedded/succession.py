@@ -22,15 +22,13 @@ def followed(
     """A dataflow with as much of another one as can be taken over; `given` are the changes of inputs that wait. Nothing has run
     yet. Strata that have left out what is asked for now are not taken over."""
     avoid, sizes = frozenset[str](), True
-    derived = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
     for name in Heritage(old, program).inputs():
         found = old.input(name)
         if found is not None:
             found.hold_rows()
-    known = {name: given[name].rows if name in given else 0 for name in program.relations if name not in derived}
     while True:
         heritage = Heritage(old, program, avoid)
-        figures = heritage.figures(known) if sizes else Figures({}, frozenset(program.relations))
+        figures = heritage.figures(given) if sizes else Figures({}, frozenset(program.relations))
         try:
             flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, heritage)
         except Unable as without:
@@ -58,7 +56,7 @@ def derive_new(flow: Dataflow, heritage: Heritage, run: Callable[[], None]) -> N
         if flow.do_new():
             heritage.show(flow.seeds)
             run()
-            heritage.hide()
+        heritage.hide()
     except BaseException:
         heritage.give_back()
         flow.free()

@@ -36,14 +36,14 @@ class Worker:
         self.number = number
         self.control = memory.new_control(L.CTL_SIZE)
         self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
-        self.control.point(L.CTL_LEVELS, Struct(L.LEVELS_MAX * L.LEVEL_SIZE))
         self.control.point(L.CTL_CURSOR, Struct(1))
         self.control[L.CTL_BUDGET] = BUDGET
         self.control[L.CTL_NUMBER] = number
         self.registers = np.empty((0, L.REGISTER), np.int64)
 
     def prepare(self, tables: Tables) -> None:
-        """Makes room for a scope's registers and marks and fills its constants."""
+        """Makes room for a scope's registers, levels and marks and fills its constants."""
+        self.control.point(L.CTL_LEVELS, Struct(tables.levels * L.LEVEL_SIZE))
         self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.REGISTER), np.int64)
         for value, number in tables.constants.items():
             self.registers[CONSTANTS + number] = value

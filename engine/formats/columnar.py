@@ -1,6 +1,6 @@
 """Parquet and Arrow files.
 
-Columns are matched by name where the file has a column for every attribute, else by position; `columns` chooses positions.
+`columns` chooses columns by position; else they are matched as `dlog.engine.formats.columns` says.
 What does not fit a column's kind without loss is refused at the directive. Records stand as text.
 """
 
@@ -12,6 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, directive_error
@@ -63,12 +64,20 @@ def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: lis
         chosen = list(column_map(io, relation, program))
         if max(chosen, default=-1) < len(names):
             return chosen
-    elif set(wanted) <= set(names) and len(set(names)) == len(names):
-        return [names.index(name) for name in wanted]
-    elif len(names) == len(wanted):
-        return list(range(len(names)))
+    else:
+        try:
+            found = places(wanted, names)
+        except Unclear as error:
+            message = f"{path.name}: {error.message}"
+            raise directive_error(io, program, "unclear-columns", message, *error.notes, _all(names)) from None
+        if found is not None:
+            return list(found)
     message = f"{path.name} has {len(names)} columns, `{relation.name}` has {len(wanted)}"
-    raise directive_error(io, program, "wrong-column-count", message, f"the file's columns are {', '.join(names)}")
+    raise directive_error(io, program, "wrong-column-count", message, _all(names))
+
+
+def _all(names: list[str]) -> str:
+    return f"the file's columns are {', '.join(names)}"
 
 
 def _values(

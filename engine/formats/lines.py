@@ -5,11 +5,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.formats.mistakes import explain_line
+from dlog.engine.formats.columns import Unclear, places
+from dlog.engine.formats.mistakes import explain_line, names_of
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import TextFormat, text_format
@@ -34,12 +36,12 @@ def load_lines(
     threads: int,
 ) -> Table:
     """Loads a text file, or standard input where `path` is None."""
-    form = text_format(io, relation, program)
     file = "<stdin>" if path is None else str(path)
     try:
         data = read_bytes(path)
     except (zlib.error, EOFError) as error:
         raise DlogError(Diagnostic("bad-gzip", f"{file} is not whole gzip: {error}", place=file)) from error
+    form = _by_names(data, text_format(io, relation, program), relation, file)
     texts = {i: SymbolTable() for i, kind in enumerate(relation.kinds) if kind is Kind.RECORD}
     try:
         table = load_text(data, relation.kinds, form, symbols, texts, threads)
@@ -53,6 +55,20 @@ def load_lines(
             raise _record_error(mistake, strings, columns[i], file, relation.attributes[i][0], i, form) from None
         columns[i] = ids[columns[i]]
     return Table(table.kinds, tuple(columns), table.rows)
+
+
+def _by_names(data: np.ndarray, form: TextFormat, relation: Relation, file: str) -> TextFormat:
+    """The format with the columns that the line of names says, if there is one."""
+    if not form.headers or form.columns is not None or not len(data) or not relation.arity:
+        return form
+    line, names = names_of(data, form)
+    try:
+        found = places([name for name, _ in relation.attributes], names)
+    except Unclear as error:
+        mistake = Diagnostic("unclear-columns", error.message, notes=error.notes, place=f"{file}:1:1", line=line)
+        raise DlogError(mistake) from None
+    in_order = found is None or found == tuple(range(len(names)))
+    return form if in_order else replace(form, columns=found)
 
 
 def _record_error(

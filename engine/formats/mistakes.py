@@ -104,6 +104,15 @@ def number_status(text: bytes, kind: Kind) -> int:
     return int(status) if status == BAD or behind == stop else BAD
 
 
+def names_of(data: np.ndarray, form: TextFormat) -> tuple[str, list[str]]:
+    """The first line, and the names that it has for the columns."""
+    line = data[: 1 << 20].tobytes().split(b"\n", 1)[0].removesuffix(b"\r").removeprefix(BOM_UTF8)
+    try:
+        return _decoded(line), [_decoded(field.text).strip() for field in split_line(line, form)]
+    except Unbalanced:
+        return _decoded(line), []
+
+
 def explain_line(data: np.ndarray, position: int, file: str, relation: Relation, form: TextFormat) -> Diagnostic:
     """The diagnostic for the line that starts at `position`."""
     number = int(np.count_nonzero(data[:position] == 10)) + 1

@@ -46,8 +46,10 @@ from dlog.engine.kernels.layout import (
     RD_RESULT,
     REL_ARITY,
     REL_COLUMNS,
-    SC_ENTER,
-    SC_ENTER_COUNT,
+    SC_SEED_COUNT,
+    SC_SEEDS,
+    SEED_PATH_COUNT,
+    SEED_PATHS,
 )
 from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch
@@ -63,8 +65,16 @@ FEW = 16
 @kernel
 def warm_rounds(scope):
     """Asks for what the changes that come soon will touch, as many as the present round has."""
-    paths = load_i64(scope, SC_ENTER)
-    for p in range(load_i64(scope, SC_ENTER_COUNT)):
+    seeds = load_i64(scope, SC_SEEDS)
+    for i in range(load_i64(scope, SC_SEED_COUNT)):
+        warm_paths(load_i64(seeds, i))
+
+
+@kernel
+def warm_paths(seeding):
+    """`warm_rounds` of the paths of one seed."""
+    paths = load_i64(seeding, SEED_PATHS)
+    for p in range(load_i64(seeding, SEED_PATH_COUNT)):
         path = load_i64(paths, p)
         changes = load_i64(path, PATH_LIST)
         if load_i64(path, PATH_FEW) == 0 or load_i64(path, PATH_SOUGHT) < 0 or load_i64(path, PATH_GROUP) < 0:

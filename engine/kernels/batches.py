@@ -1,4 +1,4 @@
-"""Batches of rounds begin, and what is left of the changes when one is over."""
+"""A collection's part in a batch of rounds: how it begins, and what is left of the changes when the batch is over."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dlog.engine.kernels.layout import (
     CHANGE_ROW,
     CHANGE_SIZE,
     CO_ALIVE,
+    CO_BEGUN,
     CO_BORN,
     CO_COUNTS,
     CO_DOOMED,
@@ -31,6 +32,7 @@ from dlog.engine.kernels.layout import (
     CO_PACKED,
     CO_PAIRS,
     CO_QUIET,
+    CO_REDUCTION,
     CO_SUPPORT,
     COL_DATA,
     COL_SIZE,
@@ -45,6 +47,7 @@ from dlog.engine.kernels.layout import (
     LIST_COUNT,
     LIST_DATA,
     NEVER,
+    RD_MISSING,
     REL_ARITY,
     REL_COLUMNS,
     REL_ROWS,
@@ -61,9 +64,9 @@ STRIDE = 8
 
 @kernel
 def begin(ctl, collection, rounds):
-    """Begins a batch of so many rounds: logs are empty, and a collection without rows is fresh if there is one round."""
-    list_again(ctl, load_i64(collection, CO_LOG))
+    """Begins a batch of so many rounds, with an empty log; a collection without rows is fresh if there is one round."""
     live = load_i64(with_rows(collection), CO_LIVE)
+    store_i64(collection, CO_BEGUN, 1)
     store_i64(collection, CO_OLD, live)
     if live == 0 and rounds == 1:
         # Row numbers begin anew: all rows are those of this batch.
@@ -80,9 +83,21 @@ def begin(ctl, collection, rounds):
     store_i64(collection, CO_PACKED, 1 if load_i64(collection, CO_PAIRS) != 0 else 0)
 
 
+@kernel
+def rows_before(collection):
+    """How many rows there were before the batch."""
+    return load_i64(collection, CO_OLD) if load_i64(collection, CO_BEGUN) != 0 else load_i64(with_rows(collection), CO_LIVE)
+
+
+@entry()
+def forget_changes(ctl, collection):
+    """Empties the log of a batch that is over."""
+    list_again(ctl, load_i64(collection, CO_LOG))
+
+
 @entry()
 def settle(ctl, collection):
-    """Ends a batch: rounds are forgotten, absent rows removed; false with CTL_ERROR set. The change logs stay."""
+    """Ends a batch: rounds are forgotten, absent rows removed; false with CTL_ERROR set. The change log stays."""
     outer = load_i64(collection, CO_OUTER)
     inner = load_i64(collection, CO_INNER)
     doomed = load_i64(collection, CO_DOOMED)
@@ -106,6 +121,10 @@ def settle(ctl, collection):
         return False
     list_again(ctl, doomed)
     list_again(ctl, born)
+    reduction = load_i64(collection, CO_REDUCTION)
+    if reduction != 0 and load_i64(reduction, RD_MISSING) != 0:
+        list_empty(ctl, load_i64(reduction, RD_MISSING))
+    store_i64(collection, CO_BEGUN, 0)
     store_i64(collection, CO_INDEXED, 0)
     store_i64(outer, HI_BASE, 0)
     if inner != 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.activation import touch_derived, touch_reduced
 from dlog.engine.kernels.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.finding import find_block, scratch_block
@@ -66,6 +67,7 @@ def derive_block(ctl, pc, n):
     """[OP_DERIVE, length, collection, T, I or -1, D, advance, column registers ...]; false with CTL_ERROR set."""
     collection = load_i64(pc, 2)
     rows = scratch_block(ctl, 1)
+    touch_derived(ctl, collection)
     if not find_block(ctl, collection, pc + 56, n, rows, True):
         return False
     if load_i64(collection, CO_SCOPE) != 0:
@@ -92,6 +94,7 @@ def reduce_block(ctl, pc, n):
     values = register(ctl, load_i64(pc, 7))
     candidates = load_i64(reduction, RD_CANDIDATES)
     rows = scratch_block(ctl, 1)
+    touch_reduced(ctl, reduction)
     if not find_block(ctl, load_i64(reduction, RD_GROUPS), pc + 64, n, rows, True):
         return False
     if candidates != 0:

@@ -7,6 +7,7 @@ whose instructions are all in compiled code, have PATH_FEW set (lower_rounds).
 
 from __future__ import annotations
 
+from dlog.engine.kernels.activation import touch_reduced
 from dlog.engine.kernels.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.derive import derive, warm_results
@@ -233,6 +234,8 @@ def join_values(ctl, registers, code, slab, key):
     start = slab_first(slab)
     count = load_i32(slab, IXS_COUNT)
     store_i64(ctl, CTL_WORK, load_i64(ctl, CTL_WORK) + count + 8)
+    if count > 0:
+        touch_reduced(ctl, reduction)
     if count >= SEVERAL and are_many(groups):
         warm_values(ctl, reduction, pool, start, count, data, width, value)
     for at in range(start, start + count):
@@ -330,4 +333,5 @@ def derive_one(ctl, registers, pc):
     if load_i64(pc, 4) >= 0:
         iteration += load_i64(value_at(registers, load_i64(pc, 4)), 0)
     value = load_i64(value_at(registers, load_i64(pc, 7)), 0)
+    touch_reduced(ctl, reduction)
     return contribute(ctl, reduction, group, value, iteration, load_i64(value_at(registers, load_i64(pc, 5)), 0))

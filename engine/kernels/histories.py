@@ -36,7 +36,7 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
 )
 from dlog.engine.kernels.lists import list_room, pool_give, pool_take
-from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64, wrapped_product
+from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i32, store_i64, wrapped_product
 from dlog.engine.kernels.storage import release, zeroed
 
 _MIX = -7046029254386353131
@@ -58,6 +58,21 @@ def put_bit(bits, row):
 @kernel
 def clear_bit(bits, row):
     store_i64(bits, row >> 6, load_i64(bits, row >> 6) & ~(1 << (row & 63)))
+
+
+@kernel
+def next_bit(bits, first, last):
+    """The first bit of [first, last) that is set; `last` if none is."""
+    word = first >> 6
+    if first >= last:
+        return last
+    current = load_i64(bits, word) >> (first & 63) << (first & 63)
+    while current == 0:
+        word += 1
+        if word << 6 >= last:
+            return last
+        current = load_i64(bits, word)
+    return min(last, (word << 6) + bit_length(current & -current) - 1)
 
 
 @kernel

@@ -127,8 +127,9 @@ MARK_LAST, MARK_GROUP, MARK_CURSOR, MARK_BITS, MARK_ROWS, MARK_COST, MARK_SIZE =
     CTL_MARKS,
     CTL_NUMBER,
     CTL_RUN_PATH,
+    CTL_BATCH,
     CTL_SIZE,
-) = range(24)
+) = range(25)
 
 # What CTL_BYTES points to, shared by all workers: bytes allocated, and the symbol table (0: none).
 ACCOUNT_BYTES, ACCOUNT_SYMBOLS, ACCOUNT_SIZE = range(3)
@@ -356,8 +357,12 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_KEPT,
     CO_KEY_SAMPLES,
     CO_KEY_TAIL,
+    CO_BEGUN,
+    CO_ACTIVE,
+    CO_FLUSH,
+    CO_REDUCTION,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 56)
+) = range(REL_SIZE, REL_SIZE + 60)
 # CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
 # this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
 # changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
@@ -377,6 +382,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # iteration of one: CO_INNER may have at once what the round makes of a row. CO_KEPT: a list of the changes of a stretch's
 # batches that are over (stretches.py), 0 where nobody reads them: column after column, LIST_CAPACITY words each. CO_KEY_*: of
 # a base whose key column is implied (implied.py): the keys of some rows, and those of the rows that came later (both int32).
+# CO_BEGUN: the batch has touched it (activation.py); CO_ACTIVE: so has the round of its own scope. CO_FLUSH: the task that
+# makes changes of what paths derive here, plus one (0: its scope does). CO_REDUCTION: whose result or candidates it is.
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.
@@ -388,6 +395,8 @@ TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 
 # List: items of so many words that grow; [LIST_LO, LIST_HI) is the part in use by a seed.
 LIST_DATA, LIST_COUNT, LIST_CAPACITY, LIST_WORDS, LIST_LO, LIST_HI, LIST_SIZE = range(7)
+# Bucket: a list in CO_BUCKETS; BUCKET_NEXT is the next collection of the scope with rows at the same iteration.
+BUCKET_NEXT = LIST_LO
 CHANGE_ROW, CHANGE_TIME, CHANGE_DIFF, CHANGE_VALUE, CHANGE_SIZE = range(5)
 # The log of a result that is its groups has an entry per round and group: the group's number, whether it had and has a value,
 # the time, the values before and after.
@@ -401,6 +410,13 @@ HI_BITS, HI_ITERS, HI_BASE, HI_ITEMS, HI_TABLE, HI_TABLE_COUNT, HI_ENTRIES, HI_S
 ITEM_ROW, ITEM_HEAD, ITEM_SLOT, ITEM_SIZE = range(4)
 # Pool: a list whose items are freed and reused; POOL_FREE is the last freed one plus one, linked through its first word.
 POOL_FREE, POOL_SIZE = LIST_SIZE, LIST_SIZE + 1
+# Log: a list whose changes seed paths. LOG_READERS lists pairs: a task that has them to do, plus one (0: a script has, see
+# shards), and, where that is a recursive scope, the seed by which its paths know the log. LOG_SEED, of a log by iteration: the
+# seed of its own scope's paths.
+LOG_READERS, LOG_READER_COUNT, LOG_SEED, LOG_SIZE = range(POOL_SIZE, POOL_SIZE + 4)
+# Seed: a list (0: none, a path's one row), the paths of a recursive scope that it seeds, the scope; whether the list is the
+# scope's own, by iteration.
+SEED_LIST, SEED_PATHS, SEED_PATH_COUNT, SEED_SCOPE, SEED_OWN, SEED_SIZE = range(6)
 ENTRY_TIME, ENTRY_DIFF, ENTRY_NEXT, ENTRY_SIZE = range(4)
 SUPPORT_AT, SUPPORT_OLD, SUPPORT_NEW, SUPPORT_SIZE = range(4)
 # SUPPORT_AT: iteration in the low half, the next entry plus one in the high half.
@@ -451,24 +467,35 @@ RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
 # Counts have the first, sums of integers the first two. Of a minimum or maximum the one word is the best candidate, plus one.
 SUM_COUNT, SUM_VALUE, SUM_LOST, SUM_ODD, SUM_WORDS = range(5)
 
-# Work of a batch: a list of tasks, run in order. PATH: a path; DISTINCT: a collection's derived rows become changes; REDUCE: a
-# reduction's; LOOP: a recursive scope, round by round.
+# Work of a batch: a list of tasks, in topological order; those that are marked in WORK_MARKS (a bit each) run. PATH: a path;
+# DISTINCT: a collection's derived rows become changes; REDUCE: a reduction's; LOOP: a recursive scope, round by round. WORK_AT:
+# the task that runs, -1 before the inputs' readers are marked; WORK_BEGUN: whether it has begun. WORK_OVER: all have run.
+# WORK_TOUCHED: the collections that the batch has changed or, after it, those of which the logs are still there; WORK_KEPT:
+# those with changes of a stretch in CO_KEPT. WORK_RAN, WORK_SEEDED, WORK_PROCESSED: tasks that have run so far, paths that had
+# changes to go through, collections that had rows to look at in some iteration.
 TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
 (
     WORK_TASKS,
     WORK_COUNT,
     WORK_AT,
     WORK_BEGUN,
+    WORK_OVER,
     WORK_FIRST,
     WORK_ROUNDS,
     WORK_TICK,
     WORK_LIMIT,
-    WORK_COLLECTIONS,
-    WORK_COLLECTION_COUNT,
+    WORK_MARKS,
+    WORK_TOUCHED,
+    WORK_TOUCHED_COUNT,
+    WORK_KEPT,
+    WORK_KEPT_COUNT,
     WORK_SPARE,
     WORK_COUNTS,
+    WORK_RAN,
+    WORK_SEEDED,
+    WORK_PROCESSED,
     WORK_SIZE,
-) = range(13)
+) = range(20)
 # Stretch: changes of an input, ST_COUNT of them in ST_COLUMNS (addresses of columns of values, of diffs and of rounds), that go
 # through the dataflow in batches of ST_ROUNDS rounds. Those before ST_AT have been given to a batch; ST_BEGUN: the last batch,
 # whose first round is ST_FIRST, is not over yet. ST_BATCH has room for a batch's addresses. ST_REPEATED: a row of the input may
@@ -485,29 +512,35 @@ TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
     ST_REPEATED,
     ST_SIZE,
 ) = range(10)
-# Recursive scope over rounds.
+# Recursive scope over rounds. SC_IMPORTS: the seeds of paths that enter, SC_UNIT the one without changes (0: none); SC_CHANGED:
+# those with changes in this batch. SC_SEEDS: those whose paths run in this phase; SC_SEED and SC_PATH: how far. SC_TOUCHED: the
+# collections (of lattices their candidates) that this round has changed; SC_HEADS: per iteration the first of those with rows
+# to look at, which goes on with BUCKET_NEXT. SC_TAIL: how many collections the batch had touched before. SC_STAGGERED: rows
+# enter at late iterations, so that not those but the iterations that did something count (SC_DONE).
 (
-    SC_ENTER,
-    SC_ENTER_COUNT,
-    SC_LOOP,
-    SC_LOOP_COUNT,
-    SC_COLLECTIONS,
-    SC_COLLECTION_COUNT,
-    SC_LATTICES,
-    SC_LATTICE_COUNT,
     SC_IMPORTS,
     SC_IMPORT_COUNT,
+    SC_UNIT,
+    SC_CHANGED,
+    SC_CHANGED_COUNT,
+    SC_SEEDS,
+    SC_SEED_COUNT,
+    SC_SEED,
+    SC_PATH,
+    SC_TOUCHED,
+    SC_TOUCHED_COUNT,
+    SC_TAIL,
     SC_PHASE,
     SC_ROUND,
     SC_ITERATION,
-    SC_PATH,
     SC_BITS,
     SC_BIT_WORDS,
+    SC_HEADS,
+    SC_HEAD_COUNT,
     SC_LAST,
     SC_TICK,
     SC_ROUND_TICK,
     SC_STAGGERED,
     SC_DONE,
     SC_SIZE,
-) = range(22)
-# SC_STAGGERED: rows enter at late iterations, so that not those but the iterations that did something count (SC_DONE).
+) = range(25)

@@ -2,25 +2,31 @@
 
 A batch runs task by task in the order of strata: so each path reads collections that are complete for all rounds of the batch.
 Scopes that are not recursive take all rounds at once; a recursive scope takes them one after the other, and within one the
-iterations where something changes. Paths without a changed seed are skipped. All state is in tables: a run stops and resumes
-anywhere (see machine).
+iterations where something changes. Only tasks, paths and collections that a change reaches are visited (activation.py). All
+state is in tables: a run stops and resumes anywhere (see machine).
 """
 
 from __future__ import annotations
 
+from dlog.engine.kernels.activation import mark_readers, mark_readers_from, mark_task, next_task, push_seed, touch
 from dlog.engine.kernels.ahead import warm_rounds
-from dlog.engine.kernels.batches import begin, settle
+from dlog.engine.kernels.batches import forget_changes, rows_before, settle
 from dlog.engine.kernels.changes import flush_distinct, next_tick
 from dlog.engine.kernels.collections import enter_indexes
 from dlog.engine.kernels.distinct import end_distinct, process_distinct
 from dlog.engine.kernels.few import run_few
+from dlog.engine.kernels.histories import clear_bit, next_bit
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.layout import (
+    BUCKET_NEXT,
     CHANGE_TIME,
+    CO_ACTIVE,
     CO_EXPECTED,
     CO_INNER_LOG,
-    CO_OLD,
+    CO_LOG,
+    CO_REDUCTION,
+    CTL_BATCH,
     CTL_ERROR,
     CTL_ITERATION,
     CTL_LEVEL,
@@ -40,6 +46,7 @@ from dlog.engine.kernels.layout import (
     LIST_DATA,
     LIST_HI,
     LIST_LO,
+    LOG_SEED,
     PATH_GATE_COUNT,
     PATH_GATES,
     PATH_LEVELS,
@@ -50,46 +57,59 @@ from dlog.engine.kernels.layout import (
     ROUND,
     SC_BIT_WORDS,
     SC_BITS,
-    SC_COLLECTION_COUNT,
-    SC_COLLECTIONS,
+    SC_CHANGED,
+    SC_CHANGED_COUNT,
     SC_DONE,
-    SC_ENTER,
-    SC_ENTER_COUNT,
+    SC_HEAD_COUNT,
+    SC_HEADS,
     SC_IMPORT_COUNT,
     SC_IMPORTS,
     SC_ITERATION,
     SC_LAST,
-    SC_LATTICE_COUNT,
-    SC_LATTICES,
-    SC_LOOP,
-    SC_LOOP_COUNT,
     SC_PATH,
     SC_PHASE,
     SC_ROUND,
     SC_ROUND_TICK,
+    SC_SEED,
+    SC_SEED_COUNT,
+    SC_SEEDS,
     SC_STAGGERED,
+    SC_TAIL,
     SC_TICK,
+    SC_TOUCHED,
+    SC_TOUCHED_COUNT,
+    SC_UNIT,
+    SEED_LIST,
+    SEED_OWN,
+    SEED_PATH_COUNT,
+    SEED_PATHS,
     TASK_DISTINCT,
     TASK_PATH,
     TASK_REDUCE,
     WORK_AT,
     WORK_BEGUN,
-    WORK_COLLECTION_COUNT,
-    WORK_COLLECTIONS,
     WORK_COUNT,
     WORK_COUNTS,
     WORK_FIRST,
     WORK_LIMIT,
+    WORK_MARKS,
+    WORK_OVER,
+    WORK_PROCESSED,
+    WORK_RAN,
     WORK_ROUNDS,
+    WORK_SEEDED,
     WORK_SPARE,
     WORK_TASKS,
+    WORK_TOUCHED,
+    WORK_TOUCHED_COUNT,
 )
-from dlog.engine.kernels.lists import change_at, list_empty
+from dlog.engine.kernels.lists import change_at
 from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.memory import load_i64, store_i64
 from dlog.engine.kernels.reductions import flush_reduction
 from dlog.engine.kernels.slots import meet_expectation
+from dlog.engine.kernels.supports import bucket_at
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904
@@ -115,7 +135,7 @@ def is_closed(path, work):
         return False
     gates = load_i64(path, PATH_GATES)
     for g in range(load_i64(path, PATH_GATE_COUNT)):
-        if load_i64(load_i64(gates, g), CO_OLD) == 0:
+        if rows_before(load_i64(gates, g)) == 0:
             return True
     return False
 
@@ -137,6 +157,7 @@ def run_seeded(path, work, ctl, whole):
                 last = load_i64(changes, LIST_HI)
             if first >= last or is_closed(path, work):
                 return DONE
+            store_i64(work, WORK_SEEDED, load_i64(work, WORK_SEEDED) + 1)
             first = run_few(path, ctl, first, last)
             if first < 0:
                 return FAILED
@@ -158,18 +179,27 @@ def run_seeded(path, work, ctl, whole):
 
 
 @entry()
-def run_some(scope, paths, count, work, ctl):
-    """Runs the paths of a phase from SC_PATH on."""
-    while load_i64(scope, SC_PATH) < count:
-        status = run_seeded(load_i64(paths, load_i64(scope, SC_PATH)), work, ctl, False)
-        if status != DONE:
-            return status
-        store_i64(scope, SC_PATH, load_i64(scope, SC_PATH) + 1)
-    store_i64(scope, SC_PATH, 0)
+def run_seeds(scope, work, ctl):
+    """Runs (or resumes) the paths of a phase: those of the seeds in SC_SEEDS, which have been gone through then."""
+    seeds = load_i64(scope, SC_SEEDS)
+    while load_i64(scope, SC_SEED) < load_i64(scope, SC_SEED_COUNT):
+        seed = load_i64(seeds, load_i64(scope, SC_SEED))
+        paths = load_i64(seed, SEED_PATHS)
+        while load_i64(scope, SC_PATH) < load_i64(seed, SEED_PATH_COUNT):
+            status = run_seeded(load_i64(paths, load_i64(scope, SC_PATH)), work, ctl, False)
+            if status != DONE:
+                return status
+            store_i64(scope, SC_PATH, load_i64(scope, SC_PATH) + 1)
+        store_i64(scope, SC_PATH, 0)
+        store_i64(scope, SC_SEED, load_i64(scope, SC_SEED) + 1)
+        if load_i64(seed, SEED_OWN) != 0:
+            store_i64(load_i64(seed, SEED_LIST), LIST_COUNT, 0)
+    store_i64(scope, SC_SEED, 0)
+    store_i64(scope, SC_SEED_COUNT, 0)
     return DONE
 
 
-@entry()
+@kernel
 def log_time(log, at):
     """Time of a change; one without data has all its changes at the first round (a fresh collection's)."""
     if load_i64(log, LIST_DATA) == 0:
@@ -178,32 +208,46 @@ def log_time(log, at):
 
 
 @entry()
-def next_round(scope, work):
-    """Finds the next round in which an import changed and points the imports' logs at it; false when there is none."""
-    imports = load_i64(scope, SC_IMPORTS)
-    count = load_i64(scope, SC_IMPORT_COUNT)
+def round_to_come(scope, work):
+    """The time of the next round in which an import changed; 0 when there is none."""
+    if load_i64(work, WORK_FIRST) != 0 and load_i64(scope, SC_ROUND) == 0:
+        return ROUND
+    changed = load_i64(scope, SC_CHANGED)
     time = 0
-    for i in range(count):
-        log = load_i64(imports, i)
+    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
+        log = load_i64(load_i64(changed, i), SEED_LIST)
         at = load_i64(log, LIST_HI)
         if at < load_i64(log, LIST_COUNT):
             other = log_time(log, at)
             if time == 0 or other < time:
                 time = other
-    if load_i64(work, WORK_FIRST) != 0 and load_i64(scope, SC_ROUND) == 0:
-        time = ROUND
+    return time
+
+
+@entry()
+def next_round(scope, work):
+    """Goes to the next round in which an import changed: the paths of such imports are to run, over its changes. False when
+    there is none."""
+    time = round_to_come(scope, work)
     if time == 0:
         return False
-    for i in range(count):
-        log = load_i64(imports, i)
+    if load_i64(scope, SC_ROUND) == 0 and load_i64(work, WORK_FIRST) != 0 and load_i64(scope, SC_UNIT) != 0:
+        push_seed(scope, load_i64(scope, SC_UNIT))
+    changed = load_i64(scope, SC_CHANGED)
+    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
+        seed = load_i64(changed, i)
+        log = load_i64(seed, SEED_LIST)
         at = load_i64(log, LIST_HI)
-        store_i64(log, LIST_LO, at)
+        first = at
         last = load_i64(log, LIST_COUNT)
         if load_i64(log, LIST_DATA) == 0:
             at = last
         while at < last and log_time(log, at) == time:
             at += 1
+        store_i64(log, LIST_LO, first)
         store_i64(log, LIST_HI, at)
+        if first < at:
+            push_seed(scope, seed)
     store_i64(scope, SC_ROUND, time)
     return True
 
@@ -214,20 +258,11 @@ def next_iteration(scope):
     at = load_i64(scope, SC_ITERATION)
     bits = load_i64(scope, SC_BITS)
     words = min(load_i64(scope, SC_BIT_WORDS), (load_i64(scope, SC_LAST) >> 6) + 1)
-    word = at >> 6
-    if word >= words:
+    found = next_bit(bits, at, words << 6)
+    if found == words << 6:
         return -1
-    current = load_i64(bits, word) >> (at & 63) << (at & 63)
-    while current == 0:
-        word += 1
-        if word >= words:
-            return -1
-        current = load_i64(bits, word)
-    bit = 0
-    while (current >> bit) & 1 == 0:
-        bit += 1
-    store_i64(bits, word, load_i64(bits, word) ^ (current & -current))
-    return word * 64 + bit
+    clear_bit(bits, found)
+    return found
 
 
 @kernel
@@ -242,42 +277,54 @@ def iterations_of(scope, iteration):
 def process_iteration(ctl, scope, work, iteration):
     """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with CTL_ERROR set."""
     store_i64(scope, SC_TICK, next_tick(work))
-    time = load_i64(scope, SC_ROUND) + iteration
-    collections = load_i64(scope, SC_COLLECTIONS)
-    for i in range(load_i64(scope, SC_COLLECTION_COUNT)):
-        collection = load_i64(collections, i)
-        log = load_i64(collection, CO_INNER_LOG)
-        store_i64(log, LIST_COUNT, 0)
-        if not enter_indexes(ctl, collection) or not process_distinct(ctl, scope, collection, iteration, time):
+    if iteration >= load_i64(scope, SC_HEAD_COUNT):
+        return True
+    collection = load_i64(load_i64(scope, SC_HEADS), iteration)
+    store_i64(load_i64(scope, SC_HEADS), iteration, 0)
+    while collection != 0:
+        following = load_i64(bucket_at(collection, iteration), BUCKET_NEXT)
+        if not process_collection(ctl, scope, collection, iteration):
             return False
-        store_i64(log, LIST_LO, 0)
-        store_i64(log, LIST_HI, load_i64(log, LIST_COUNT))
-    lattices = load_i64(scope, SC_LATTICES)
-    for i in range(load_i64(scope, SC_LATTICE_COUNT)):
-        lattice = load_i64(lattices, i)
-        log = load_i64(load_i64(lattice, RD_RESULT), CO_INNER_LOG)
-        store_i64(log, LIST_COUNT, 0)
-        if not process_lattice(ctl, scope, lattice, iteration, time):
-            return False
-        store_i64(log, LIST_LO, 0)
-        store_i64(log, LIST_HI, load_i64(log, LIST_COUNT))
+        store_i64(work, WORK_PROCESSED, load_i64(work, WORK_PROCESSED) + 1)
+        collection = following
     return True
+
+
+@kernel
+def process_collection(ctl, scope, collection, iteration):
+    """`process_iteration` of a collection, or of a lattice's candidates; false with CTL_ERROR set."""
+    time = load_i64(scope, SC_ROUND) + iteration
+    lattice = load_i64(collection, CO_REDUCTION)
+    result = collection
+    if lattice != 0:
+        result = load_i64(lattice, RD_RESULT)
+        done = process_lattice(ctl, scope, lattice, iteration, time)
+    else:
+        done = enter_indexes(ctl, collection) and process_distinct(ctl, scope, collection, iteration, time)
+    log = load_i64(result, CO_INNER_LOG)
+    store_i64(log, LIST_LO, 0)
+    store_i64(log, LIST_HI, load_i64(log, LIST_COUNT))
+    if done and load_i64(log, LIST_COUNT) > 0:
+        push_seed(scope, load_i64(log, LOG_SEED))
+    return done
 
 
 @entry()
 def end_round(ctl, scope):
     """Ends a round of a recursive scope; false with CTL_ERROR set."""
     time = load_i64(scope, SC_ROUND)
-    collections = load_i64(scope, SC_COLLECTIONS)
-    for i in range(load_i64(scope, SC_COLLECTION_COUNT)):
-        collection = load_i64(collections, i)
-        if not enter_indexes(ctl, collection) or not end_distinct(ctl, collection, time):
+    touched = load_i64(scope, SC_TOUCHED)
+    for i in range(load_i64(scope, SC_TOUCHED_COUNT)):
+        collection = load_i64(touched, i)
+        store_i64(collection, CO_ACTIVE, 0)
+        lattice = load_i64(collection, CO_REDUCTION)
+        if lattice == 0:
+            done = enter_indexes(ctl, collection) and end_distinct(ctl, collection, time)
+        else:
+            done = end_lattice(ctl, lattice, time) and enter_indexes(ctl, load_i64(lattice, RD_RESULT))
+        if not done:
             return False
-    lattices = load_i64(scope, SC_LATTICES)
-    for i in range(load_i64(scope, SC_LATTICE_COUNT)):
-        lattice = load_i64(lattices, i)
-        if not end_lattice(ctl, lattice, time) or not enter_indexes(ctl, load_i64(lattice, RD_RESULT)):
-            return False
+    store_i64(scope, SC_TOUCHED_COUNT, 0)
     store_i64(scope, SC_LAST, 0)
     return True
 
@@ -297,7 +344,7 @@ def run_scope(scope, work, ctl):
             store_i64(scope, SC_PHASE, _ENTER)
             warm_rounds(scope)
         elif phase == _ENTER:
-            status = run_some(scope, load_i64(scope, SC_ENTER), load_i64(scope, SC_ENTER_COUNT), work, ctl)
+            status = run_seeds(scope, work, ctl)
             if status != DONE:
                 return status
             store_i64(scope, SC_PHASE, _BUCKETS)
@@ -317,7 +364,7 @@ def run_scope(scope, work, ctl):
             store_i64(scope, SC_ITERATION, iteration + 1)
             store_i64(scope, SC_PHASE, _LOOP)
         else:
-            status = run_some(scope, load_i64(scope, SC_LOOP), load_i64(scope, SC_LOOP_COUNT), work, ctl)
+            status = run_seeds(scope, work, ctl)
             if status != DONE:
                 return status
             store_i64(scope, SC_PHASE, _BUCKETS)
@@ -328,26 +375,45 @@ def run_scope(scope, work, ctl):
 
 @entry()
 def begin_batch(work, ctl, rounds):
-    """Begins a batch of so many rounds."""
+    """Begins a batch of so many rounds: what the one before has changed is forgotten."""
+    touched = load_i64(work, WORK_TOUCHED)
+    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
+        forget_changes(ctl, load_i64(touched, i))
+    store_i64(work, WORK_TOUCHED_COUNT, 0)
     store_i64(work, WORK_ROUNDS, rounds)
-    store_i64(work, WORK_AT, 0)
-    collections = load_i64(work, WORK_COLLECTIONS)
-    for i in range(load_i64(work, WORK_COLLECTION_COUNT)):
-        begin(ctl, load_i64(collections, i), rounds)
+    store_i64(work, WORK_AT, -1)
+    store_i64(work, WORK_OVER, 0)
+    store_i64(ctl, CTL_BATCH, work)
+    if load_i64(work, WORK_FIRST) != 0:
+        for task in range(load_i64(work, WORK_COUNT)):
+            mark_task(work, task)
 
 
 @entry()
-def start_scope(scope):
-    """Prepares a recursive scope for a batch."""
+def start_scope(scope, work):
+    """Prepares a recursive scope for a batch. In the first one it looks at all its imports: some may have rows of old."""
     store_i64(scope, SC_PHASE, _NEXT)
     store_i64(scope, SC_ROUND, 0)
     store_i64(scope, SC_PATH, 0)
-    imports = load_i64(scope, SC_IMPORTS)
-    for i in range(load_i64(scope, SC_IMPORT_COUNT)):
-        store_i64(load_i64(imports, i), LIST_HI, 0)
+    store_i64(scope, SC_TAIL, load_i64(work, WORK_TOUCHED_COUNT))
+    changed = load_i64(scope, SC_CHANGED)
+    if load_i64(work, WORK_FIRST) != 0:
+        imports = load_i64(scope, SC_IMPORTS)
+        store_i64(scope, SC_CHANGED_COUNT, load_i64(scope, SC_IMPORT_COUNT))
+        for i in range(load_i64(scope, SC_IMPORT_COUNT)):
+            store_i64(changed, i, load_i64(imports, i))
+    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
+        store_i64(load_i64(load_i64(changed, i), SEED_LIST), LIST_HI, 0)
 
 
 @entry()
+def end_scope(scope, work):
+    """Ends a recursive scope's part in a batch: those run that read what it has changed."""
+    store_i64(scope, SC_CHANGED_COUNT, 0)
+    mark_readers_from(work, load_i64(scope, SC_TAIL))
+
+
+@kernel
 def run_task(work, task, ctl):
     """Runs (or resumes) a task: [kind, address]."""
     kind = load_i64(task, 0)
@@ -356,47 +422,73 @@ def run_task(work, task, ctl):
         return run_seeded(what, work, ctl, True)
     if kind == TASK_DISTINCT:
         done = flush_distinct(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
+        mark_readers(work, load_i64(what, CO_LOG))
         return DONE if done else FAILED
     if kind == TASK_REDUCE:
-        if load_i64(what, RD_MISSING) != 0:
-            list_empty(ctl, load_i64(what, RD_MISSING))
         done = flush_reduction(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
+        mark_readers(work, load_i64(load_i64(what, RD_RESULT), CO_LOG))
+        if load_i64(what, RD_MISSING) != 0:
+            mark_readers(work, load_i64(what, RD_MISSING))
         return DONE if done else FAILED
     if load_i64(work, WORK_BEGUN) == 0:
-        start_scope(what)
+        start_scope(what, work)
         store_i64(work, WORK_BEGUN, 1)
     status = run_scope(what, work, ctl)
     if status == DONE:
         store_i64(work, WORK_BEGUN, 0)
+        end_scope(what, work)
     return status
+
+
+@entry()
+def run_tasks(work, ctl, last):
+    """Runs (or resumes) the marked ones of the tasks before the `last`. Returns DONE, YIELD, EXTERNAL or FAILED."""
+    if load_i64(work, WORK_AT) < 0:
+        mark_readers_from(work, 0)
+        store_i64(work, WORK_AT, 0)
+    tasks = load_i64(work, WORK_TASKS)
+    while True:
+        at = next_task(work, load_i64(work, WORK_AT), last)
+        store_i64(work, WORK_AT, at)
+        if at == last:
+            return DONE
+        status = run_task(work, tasks + at * 16, ctl)
+        if status != DONE:
+            return status
+        clear_bit(load_i64(work, WORK_MARKS), at)
+        store_i64(work, WORK_RAN, load_i64(work, WORK_RAN) + 1)
+
+
+@entry()
+def settle_batch(work, ctl):
+    """Ends a batch of which all tasks have run; false with CTL_ERROR set."""
+    # What is needed to settle is little, and there is no way back from half of it: the limit does not count here.
+    limit = load_i64(ctl, CTL_LIMIT)
+    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
+    store_i64(work, WORK_OVER, 1)
+    settled = True
+    touched = load_i64(work, WORK_TOUCHED)
+    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
+        settled = settled and settle(ctl, load_i64(touched, i))
+    store_i64(ctl, CTL_LIMIT, limit)
+    store_i64(work, WORK_FIRST, 0)
+    return settled
 
 
 @entry()
 def run_batch(work, ctl):
     """Runs (or resumes) the tasks of a batch, then settles. Returns DONE, YIELD, EXTERNAL or FAILED."""
-    tasks = load_i64(work, WORK_TASKS)
-    count = load_i64(work, WORK_COUNT)
-    while load_i64(work, WORK_AT) < count:
-        status = run_task(work, tasks + load_i64(work, WORK_AT) * 16, ctl)
-        if status != DONE:
-            return status
-        store_i64(work, WORK_AT, load_i64(work, WORK_AT) + 1)
-    # What is needed to settle is little, and there is no way back from half of it: the limit does not count here.
-    limit = load_i64(ctl, CTL_LIMIT)
-    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    settled = True
-    collections = load_i64(work, WORK_COLLECTIONS)
-    for i in range(load_i64(work, WORK_COLLECTION_COUNT)):
-        settled = settled and settle(ctl, load_i64(collections, i))
-    store_i64(ctl, CTL_LIMIT, limit)
-    store_i64(work, WORK_FIRST, 0)
-    return DONE if settled else FAILED
+    status = run_tasks(work, ctl, load_i64(work, WORK_COUNT))
+    if status != DONE:
+        return status
+    return DONE if settle_batch(work, ctl) else FAILED
 
 
 @entry()
 def commit_one(work, ctl, collection, updates, count, rounds):
     """A whole batch with changes of one input: begin, apply, run. Returns as `run_batch`."""
     begin_batch(work, ctl, rounds)
+    touch(ctl, collection)
     if not bring_in(ctl, collection, updates, 0, count):
         return FAILED
     return run_batch(work, ctl)

@@ -6,6 +6,7 @@ few rows. What each of them changes is kept, as its log is written over by the n
 
 from __future__ import annotations
 
+from dlog.engine.kernels.activation import append, touch
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     CO_GROUPED,
@@ -31,8 +32,10 @@ from dlog.engine.kernels.layout import (
     ST_REPEATED,
     ST_ROUNDS,
     WORK_BEGUN,
-    WORK_COLLECTION_COUNT,
-    WORK_COLLECTIONS,
+    WORK_KEPT,
+    WORK_KEPT_COUNT,
+    WORK_TOUCHED,
+    WORK_TOUCHED_COUNT,
 )
 from dlog.engine.kernels.lists import list_again
 from dlog.engine.kernels.loading import bring_changes
@@ -85,6 +88,7 @@ def next_batch(stretch, work, ctl):
     store_i64(ctl, CTL_RUNNING, 0)
     store_i64(work, WORK_BEGUN, 0)
     begin_batch(work, ctl, load_i64(stretch, ST_ROUNDS))
+    touch(ctl, load_i64(stretch, ST_INPUT))
     return bring_changes(ctl, load_i64(stretch, ST_INPUT), batch, start, last - first)
 
 
@@ -93,12 +97,15 @@ def keep_changes(stretch, work, ctl):
     """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with CTL_ERROR set."""
     limit = load_i64(ctl, CTL_LIMIT)
     store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    collections = load_i64(work, WORK_COLLECTIONS)
+    touched = load_i64(work, WORK_TOUCHED)
     done = True
-    for i in range(load_i64(work, WORK_COLLECTION_COUNT)):
-        collection = load_i64(collections, i)
+    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
+        collection = load_i64(touched, i)
+        kept = load_i64(collection, CO_KEPT)
         changes = load_i64(load_i64(collection, CO_LOG), LIST_COUNT)
-        if load_i64(collection, CO_KEPT) != 0 and changes > 0:
+        if kept != 0 and changes > 0:
+            if load_i64(kept, LIST_COUNT) == 0:
+                append(work, WORK_KEPT, WORK_KEPT_COUNT, collection)
             done = done and keep_log(ctl, collection, load_i64(stretch, ST_FIRST), changes)
     store_i64(ctl, CTL_LIMIT, limit)
     if may_repeat(load_i64(load_i64(stretch, ST_INPUT), CO_LOG)):
@@ -146,6 +153,9 @@ def columns_room(ctl, kept, wanted):
 
 
 @entry()
-def forget_kept(ctl, collection):
-    """Lets go of the changes kept of a collection."""
-    list_again(ctl, load_i64(collection, CO_KEPT))
+def forget_kept(work, ctl):
+    """Lets go of the changes that an earlier stretch has kept."""
+    kept = load_i64(work, WORK_KEPT)
+    for i in range(load_i64(work, WORK_KEPT_COUNT)):
+        list_again(ctl, load_i64(load_i64(kept, i), CO_KEPT))
+    store_i64(work, WORK_KEPT_COUNT, 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
+    BUCKET_NEXT,
     CO_BUCKET_COUNT,
     CO_BUCKETS,
     CO_ENTRIES,
@@ -21,6 +22,8 @@ from dlog.engine.kernels.layout import (
     LIST_WORDS,
     SC_BIT_WORDS,
     SC_BITS,
+    SC_HEAD_COUNT,
+    SC_HEADS,
     SC_LAST,
     SC_ROUND_TICK,
     SC_TICK,
@@ -49,13 +52,33 @@ def schedule(ctl, collection, iteration, row):
         return False
     bucket = bucket_at(collection, iteration)
     count = load_i64(bucket, LIST_COUNT)
-    if count == 0 and not mark_iteration(ctl, load_i64(collection, CO_SCOPE), iteration):
+    if count == 0 and not enter_bucket(ctl, collection, bucket, iteration):
         return False
     if not list_room(ctl, bucket, 1):
         return False
     store_i64(load_i64(bucket, LIST_DATA), count, row)
     store_i64(bucket, LIST_COUNT, count + 1)
     return True
+
+
+@kernel
+def enter_bucket(ctl, collection, bucket, iteration):
+    """Notes that a collection has rows to look at, at an iteration; false with CTL_ERROR set."""
+    scope = load_i64(collection, CO_SCOPE)
+    known = load_i64(scope, SC_HEAD_COUNT)
+    if iteration >= known:
+        new = max(iteration + 1, known + (known >> 1), 64)
+        moved = resize(ctl, load_i64(scope, SC_HEADS), known * 8, new * 8)
+        if moved == 0:
+            return False
+        for at in range(known, new):
+            store_i64(moved, at, 0)
+        store_i64(scope, SC_HEADS, moved)
+        store_i64(scope, SC_HEAD_COUNT, new)
+    heads = load_i64(scope, SC_HEADS)
+    store_i64(bucket, BUCKET_NEXT, load_i64(heads, iteration))
+    store_i64(heads, iteration, collection)
+    return mark_iteration(ctl, scope, iteration)
 
 
 @kernel

@@ -42,7 +42,7 @@ def _share_of_unknown(first: Sequence[Rule]) -> float:
 def _estimator(program: Program, statistics: Statistics) -> tuple[Estimator, Mapping[str, list[float | None]]]:
     """Estimates for relations without rules, and how many values the columns of those with rules can have."""
     derived = frozenset(rule.head.relation for rule in _rules(program))
-    estimator = Estimator(statistics, {name: r.arity for name, r in program.relations.items()}, derived)
+    estimator = Estimator(statistics, program.relations, derived)
     return estimator, domains([(rule.head.relation, _query(rule)) for rule in _rules(program)], derived, estimator)
 
 

@@ -7,6 +7,7 @@ every other rule has one `loop` path per feedback reading (see `delta`). Aggrega
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -64,8 +65,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
 
 def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
     """What is known and assumed of the relations that the stratum reads."""
-    arities = {name: r.arity for name, r in program.relations.items()}
-    estimator = Estimator(statistics, arities, stratum.relations)
+    estimator = Estimator(statistics, program.relations, stratum.relations)
     estimator.assume(sorted({a.relation for rule in stratum.rules for a in _positive_atoms(rule.body)}))
     return estimator
 
@@ -92,9 +92,12 @@ def single_sources(stratum: Stratum, program: Program) -> frozenset[str]:
     """The relations whose rows come from one rule, once: no recursion, no facts, no input, no lattice."""
     if stratum.recursive:
         return frozenset()
-    heads = [r.head.relation for r in stratum.rules]
-    others = {io.relation for io in program.io if io.action == "input"} | program.lattices.keys()
-    return frozenset(r for r in stratum.relations if heads.count(r) == 1 and not program.facts.get(r) and r not in others)
+    heads = Counter(r.head.relation for r in stratum.rules)
+    return frozenset(
+        r
+        for r in stratum.relations
+        if heads[r] == 1 and not program.facts.get(r) and r not in program.inputs and r not in program.lattices
+    )
 
 
 def _keys_of_lattices(stratum: Stratum, program: Program, loaded: Collection[str]) -> Iterator[tuple[str, Key]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from dlog.engine.plan.arities import Arities
 from dlog.engine.plan.emit import binds_of, reads, sink_terms
 from dlog.engine.plan.nodes import (
     Accumulate,
@@ -41,9 +42,8 @@ def check(scope: Scope, program: Program) -> None:
 class Checker:
     def __init__(self, scope: Scope, program: Program) -> None:
         self.scope = scope
-        self.arities = {name: r.arity for name, r in program.relations.items()}
-        self.arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
-        self.arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
+        self.arities = Arities(program, scope)
+        self.variables = frozenset(scope.variables)
         self.readable: frozenset[str] = frozenset()
         self.text = ""
 
@@ -93,7 +93,7 @@ class Checker:
         self.require(len(set(columns)) == len(columns), f"a column of `{relation}` occurs twice")
 
     def view(self, relation: str, view: View) -> None:
-        self.require((view != "all") == (relation in self.scope.variables), f"`{relation}` is read at `{view}`")
+        self.require((view != "all") == (relation in self.variables), f"`{relation}` is read at `{view}`")
 
     def lookup(self, arrangement: Arrangement, key: Sequence[Term], columns: Sequence[int]) -> None:
         self.relation(arrangement.relation)

@@ -45,7 +45,7 @@ class _RoundsChecker(Checker):
         match step:
             case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 self.require(None not in args, f"`{relation}` is asked about with an argument open")
-                self.require(relation not in self.scope.variables, f"times of `{relation}` are lost")
+                self.require(relation not in self.variables, f"times of `{relation}` are lost")
             case LookUp(relation=relation):
                 self.require(self.reduced(relation), f"`{relation}` is looked up but no reduction")
             case _:
@@ -53,15 +53,15 @@ class _RoundsChecker(Checker):
 
     def entering(self, path: Path) -> None:
         self.text = self.scope.rules[path.rule]
-        self.require(self._seed(path) not in self.scope.variables, "a path seeded by the scope's changes enters")
+        self.require(self._seed(path) not in self.variables, "a path seeded by the scope's changes enters")
         for relation, view in self._views(path):
-            self.require(relation not in self.scope.variables or view == "alt", f"`{relation}` comes after the seed")
+            self.require(relation not in self.variables or view == "alt", f"`{relation}` comes after the seed")
 
     def looping(self, path: Path) -> None:
         self.text = self.scope.rules[path.rule]
-        self.require(self._seed(path) in self.scope.variables, "a path seeded by earlier relations loops")
+        self.require(self._seed(path) in self.variables, "a path seeded by earlier relations loops")
         for relation, view in self._views(path):
-            self.require(relation in self.scope.variables or view == "neu", f"`{relation}` comes before the seed")
+            self.require(relation in self.variables or view == "neu", f"`{relation}` comes before the seed")
 
     def _seed(self, path: Path) -> str | None:
         return path.seed.relation if isinstance(path.seed, Scan) else None
@@ -70,4 +70,4 @@ class _RoundsChecker(Checker):
         return [v for step in path.steps for v in views_of(step)]
 
     def _reads_variables(self, path: Path) -> bool:
-        return any(r in self.scope.variables for r in (self._seed(path), *(r for r, _ in self._views(path))))
+        return any(r in self.variables for r in (self._seed(path), *(r for r, _ in self._views(path))))

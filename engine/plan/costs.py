@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2, sqrt
 
 from dlog.engine.plan.moves import Index, State
@@ -26,6 +27,19 @@ def lookup_cost(rows: float) -> float:
     return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
 
 
+@dataclass(slots=True)
+class _Known:
+    """What the matches of a reading depend on beside the rows before it: its index, its rows, how many keys there are, how many
+    are asked for and by how many variables, and the root of the skew."""
+
+    index: Index
+    rows: float
+    there: float
+    asked: float
+    columns: int
+    skew: float | None = None
+
+
 class Costs:
     """Estimates for one query. Indexes in `shared` cost nothing, other paths have paid for them."""
 
@@ -35,18 +49,43 @@ class Costs:
         self.shared = shared
         self.masks = [mask_all(r.args) for r in query.readings]
         self.readers = readers_of(self.masks)
+        self.others = [self._readers_of_all(m) for m in self.masks]
+        """For each reading, those that share a variable with it."""
         self._values: dict[tuple[int, int], float] = {}
+        self._known: dict[tuple[int, int, int], _Known] = {}
+
+    def _readers_of_all(self, variables: int) -> int:
+        result = 0
+        for variable in ids(variables):
+            result |= self.readers[variable]
+        return result
 
     def rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
         """Estimated matches of reading i per row of `state`, and the index that finds them.
 
         Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
         Several columns together are taken to be half way between that and independent."""
+        what = i, state.bound & self.masks[i], state.placed & self.others[i]
+        known = self._known.get(what)
+        if known is None:
+            known = self._known[what] = self._look(i, state)
+        if not known.index[1]:
+            return known.rows, known.index
+        fanout = known.rows / max(known.there, min(known.asked, state.rows))
+        if known.columns > 1:
+            fanout = sqrt(fanout * known.rows / max(known.there, known.asked))
+        if skewed and known.columns:
+            if known.skew is None:
+                known.skew = sqrt(self.estimator.skew(*known.index))
+            fanout *= known.skew
+        return fanout, known.index
+
+    def _look(self, i: int, state: State) -> _Known:
         reading = self.readings[i]
         key = bound_columns(reading, state.bound)
         rows = self.estimator.rows(reading.relation)
         if not key:
-            return rows, (reading.relation, ())
+            return _Known((reading.relation, ()), rows, 1.0, 1.0, 0)
         there = self.estimator.distinct(reading.relation, key)
         asked, columns = 1.0, 0
         for column in key:
@@ -54,12 +93,7 @@ class Costs:
             if isinstance(arg, Variable):
                 asked *= self._values_of(arg.id, state) or there
                 columns += 1
-        fanout = rows / max(there, min(asked, state.rows))
-        if columns > 1:
-            fanout = sqrt(fanout * rows / max(there, asked))
-        if skewed and columns:
-            fanout *= sqrt(self.estimator.skew(reading.relation, key))
-        return fanout, (reading.relation, key)
+        return _Known((reading.relation, key), rows, there, asked, columns)
 
     def _values_of(self, variable: int, state: State) -> float:
         """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from dlog.engine.plan.arities import Arities
 from dlog.engine.plan.nodes import (
     Accumulate,
     AntiJoin,
@@ -40,7 +41,7 @@ from dlog.engine.plan.nodes import (
     Unpack,
     View,
 )
-from dlog.engine.program.rules import Constant, Functor, Program, Record, Term, Variable
+from dlog.engine.program.rules import Constant, Functor, Program, Record, Rule, Term, Variable
 
 INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
 NOTES_AT = 44
@@ -48,10 +49,8 @@ NOTES_AT = 44
 
 def explain(scope: Scope, program: Program) -> str:
     """The scope, drawn; the same scope always gives the same text."""
-    arities = {name: r.arity for name, r in program.relations.items()}
-    arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
-    arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
-    names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
+    arities = Arities(program, scope)
+    names = rules_of(scope, program)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
     lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
     if scope.connection is not None:
@@ -64,6 +63,12 @@ def explain(scope: Scope, program: Program) -> str:
             lines.append(f"  {title}: {' '.join(scope.rules[path.rule].split())}")
             lines += [f"    {line}" for line in drawer.path(path)]
     return "\n".join(lines) + "\n"
+
+
+def rules_of(scope: Scope, program: Program) -> tuple[Rule, ...]:
+    """The rules that the scope's paths evaluate, if the program has its stratum."""
+    stratum = program.stratum_of.get(scope.relations[0]) if scope.relations else None
+    return stratum.rules if stratum is not None and stratum.relations == scope.relations else ()
 
 
 def heading(scope: Scope) -> str:
@@ -140,7 +145,7 @@ def _scanning(seed: Scan) -> str:
 class Drawer:
     """Draws the paths of one rule with the names of its variables."""
 
-    def __init__(self, arities: dict[str, int], names: Sequence[str], scope: Scope) -> None:
+    def __init__(self, arities: Arities, names: Sequence[str], scope: Scope) -> None:
         self.arities = arities
         self.names = names
         self.operations = {r.relation: r.op for r in scope.reductions}

@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
+from dlog.engine.plan.arities import Arities
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchanges import DistributedScope, Exchange
-from dlog.engine.plan.explain import Drawer, connected, heading, noted, titled
+from dlog.engine.plan.explain import Drawer, connected, heading, noted, rules_of, titled
 from dlog.engine.plan.nodes import Accumulate, Insert, Path, Scan
 from dlog.engine.plan.places import EVERYWHERE, ROOT, SELF, SOME, Place
 from dlog.engine.program.rules import Program, Term
@@ -36,7 +37,7 @@ def explain_distributed(plan: DistributedScope, program: Program, homes: Mapping
         lines += ["  each worker's part is brought home", *(f"    {name}" for name in sorted(plan.apart))]
     if scope.connection is not None:
         lines += [f"  {connected(scope.connection)}", "    each worker unites its edges, the first what their trees say"]
-    names = next((s.rules for s in program.strata if s.relations == scope.relations), ())
+    names = rules_of(scope, program)
     arities = _arities(plan, program)
     for title, phase in zip(titled(scope), plan.phases, strict=True):
         pieces = {piece.seed.relation: piece for piece in phase.streams if isinstance(piece.seed, Scan)}
@@ -83,17 +84,16 @@ def _place(place: Place) -> str:
     return {ROOT: "at the root", EVERYWHERE: "all", SOME: "whether there is any", SELF: "here"}.get(place, f"by {place}")
 
 
-def _arities(plan: DistributedScope, program: Program) -> dict[str, int]:
+def _arities(plan: DistributedScope, program: Program) -> Arities:
     """Of everything that paths read: relations, the planner's own, copies, inboxes."""
     scope = plan.scope
-    arities = {name: r.arity for name, r in program.relations.items()}
-    arities |= {t.relation: len(t.kinds) for t in scope.temporaries}
-    arities |= {r.relation: len(r.keys) + 1 for r in scope.reductions}
+    arities = Arities(program, scope)
     types = Types(scope, program)
     for phase in plan.phases:
-        arities |= {copy.name: len(types.columns(copy.relation)) for copy in phase.copies}
-        arities |= {exchange.inbox: len(exchange.types) for exchange in phase.exchanges}
-    return arities | {mirror.name: len(types.columns(mirror.relation)) for mirror in plan.mirrors}
+        arities.own |= {copy.name: len(types.columns(copy.relation)) for copy in phase.copies}
+        arities.own |= {exchange.inbox: len(exchange.types) for exchange in phase.exchanges}
+    arities.own |= {mirror.name: len(types.columns(mirror.relation)) for mirror in plan.mirrors}
+    return arities
 
 
 def _pieces(

@@ -32,7 +32,7 @@ No step of these paths may merge matches: a result's diff counts its derivations
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dlog.engine.program.rules import Compare, Lattice, Term
@@ -95,7 +95,7 @@ class HalfJoin:
     key: tuple[Term, ...]
     binds: tuple[Bind, ...]
     view: View = "all"
-    rows: float = 1.0
+    rows: float = field(default=1.0, compare=False)
     """Estimated matches per incoming row, for the reader of a plan."""
 
 
@@ -117,7 +117,7 @@ class Extend:
 
     variable: int
     proposers: tuple[Proposer, ...]
-    rows: float = 1.0
+    rows: float = field(default=1.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +267,9 @@ class Scope:
     model: Model = "static"
     connection: Connection | None = None
     keys: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    derived: tuple[object, ...] = field(default=(), compare=False)
+    """Over rounds: what is derived, in whatever order it is read. Two scopes of one stratum that agree about this keep the same
+    rows with the same derivations."""
 
 
 def arrangements(scope: Scope) -> tuple[Arrangement, ...]:

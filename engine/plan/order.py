@@ -7,9 +7,8 @@ the order of least cost, for small bodies; large ones are ordered greedily. Cost
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
-from math import prod, sqrt
+from math import inf, prod, sqrt
 
 from dlog.engine.plan.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
 from dlog.engine.plan.moves import Apply, Index, Join, Keep, Meet, Seed, State
@@ -60,8 +59,14 @@ class _Search:
         self.all = (1 << len(query.readings)) - 1
         self.output = mask_all(query.output)
         self.masks = self.costs.masks
+        self.given = [sum(a is not None for a in r.args) for r in query.readings]
+        """How many arguments each reading has that are not anonymous."""
         self.asked_by = readers_of([condition_mask(c) for c in query.conditions])
+        self.asks = [condition_mask(c) for c in query.conditions]
         self.late = [self._is_late(c) for c in query.conditions]
+        self._bound: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self.least: dict[int, float] | None = None
+        """What it costs at least, of all ways seen, to place these readings and then to settle."""
 
     def _is_late(self, condition: Condition) -> bool:
         """Whether a condition that can stop the run waits until all readings are placed: yes, unless one of them needs its
@@ -94,6 +99,7 @@ class _Search:
         """Dijkstra's algorithm over the sets of placed readings."""
         heap: list[tuple[float, int, State]] = []
         number = 0
+        self.least = {}
         for state in starts:
             heappush(heap, (state.cost, number, state))
             number += 1
@@ -123,33 +129,40 @@ class _Search:
         for i in ids(self.all & ~state.placed):
             if self.masks[i] & state.bound:
                 connected = True
-                yield self._join(state, i)
+                yield from self._join(state, i)
             else:
                 apart.append(i)
         for i in apart:
             if not connected or self.costs.rows_at(i, state)[0] <= TINY:
-                yield self._join(state, i)
+                yield from self._join(state, i)
 
     # -------------------------------------------------------------------------------------------------------- moves
 
-    def _join(self, state: State, i: int) -> State:
+    def _join(self, state: State, i: int) -> Iterator[State]:
+        """The state after a join, unless the same readings have been placed and settled at no more than the join costs."""
         reading = self.readings[i]
-        key = bound_columns(reading, state.bound)
         fanout, index = self.costs.rows_at(i, state)
+        key = index[1]
         size = self.estimator.rows(reading.relation)
         cost = state.rows * (lookup_cost(size) + fanout if key else size)
         build = self.costs.build(state, index) if key else 0.0
-        repeated = len([a for a in reading.args if a is not None]) - len(key) - _count(self.masks[i] & ~state.bound)
-        result = replace(
-            state,
-            cost=state.cost + cost + build,
+        placed, total = state.placed | 1 << i, state.cost + cost + build
+        if self.least is not None and total >= self.least.get(placed, inf):
+            return
+        repeated = self.given[i] - len(key) - _count(self.masks[i] & ~state.bound)
+        result = State(
+            cost=total,
             rows=state.rows * fanout * 0.1**repeated,
-            placed=state.placed | 1 << i,
+            placed=placed,
             bound=state.bound | self.masks[i],
+            done=state.done,
             built=state.built | {index} if build else state.built,
             moves=(*state.moves, Join(reading, fanout)),
         )
-        return self.settle(result)
+        self.settle(result)
+        if self.least is not None:
+            self.least[placed] = min(result.cost, self.least.get(placed, inf))
+        yield result
 
     def _meets(self, state: State) -> Iterator[State]:
         candidates: dict[int, list[int]] = {}
@@ -181,12 +194,12 @@ class _Search:
         placed = state.placed
         for i in members:
             placed |= 1 << i
-        result = replace(
-            state,
+        result = State(
             cost=state.cost + build + state.rows * (cost + fanouts[0] * 0.5 * len(members)),
             rows=state.rows * rows,
             placed=placed,
             bound=state.bound | unbound,
+            done=state.done,
             built=frozenset(built),
             moves=(*state.moves, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
         )
@@ -203,28 +216,38 @@ class _Search:
 
     def _apply(self, state: State) -> bool:
         best: tuple[int, int] | None = None
-        for c, condition in enumerate(self.query.conditions):
-            if state.done >> c & 1 or (self.late[c] and state.placed != self.all):
+        for c, late in enumerate(self.late):
+            if state.done >> c & 1 or (late and state.placed != self.all):
                 continue
-            added = newly_bound(condition, state.bound)
-            if added is not None:
-                best = min(best or (99, 0), (_rank(condition, added), c))
+            possible = self._possible(c, state.bound)
+            if possible is not None and (best is None or possible[0] < best[0]):
+                best = (possible[0], c)
         if best is None:
             return False
         c = best[1]
         condition = self.query.conditions[c]
-        added = newly_bound(condition, state.bound) or 0
+        _, added = self._possible(c, state.bound) or (0, 0)
         state.rows *= selectivity(condition, added)
         state.bound |= added
         state.done |= 1 << c
         state.moves = (*state.moves, Apply(condition))
         return True
 
+    def _possible(self, c: int, bound: int) -> tuple[int, int] | None:
+        """The rank of a condition and the variables that it binds, given the bound ones; None where it is not possible yet."""
+        what = c, bound & self.asks[c]
+        if what not in self._bound:
+            condition = self.query.conditions[c]
+            added = newly_bound(condition, bound)
+            self._bound[what] = None if added is None else (_rank(condition, added), added)
+        return self._bound[what]
+
     def _keep(self, state: State) -> bool:
         """The most selective `Keep` of those possible."""
         best: tuple[float, float, int, Index] | None = None
         for i in ids(self.all & ~state.placed):
-            if self._only_asks(i, state):
+            unbound = self.masks[i] & ~state.bound
+            if not (unbound and (self.query.bag or unbound & self.output)) and self._only_asks(i, state):
                 selectivity, index = self.costs.rows_at(i, state, skewed=False)
                 cost = lookup_cost(self.estimator.rows(self.readings[i].relation))
                 option = (min(1.0, selectivity), cost, i, index)
@@ -244,7 +267,7 @@ class _Search:
         """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""
         unbound = self.masks[i] & ~state.bound
         if self.query.bag:
-            return not unbound and None not in self.readings[i].args
+            return not unbound and self.given[i] == len(self.readings[i].args)
         if not unbound:
             return True
         others = self.all & ~state.placed & ~(1 << i)

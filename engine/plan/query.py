@@ -11,7 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never, cast
 
 from dlog.engine.plan.nodes import AntiJoin, LookUp, View
-from dlog.engine.program.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
+from dlog.engine.program.rules import (
+    Aggregate,
+    Arg,
+    Atom,
+    Compare,
+    Constant,
+    Functor,
+    Kind,
+    Literal,
+    Negation,
+    Record,
+    Rule,
+    Term,
+    Unpack,
+    Variable,
+)
 
 Condition: TypeAlias = Compare | Unpack | AntiJoin | LookUp
 
@@ -164,6 +179,27 @@ def partial(term: Term | None) -> bool:
 
 def is_partial(condition: Condition) -> bool:
     return isinstance(condition, Compare) and (partial(condition.left) or partial(condition.right))
+
+
+def can_stop(rule: Rule) -> bool:
+    """Whether evaluating the rule can stop the run."""
+    return any(map(partial, rule.head.args)) or _has_partial(rule.body)
+
+
+def _has_partial(body: Iterable[Literal]) -> bool:
+    for literal in body:
+        match literal:
+            case Compare():
+                if is_partial(literal):
+                    return True
+            case Aggregate(target=target, alternatives=alternatives):
+                if partial(target) or any(map(_has_partial, alternatives)):
+                    return True
+            case Atom() | Negation() | Unpack():
+                pass
+            case _:
+                assert_never(literal)
+    return False
 
 
 def targets(condition: Condition) -> int:

@@ -50,6 +50,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
         loop=tuple(p for p in made if _changed(p) in feedback),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
         model="partial" if stratum.recursive else "total",
+        derived=(*paths.derived, *((p.rule, p.seed, p.staggered) for p in made if p.staggered != "no")),
     )
     scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
     check_rounds(scope, program)

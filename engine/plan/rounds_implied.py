@@ -53,11 +53,9 @@ def _projections(relation: str, program: Program) -> Iterator[tuple[Rule, Atom]]
     """The rules of a relation whose body is one atom. A lattice does not keep all that its rules say."""
     if relation in program.lattices:
         return
-    for stratum in program.strata:
-        if relation in stratum.relations:
-            for rule in stratum.rules:
-                if rule.head.relation == relation and len(rule.body) == 1 and isinstance(rule.body[0], Atom):
-                    yield rule, rule.body[0]
+    for rule in program.rules.get(relation, ()):
+        if len(rule.body) == 1 and isinstance(rule.body[0], Atom):
+            yield rule, rule.body[0]
 
 
 # --------------------------------------------------------------------------------------------------------------- groups

@@ -41,6 +41,8 @@ class RoundsPaths(Paths):
     projections: Projections
     bodies: dict[str, Query] = field(default_factory=dict)
     """What each reduction reduces."""
+    derived: list[tuple[str, int, Query]] = field(default_factory=list)
+    """What is derived: a sink's relation, the number of the rule, and the query whose matches are counted."""
 
     def enter(
         self, query: Query, sink: Insert | Accumulate, rule: int, may_repeat: bool = True
@@ -54,6 +56,7 @@ class RoundsPaths(Paths):
         temporaries = Temporaries(self, self.projections, rule)
         query = with_computed(without_risks(query, temporaries), temporaries)
         query = replace(temporaries.projected(query), bag=True)
+        self.derived.append((sink.relation, rule, query))
         parts = self._parts(query)
         made = _Made(self, sink, rule)
         for i in reversed(range(len(parts))):

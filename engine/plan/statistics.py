@@ -7,10 +7,12 @@ relation has at most `rows` distinct values of any columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
+
+from dlog.engine.program.rules import Relation
 
 Key: TypeAlias = tuple[int, ...]
 """Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
@@ -28,8 +30,13 @@ UNKNOWN_FANOUT = 8.0
 """Assumed matches per unbound column of a lookup in a relation whose values have not been counted."""
 
 
+SecondMoment: TypeAlias = Callable[[str, tuple[int, ...]], float | None]
+"""Of a relation and columns: the sum over their distinct values of the square of the number of rows, the self-join's size."""
+
+
 class Statistics(Protocol):
-    """Figures of complete relations; `None` where there are none yet."""
+    """Figures of complete relations; `None` where there are none yet. May have a `second_moment` (`SecondMoment`) and `keys`
+    (`Keys`) besides."""
 
     def rows(self, relation: str) -> int | None:
         """Number of rows."""
@@ -38,24 +45,8 @@ class Statistics(Protocol):
         """Number of distinct values of these columns together; an approximation will do."""
 
 
-@runtime_checkable
-class Skew(Protocol):
-    """What a `Statistics` may offer besides."""
-
-    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
-        """Sum over the distinct values of these columns of the square of their number of rows: the size of the self-join."""
-
-
-@runtime_checkable
-class Keyed(Protocol):
-    """What a `Statistics` may offer besides."""
-
-    keys: Keys
-    """Of complete relations."""
-
-
 class Keys:
-    """The keys of relations, as plans tell them (`dlog.engine.plan.keys`)."""
+    """The keys of complete relations, as plans tell them (`dlog.engine.plan.keys`)."""
 
     def __init__(self) -> None:
         self._of: dict[str, set[Key]] = {}
@@ -90,11 +81,13 @@ class Declared:
 class Estimator:
     """Statistics without gaps, remembering what was asked; `declare` tells it of the planner's own relations."""
 
-    def __init__(self, statistics: Statistics, arities: Mapping[str, int], unknown: Iterable[str] = ()) -> None:
+    def __init__(self, statistics: Statistics, relations: Mapping[str, Relation], unknown: Iterable[str] = ()) -> None:
         self._statistics = statistics
-        self._skewed = statistics if isinstance(statistics, Skew) else None
-        self._keyed = statistics if isinstance(statistics, Keyed) else None
-        self._arities = dict(arities)
+        self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
+        self._keys: Keys | None = getattr(statistics, "keys", None)
+        self._relations = relations
+        self._declared: dict[str, int] = {}
+        """The arities of the planner's own relations."""
         self._unknown = frozenset(unknown)
         self._rows: dict[str, float] = {}
         self._distinct: dict[tuple[str, tuple[int, ...]], float | None] = {}
@@ -116,20 +109,21 @@ class Estimator:
 
     def keys(self, relation: str) -> Sequence[Key]:
         """Those of a complete relation; one without columns where there is one row at most."""
-        if self._keyed is None or relation in self._unknown or relation.startswith("@"):
+        if self._keys is None or relation in self._unknown or relation.startswith("@"):
             return ()
         rows = self._statistics.rows(relation)
-        return ((),) if rows is not None and rows <= 1 else tuple(self._keyed.keys.of(relation))
+        return ((),) if rows is not None and rows <= 1 else tuple(self._keys.of(relation))
 
     def _has_key(self, relation: str, columns: tuple[int, ...]) -> bool:
         return any(set(key) <= set(columns) for key in self.keys(relation))
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
-        self._arities[relation] = arity
+        self._declared[relation] = arity
         self._rows[relation] = max(rows, FEWEST_ROWS)
 
     def arity(self, relation: str) -> int:
-        return self._arities[relation]
+        declared = self._declared.get(relation)
+        return self._relations[relation].arity if declared is None else declared
 
     def rows(self, relation: str) -> float:
         if (found := self._rows.get(relation)) is not None:
@@ -143,10 +137,10 @@ class Estimator:
         if not columns:
             return 1.0
         rows = self.rows(relation)
-        if len(columns) == self._arities[relation]:
+        if len(columns) == self.arity(relation):
             return rows
         counted = self.counted(relation, columns)
-        return counted or max(1.0, rows / UNKNOWN_FANOUT ** (self._arities[relation] - len(columns)))
+        return counted or max(1.0, rows / UNKNOWN_FANOUT ** (self.arity(relation) - len(columns)))
 
     def counted(self, relation: str, columns: tuple[int, ...]) -> float | None:
         """The same, if there is evidence for it."""
@@ -168,13 +162,13 @@ class Estimator:
 
     def skew(self, relation: str, columns: tuple[int, ...]) -> float:
         """How many times more rows a value picked by its weight has than a value picked evenly; 1 for no skew."""
-        if self._skewed is None or relation in self._unknown or relation.startswith("@"):
+        if self._second_moment is None or relation in self._unknown or relation.startswith("@"):
             return 1.0
-        if not columns or len(columns) == self._arities[relation] or self._has_key(relation, columns):
+        if not columns or len(columns) == self.arity(relation) or self._has_key(relation, columns):
             return 1.0
         if (found := self._skew.get((relation, columns))) is not None:
             return found
-        moment, rows = self._skewed.second_moment(relation, columns), self.rows(relation)
+        moment, rows = self._second_moment(relation, columns), self.rows(relation)
         even = rows / self.distinct(relation, columns)
         self._skew[relation, columns] = result = 1.0 if moment is None else max(1.0, moment / rows / even)
         return result

@@ -16,14 +16,17 @@ class Problems:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._times = 0
         self._found: dict[tuple[str, str, Span], Diagnostic] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        """How often one was found, the same one again included: it grows with each clause that has any."""
+        return self._times
 
     def add(self, code: str, message: str, *labels: Label, notes: Iterable[str] = ()) -> None:
         place = labels[0].span if labels else NOWHERE
         finding = Diagnostic(code, message, labels, tuple(n for n in notes if n), self.source)
+        self._times += 1
         self._found.setdefault((code, message, place), finding)
 
     def check(self) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from math import copysign
 from typing import Literal as OneOf
 from typing import TypeAlias
@@ -234,7 +235,7 @@ class Lattice:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Program:
     """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the
     order of evaluation and hold every rule once."""
@@ -246,6 +247,25 @@ class Program:
     strata: tuple[Stratum, ...]
     io: tuple[Io, ...]
     lattices: dict[str, Lattice]
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The relations that have an `.input`."""
+        return frozenset(io.relation for io in self.io if io.action == "input")
+
+    @cached_property
+    def stratum_of(self) -> dict[str, Stratum]:
+        """The stratum of each relation that is in one."""
+        return {name: stratum for stratum in self.strata for name in stratum.relations}
+
+    @cached_property
+    def rules(self) -> dict[str, tuple[Rule, ...]]:
+        """The rules of each relation that has any."""
+        found: dict[str, list[Rule]] = {}
+        for stratum in self.strata:
+            for rule in stratum.rules:
+                found.setdefault(rule.head.relation, []).append(rule)
+        return {name: tuple(rules) for name, rules in found.items()}
 
 
 def with_inputs(program: Program, relations: Iterable[str]) -> Program:

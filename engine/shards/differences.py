@@ -38,6 +38,7 @@ class Outbox:
         kinds = (*(t.kind for t in types), Kind.NUMBER, Kind.NUMBER)
         self.collection = Collection(f"{name} sent", kinds, Role.TOTAL, memory)
         self.collection.quieten()
+        self.collection.struct[L.CO_BEGUN] = 1  # no batch settles it
 
     def empty(self) -> Consignment:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
@@ -58,6 +59,7 @@ class Outbox:
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address
         batches.settle(control, self.collection.address)
+        self.collection.struct[L.CO_BEGUN] = 1
         lists.list_empty(control, derived.address)
 
     def free(self) -> None:

@@ -18,11 +18,12 @@ from dlog.engine.embedded.batches import batches
 from dlog.engine.embedded.cutting import BATCH_ROUNDS
 from dlog.engine.embedded.dataflow import Dataflow, StratumBuilder
 from dlog.engine.embedded.figures import Figures
-from dlog.engine.embedded.interruption import check
 from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.lower_rounds import RoundLowering
 from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.embedded.native import Struct
+from dlog.engine.embedded.schedule import Reading
+from dlog.engine.interruption import check
 from dlog.engine.kernels import changes, rounds, supports
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
@@ -42,22 +43,22 @@ Step = Callable[[], None]
 
 
 class SharedDataflow(Dataflow):
-    """A dataflow some of whose paths send; `script` is what a batch does, task after task."""
+    """A dataflow some of whose paths send; `script` has the steps that all workers take together, each with the task before
+    which it comes. What is between them each worker does by itself, as far as its own changes reach."""
 
     def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: Figures) -> None:
         self.engine = engine
         self.planned = scopes
-        self.script: list[Step] = []
+        self.script: list[tuple[int, Step]] = []
         self.channels: dict[str, Channel] = {}
         super().__init__(engine.program, engine.catalog, engine.memory, lambda _: figures)
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         return SharedStratum(self, stratum, number, self.planned[number])
 
-    def task(self, kind: int, address: int) -> None:
-        place = len(self._tasks)
-        super().task(kind, address)
-        self.script.append(lambda: self.engine.run_task(self, place))
+    def step(self, step: Step) -> None:
+        """All workers take a step together."""
+        self.script.append((len(self._tasks), step))
 
     def free(self) -> None:
         for channel in self.channels.values():
@@ -109,14 +110,14 @@ class SharedStratum(StratumBuilder):
         if self.channels:
             self._deliveries()
             channels = self.channels
-            self.flow.script.append(lambda: self.flow.engine.trade(self.flow, channels))
+            self.flow.step(lambda: self.flow.engine.trade(self.flow, channels))
 
-    def _looped(self, loop: Struct, imports: Sequence[object]) -> None:
+    def _looped(self, loop: Struct, reads: tuple[Reading, ...]) -> None:
         if not self.channels:
-            return super()._looped(loop, imports)
+            return super()._looped(loop, reads)
         self._deliveries()
-        run = Recursion(self.flow.engine, self.flow, loop, [log for log in imports if isinstance(log, Struct)], self.channels)
-        return self.flow.script.append(run.run)
+        self.flow.read_by_others(reads)
+        return self.flow.step(Recursion(self.flow.engine, self.flow, loop, self.channels).run)
 
 
 class SharedMaintained(Maintained):
@@ -159,6 +160,10 @@ class SharedMaintained(Maintained):
             raise
         return SharedDataflow(self, self.gang.from_root(scopes), figures)
 
+    def _looked_at(self, flow: Dataflow, given: Mapping[str, Updates], start: int) -> Dataflow:
+        """Plans stay: workers would have to change theirs together."""
+        return flow
+
     def _scopes(self, figures: Figures) -> dict[int, nodes.Scope]:
         strata = [(number, s) for number, s in enumerate(self.program.strata) if s.rules]
         try:
@@ -186,15 +191,16 @@ class SharedMaintained(Maintained):
         for name, updates in given.items():
             if not self._apply(self._input(flow, name), updates, first):
                 raise self._mistake(flow)
-        for step in flow.script:
+        for place, step in flow.script:
+            self._run_tasks(flow, place)
             step()
+        self._run_tasks(flow, work[L.WORK_COUNT])
         self.gang.share(None)  # nobody ends a batch that another one cannot
-        work[L.WORK_AT] = work[L.WORK_COUNT]
-        self._finish(flow, rounds.run_batch(work.address, control.address))
+        if not rounds.settle_batch(work.address, control.address):
+            raise self._mistake(flow)
 
-    def run_task(self, flow: SharedDataflow, number: int) -> None:
-        task = flow.work[L.WORK_TASKS] + number * 16
-        self.drive(flow, lambda: rounds.run_task(flow.work.address, task, self.worker.control.address))
+    def _run_tasks(self, flow: SharedDataflow, last: int) -> None:
+        self.drive(flow, lambda: rounds.run_tasks(flow.work.address, self.worker.control.address, last))
 
     def drive(self, flow: SharedDataflow, run: Callable[[], int]) -> None:
         """Runs compiled code until it is done."""
@@ -251,27 +257,26 @@ class Recursion:
         engine: SharedMaintained,
         flow: SharedDataflow,
         scope: Struct,
-        imports: Sequence[Struct],
         channels: Sequence[Channel],
     ) -> None:
         self.engine = engine
         self.flow = flow
         self.scope = scope
-        self.imports = imports
         self.channels = channels
 
     def run(self) -> None:
         """All rounds of the batch in which something that the stratum reads has changed."""
-        rounds.start_scope(self.scope.address)
+        rounds.start_scope(self.scope.address, self.flow.work.address)
         time = min(self.engine.gang.share(self._next_round()))
         while time < NEVER:
             time = self._round(time)
+        rounds.end_scope(self.scope.address, self.flow.work.address)
 
     def _round(self, time: int) -> int:
         """One round; returns the time of the next one."""
         scope, work = self.scope, self.flow.work.address
         self._begin(time)
-        self._run_paths(L.SC_ENTER)
+        self._run_paths()
         for done in count():
             iteration, following = self._trade(time)
             if iteration >= NEVER:
@@ -284,33 +289,26 @@ class Recursion:
             if not rounds.process_iteration(control.address, scope.address, work, iteration):
                 raise self.engine.mistake(self.flow)
             scope[L.SC_ITERATION] = iteration + 1
-            self._run_paths(L.SC_LOOP)
+            self._run_paths()
         if not rounds.end_round(self.engine.worker.control.address, scope.address):
             raise self.engine.mistake(self.flow)
         return following
 
     def _next_round(self) -> int:
         """The time of the next round in which this worker's imports change."""
-        if self.flow.work[L.WORK_FIRST] and not self.scope[L.SC_ROUND]:
-            return int(L.ROUND)
-        waiting = [log for log in self.imports if log[L.LIST_HI] < log[L.LIST_COUNT]]
-        return min((int(rounds.log_time(log.address, log[L.LIST_HI])) for log in waiting), default=NEVER)
+        return int(rounds.round_to_come(self.scope.address, self.flow.work.address)) or NEVER
 
     def _begin(self, time: int) -> None:
-        """Points the imports' logs at a round's changes, where it has some."""
+        """Goes to a round: where this worker's imports change, the paths that they seed are to run."""
         scope, work = self.scope, self.flow.work.address
         if self._next_round() == time:
             rounds.next_round(scope.address, work)
-        for log in self.imports if scope[L.SC_ROUND] != time else ():
-            log[L.LIST_LO] = log[L.LIST_HI]
         scope[L.SC_ROUND], scope[L.SC_ITERATION], scope[L.SC_PATH] = time, 0, 0
         scope[L.SC_ROUND_TICK] = scope[L.SC_TICK] = changes.next_tick(work)
 
-    def _run_paths(self, phase: int) -> None:
-        scope = self.scope
-        paths, count = scope[phase], scope[phase + 1]
+    def _run_paths(self) -> None:
         work, control = self.flow.work.address, self.engine.worker.control.address
-        self.engine.drive(self.flow, lambda: rounds.run_some(scope.address, paths, count, work, control))
+        self.engine.drive(self.flow, lambda: rounds.run_seeds(self.scope.address, work, control))
 
     def _trade(self, time: int) -> tuple[int, int]:
         """The next iteration at which any worker has something to do, and the next round; NEVER if there is none."""

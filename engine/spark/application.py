@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
-from dlog.engine.spark.reasons import failures, reason_of
+from dlog.engine.spark.reasons import DISTRIBUTION, failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def need_packages() -> None:
         import pyspark  # noqa: F401
         import zmq  # noqa: F401
     except ImportError as error:
-        raise missing(f"the Spark engine needs {error.name}", "pip install 'dlog[spark]' brings it") from None
+        raise missing(f"the Spark engine needs {error.name}", f"pip install '{DISTRIBUTION}[spark]' brings it") from None
 
 
 def start(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -134,13 +134,21 @@ def need_running(spark: SparkSession) -> None:
 
 
 def need_context(spark: SparkSession) -> None:
-    """Raises DlogError for a session of Spark Connect, one that has been stopped, and what is none."""
+    """Raises DlogError for a session of Spark Connect, one that has been stopped, and what is none. On this machine alone its
+    tasks run the Python that runs here from now on, unless one was chosen for them."""
     if not _is_connect(spark) and not hasattr(spark, "sparkContext"):
         raise DlogError(Diagnostic("bad-argument", f"`spark` must be a SparkSession, not {reprlib.repr(spark)}"))
     if _is_connect(spark):
         note = "make it in the driver's own process: SparkSession.builder.master(...), or by spark-submit"
         raise missing("the Spark engine needs a session with a Spark context, and one of Spark Connect has none", note)
     need_running(spark)
+    if is_local(spark) and not _python_is_chosen(spark):
+        spark.sparkContext.pythonExec = sys.executable  # read for each function; else the PATH's `python3`
+
+
+def _python_is_chosen(spark: SparkSession) -> bool:
+    """Whether the user said which Python tasks run."""
+    return "PYSPARK_PYTHON" in os.environ or spark.sparkContext.getConf().contains("spark.pyspark.python")
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
 from dlog.engine.spark.application import need_running
@@ -41,13 +42,18 @@ _ACCEPTED = {
 
 
 def columns_of(relation: Relation, data: DataFrame) -> list[str]:
-    """The DataFrame's column for each attribute: by name where it has them all, else by place. Raises DlogError."""
-    by_name = {c.lower(): c for c in data.columns}
+    """The DataFrame's column for each attribute, as `dlog.engine.formats.columns` has it, but that names are alike in upper and
+    lower case. Raises DlogError."""
     wanted = [name.lower() for name, _ in relation.attributes]
-    if all(name in by_name for name in wanted):
-        return _unlike(relation, data, [by_name[name] for name in wanted])
-    if len(data.columns) == relation.arity:
-        return _unlike(relation, data, list(data.columns))
+    if not wanted:
+        return []  # what counts is whether there is a row
+    _unlike(relation, data, [column for column in data.columns if column.lower() in wanted])
+    try:
+        found = places(wanted, [column.lower() for column in data.columns])
+    except Unclear as error:
+        raise _mistake(relation, error.message, *error.notes, f"the columns are {', '.join(data.columns)}") from None
+    if found is not None:
+        return _unlike(relation, data, [data.columns[place] for place in found])
     has = f"the DataFrame has {len(data.columns)} columns: {', '.join(data.columns)}"
     needs = f"`{relation.name}` has {relation.arity}: {', '.join(n for n, _ in relation.attributes)}"
     raise _mistake(relation, "the columns do not fit", f"{has}; {needs}", "name them alike, or select as many as it has")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import re
 import shutil
 import tempfile
 import threading
@@ -337,10 +336,4 @@ def description(program: Program, workers: int) -> str:
 
 def _refused(error: Exception) -> DlogError:
     """Spark's failure as one of dlog's: the reason, not the stack."""
-    text = str(error)
-    lost = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
-    if lost is not None:
-        message = f"Spark's Python workers have no module {lost[1]}"
-        notes = ("PYSPARK_PYTHON names their interpreter: dlog[spark] must be installed there",)
-        return DlogError(Diagnostic("spark-failed", message, notes=notes))
     return DlogError(Diagnostic("spark-failed", f"Spark could not finish the run: {reason_of(error)}", notes=advice(error)))

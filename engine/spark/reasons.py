@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 
+DISTRIBUTION = "dlog-engine"
+"""What pip calls dlog: on the package index the name `dlog` is another project's."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z_0-9]*(?:\.[A-Z_0-9]+)*)\] (.*)")
 _CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)*[\w$]+(?:: (.+))?$", re.MULTILINE)
 _LOST = re.compile(r"ExecutorLostFailure \([^)]*\) Reason: (.+)")
 _WRAPPED = re.compile(r"^(?:Job aborted)?:? *org\.apache\.spark\.SparkException: ")
 _OVER_MEMORY = re.compile(r"memory limits|exit (?:code|status):? (?:137|143)|[Cc]ontainer OOM|exited with code 137")
 _CLOSING = re.compile(r"\s*SQLSTATE: \w+.*$")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 LENGTH_MAX = 300
 
 
@@ -27,6 +31,9 @@ def reason_of(error: BaseException) -> str:
     lost = _LOST.findall(text)
     if lost:
         return f"it lost an executor: {_sentence(lost[-1])}"
+    absent = _NO_MODULE.search(text)
+    if absent is not None:
+        return f"its Python workers have no module {absent[1]}"
     condition = _CONDITION.search(text)
     causes = [c for c in _CAUSE.findall(text) if c]
     if condition is None:
@@ -42,6 +49,11 @@ def advice(error: BaseException) -> tuple[str, ...]:
     if any(_OVER_MEMORY.search(reason) for reason in _LOST.findall(text)):
         return (
             "workers keep rows outside Java's heap: give executors more spark.executor.memoryOverhead, or take more of them",
+        )
+    if _NO_MODULE.search(text) or "[PYTHON_VERSION_MISMATCH]" in text:
+        return (
+            f"before Spark starts, set PYSPARK_PYTHON to a Python that is on all of its machines and has {DISTRIBUTION}[spark]",
+            f"where they have the files of this one, that is PYSPARK_PYTHON={sys.executable}",
         )
     if "pyspark.daemon" in text and "port number" in text:
         return ("an executor's log says why; on YARN spark.python.unix.domain.socket.enabled must be false",)

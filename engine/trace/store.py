@@ -14,9 +14,12 @@ Relations and tables are known by name; the store does not ask which relations a
 list of byte strings: the texts of symbols, the fields of records. The folder is locked while it is open.
 
     manifest.json   which files count           00000001.log    rounds, one segment between two checkpoints
-    lock            who has it open             00000007.layer  one layer of a batch
-                                                00000008.image  what an engine keeps
+    manifest.copy   the same, for a repair      00000007.layer  one layer of a batch
+    lock            who has it open             00000008.image  what an engine keeps
     0f...c4.parquet part of a relation          symbols.bytes, symbols.ends   a table
+
+Every file has checksums, which are compared before anything in it is used. What a crash can leave at the end of the log is
+dropped (`durable.segments`), everything else that is not what was written is refused.
 
 Files of rows that others write (`durable.parts`) are named by entries of a table, which only its owner understands: it says
 which of them count, and sweeps the others.
@@ -28,20 +31,22 @@ import os
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.durable import checkpoint, files, log, manifest, parts
 from dlog.engine.trace.durable.checkpoint import History
-from dlog.engine.trace.durable.entries import Entries, read_table
+from dlog.engine.trace.durable.contents import map_relation, read_contents
+from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.trace.durable.images import Content, ImageFile, map_image
-from dlog.engine.trace.durable.layers import LayerFile, Stored, map_layer
+from dlog.engine.trace.durable.layers import Stored
 from dlog.engine.trace.durable.lock import Lock
-from dlog.engine.trace.durable.log import LoggedRound, Segment
+from dlog.engine.trace.durable.log import LoggedRound
 from dlog.engine.trace.durable.manifest import Manifest
-from dlog.engine.trace.layer import Layer
+from dlog.engine.trace.durable.records import HEADER_SIZE, Framing, Header
+from dlog.engine.trace.durable.segments import Segment, number_of, segment_path
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
@@ -51,8 +56,9 @@ Sync = Literal["always", "often", "never"]
 system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
 OFTEN = 0.1
 
-_OWN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.json(\.new)?|lock)\Z")
+_OWN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")
+_REPLACED = re.compile(r"(\d+\.(layer|image)|manifest\.json\.new)\Z")
 
 
 class Store:
@@ -67,29 +73,29 @@ class Store:
         self._steps: Generator[None] = _no_steps()
         try:
             self._manifest = self._first_manifest()
-            self._file_of: dict[Layer, LayerFile] = {}
-            self.lost: dict[str, DlogError] = {}
+            found = read_contents(folder, self._manifest)
+            damage = [d for error in found.damage(follows) for d in error.diagnostics]
+            if damage:
+                raise DlogError(damage)
+            self.lost = found.lost_relations
             """The relations that `follow` and are damaged."""
-            self.relations = self._map_all(follows)
-            self.tables = {name: read_table(folder, name, size) for name, size in self._manifest.tables.items()}
-            self._segments = self._scan_segments()
+            self.relations, self.tables, self._file_of = found.relations, found.tables, found.file_of
+            self._segments = found.segments
             self._replayed = tuple(self._segments)
             self._remove_leftovers()
             self._open_segment()
         except BaseException:
             self.close()
             raise
-        rounds = [s.last_round for s in self._segments if s.last_round is not None]
-        self.round = max(rounds, default=self.checkpoint_round)
 
     @staticmethod
     def open(
         path: str | Path, fingerprint: str, *, sync: Sync = "always", follows: Callable[[str], bool] = lambda name: False
     ) -> Store:
-        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program. All layers are
-        read once: what follows from rows that are not those that were written may be anything. Raises DlogError if the folder
-        is locked, damaged, of another version, or something else's; a relation that `follows` from others may be damaged, and
-        is not among those there are then."""
+        """Opens the state in a folder, which is made if it is not there. `fingerprint` stands for the program. Everything but
+        the image is read once: what follows from rows that are not those that were written may be anything. Raises DlogError
+        if the folder is locked, damaged, of another version, or something else's; a relation that `follows` from others may be
+        damaged, and is not among those there are then."""
         folder = Path(path)
         with files.refusals(folder, "open"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -137,12 +143,14 @@ class Store:
 
     def stored(self, relation: str) -> Stored | None:
         """A relation as the last checkpoint wrote it, also one since the state was opened."""
-        return self._map(relation, verify=False) if relation in self._manifest.relations else None
+        if relation not in self._manifest.relations:
+            return None
+        return map_relation(self.path, self._manifest, relation, self._file_of, verify=False)
 
     def rounds(self) -> Iterator[LoggedRound]:
         """What had been appended since the last checkpoint when the state was opened, in order."""
         for segment in self._replayed:
-            yield from segment.records()
+            yield from segment.rounds()
 
     # ------------------------------------------------------------------------------------------------------------- writing
 
@@ -152,16 +160,17 @@ class Store:
         if round <= self.round:
             raise InternalError("store", f"round {round} is appended after round {self.round}")
         self.check_there()
-        record = log.encode(round, changes, tables or {})
+        record = self._framing.framed(log.encode(round, changes, tables or {}), self._end, self.round, round)
         with files.refusals(self._segments[-1].path, "write"):
             files.cut(self._descriptor, self._end)  # an earlier append may have been interrupted
             try:
                 files.write_all(self._descriptor, [record])
-                self._sync_as_asked()
+                forced = self._sync_as_asked()
             except BaseException:
                 files.cut(self._descriptor, self._end)
                 raise
         self._end += len(record)
+        self._forced = self._end if forced else self._forced
         self.round = round
 
     def check_there(self) -> None:
@@ -182,15 +191,19 @@ class Store:
         with files.refusals(self._segments[-1].path, "write"):
             files.cut(self._descriptor, self._end)  # an append may have failed and not been taken back
             files.sync(self._descriptor)
-        self._synced = time.monotonic()
+        self._synced, self._forced = time.monotonic(), self._end
 
-    def _sync_as_asked(self) -> None:
+    def _sync_as_asked(self) -> bool:
+        """Whether that has been done."""
         match self.sync_policy:
             case "always":
                 files.sync(self._descriptor)
             case "often" if time.monotonic() - self._synced >= OFTEN:
                 files.sync(self._descriptor)
                 self._synced = time.monotonic()
+            case _:
+                return False
+        return True
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
@@ -234,15 +247,22 @@ class Store:
         image: Content | None,
     ) -> Generator[None]:
         steps = checkpoint.write_checkpoint(
-            self.path, self._manifest, self._file_of, self.fingerprint, round, number, relations, tables, image
+            self.path, self._manifest, self._file_of, self.fingerprint, round, relations, tables, image
         )
         for done in steps:
             if done is not None:
-                self._manifest, self._file_of = done
-                self._replayed = ()
-                self._segments = [s for s in self._segments if log.number_of(s.path) >= number]
+                written, file_of = done
+                self._write_manifest(replace(written, log=number))
+                self._file_of, self._replayed = file_of, ()
+                self._segments = [s for s in self._segments if s.number >= number]
                 self._remove_leftovers()
             yield
+
+    def _write_manifest(self, written: Manifest) -> None:
+        """Makes a manifest hold; what has been forced to the disk is written with it."""
+        forced = replace(written, forced=(self._number, self._forced))
+        manifest.write_manifest(self.path, forced)
+        self._manifest = forced
 
     # ------------------------------------------------------------------------------------------------------- opening, closing
 
@@ -255,98 +275,94 @@ class Store:
             written = sorted(p.name for p in there if not self._is_first_segment(p))
             if written:
                 raise files.damaged(self.path / manifest.NAME, "the manifest is missing", f"there is {written[0]} of a state")
-            found = Manifest(self.fingerprint)
+            found = Manifest.new(self.fingerprint)
             with files.refusals(self.path, "write"):
-                files.create(log.segment_path(self.path, found.log), [log.MAGIC])
+                files.create(segment_path(self.path, found.log), [Header(found.state, found.log, 0, 0).encode()])
+            manifest.write_manifest(self.path, found)
+        elif not found.state:
+            found = replace(found, state=Manifest.new("").state)
             manifest.write_manifest(self.path, found)
         return found
 
     def _is_first_segment(self, path: Path) -> bool:
         """Whether a file is what a new state has before its manifest: the first segment of the log, without a record."""
-        return path == log.segment_path(self.path, Manifest("").log) and path.stat().st_size <= len(log.MAGIC)
-
-    def _map_all(self, follows: Callable[[str], bool]) -> dict[str, Stored]:
-        found = {}
-        for name in self._manifest.relations:
-            try:
-                found[name] = self._map(name, verify=True)
-            except DlogError as error:
-                if not follows(name):
-                    raise
-                self.lost[name] = error
-        return found
-
-    def _map(self, name: str, verify: bool) -> Stored:
-        relation = self._manifest.relations[name]
-        batches = []
-        for batch in relation.batches:
-            layers = tuple(map_layer(self.path, file, verify) for file in batch.layers)
-            self._file_of.update(zip(layers, batch.layers, strict=True))
-            batches.append(Batch(batch.description, layers))
-        return Stored(relation.kinds, tuple(batches))
-
-    def _scan_segments(self) -> list[Segment]:
-        """The log from the manifest's segment on; all but the last one have to be whole."""
-        numbers = sorted(log.number_of(p) for p in self.path.glob("*.log"))
-        numbers = [n for n in numbers if n >= self._manifest.log]
-        if numbers != list(range(self._manifest.log, self._manifest.log + len(numbers))) or not numbers:
-            raise files.damaged(self.path, f"segment {self._manifest.log} or a later one of the log is missing")
-        return [log.scan(log.segment_path(self.path, n), last=n == numbers[-1]) for n in numbers]
+        return path == segment_path(self.path, Manifest.new("").log) and path.stat().st_size <= HEADER_SIZE
 
     def _remove_leftovers(self) -> None:
         """Removes files that the manifest does not name: of an earlier one, or of a checkpoint that did not come to its end."""
         named = self._manifest.named_files()
         for path in self.path.iterdir():
-            if path.suffix == ".log":
-                spent = log.number_of(path) < self._manifest.log
+            number = number_of(path)
+            if number is not None:
+                spent = number < self._manifest.log
             else:
-                spent = path.suffix == ".new" or (path.suffix in (".layer", ".image") and path.name not in named)
+                spent = path.name not in named and _REPLACED.match(path.name) is not None
             if spent:
                 with files.refusals(path, "remove"):
                     files.remove(path)
 
     def _open_segment(self) -> None:
-        """Opens the last segment to append to it, without what was torn."""
+        """Opens the last segment to append to it, without what was torn. One of a former version is not appended to."""
         last = self._segments[-1]
-        self._number = log.number_of(last.path)
-        self._end = max(last.end, len(log.MAGIC))
+        self.round = last.last_round
+        self._use(last.number, max(last.end, HEADER_SIZE))
         with files.refusals(last.path, "write"):
             self._descriptor = files.open_to_append(last.path, last.end)
             if last.end == 0:
-                files.write_all(self._descriptor, [log.MAGIC])
+                files.write_all(self._descriptor, [last.header.encode()])
                 files.sync(self._descriptor)
+        if last.former:
+            self._end = last.end
+            self._start_segment()
+
+    def _use(self, number: int, end: int) -> None:
+        """Goes on in a segment that has so many bytes. Its header is on the disk, and what the manifest says."""
+        self._number, self._end = number, end
+        segment, forced = self._manifest.forced
+        self._forced = forced if segment == number and forced else HEADER_SIZE
+        self._framing = Framing.of(self._manifest.state, number)
 
     def _start_segment(self) -> None:
         """Goes on in a new segment; the old one is on the disk by then. Where that is refused there is no new one: the old one
         stays the last, and only that may be torn."""
         self.check_there()
         self.sync()
-        path = log.segment_path(self.path, self._number + 1)
+        header = Header(self._manifest.state, self._number + 1, self.round, self._end)
+        path = segment_path(self.path, header.number)
         with files.refusals(path, "write"):
             try:
-                files.create(path, [log.MAGIC])
+                files.create(path, [header.encode()])
                 files.sync_folder(self.path)
-                descriptor = files.open_to_append(path, len(log.MAGIC))
+                descriptor = files.open_to_append(path, HEADER_SIZE)
             except BaseException:
                 files.remove(path)
                 raise
         os.close(self._descriptor)
-        self._descriptor, self._number = descriptor, self._number + 1
+        self._descriptor = descriptor
         self._segments[-1] = replace(self._segments[-1], end=self._end)
-        self._segments.append(Segment(path, len(log.MAGIC), 0, None))
-        self._end = len(log.MAGIC)
+        self._segments.append(Segment(path, header, HEADER_SIZE, ()))
+        self._use(header.number, HEADER_SIZE)
 
     def close(self) -> None:
-        """Forces what has been appended to the disk and lets go of the folder. May be called again."""
+        """Forces what has been appended to the disk, notes how much that is, and lets go of the folder. May be called again."""
         try:
             self._steps.close()
             if self._descriptor >= 0:
                 self.sync()
+                self._note_forced()
         finally:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
             self._lock.release()
+
+    def _note_forced(self) -> None:
+        """Has the manifest say how long the log is, so that one that is shorter is not taken for what a crash leaves. Where
+        that cannot be written nothing is lost."""
+        if self._manifest.forced != (self._number, self._forced):
+            with suppress(DlogError):
+                self.check_there()
+                self._write_manifest(self._manifest)
 
     def __enter__(self) -> Store:
         return self

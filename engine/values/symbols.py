@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dlog.engine.interruption import Delayed
 from dlog.engine.kernels.jit import entry
 from dlog.engine.kernels.layout import (
     SYM_COUNT,
@@ -122,12 +123,13 @@ class SymbolTable:
 
     def _make_room(self, needed: int, left: int) -> None:
         """Makes room for at least one string of `needed` bytes; `left` strings are still to come."""
-        begin_writing(self.address)
-        try:
-            self._grow(needed, left)
-            self._publish()
-        finally:
-            end_writing(self.address)
+        with Delayed():  # kernels are to know of no array that is gone
+            begin_writing(self.address)
+            try:
+                self._grow(needed, left)
+                self._publish()
+            finally:
+                end_writing(self.address)
 
     def _grow(self, needed: int, left: int) -> None:
         count, used = int(self._table[SYM_COUNT]), int(self._table[SYM_USED])

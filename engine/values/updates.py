@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,74 @@ class Updates:
     @property
     def rows(self) -> int:
         return len(self.diffs)
+
+    @property
+    def first(self) -> int:
+        """The first round; of updates with rows."""
+        return int(self.rounds[0])
+
+    @property
+    def last(self) -> int:
+        """The last round; of updates with rows."""
+        return int(self.rounds[-1])
+
+
+class RowUpdates(Updates):
+    """Updates of one round held as rows of Python: making arrays for one row takes longer than a small round does. Whoever
+    asks for the arrays gets them.
+
+    >>> updates = RowUpdates({(1, 2): 1, (3, 4): -1}, 2, 7)
+    >>> [column.tolist() for column in updates.columns], updates.diffs.tolist(), updates.rounds.tolist()
+    ([[1, 3], [2, 4]], [1, -1], [7, 7])
+    """
+
+    __slots__ = ("arity", "diff_of", "round")
+
+    diff_of: Mapping[tuple[int, ...], int]
+    """Each row, of words, and its diff."""
+    arity: int
+    round: int
+
+    def __init__(self, diff_of: Mapping[tuple[int, ...], int], arity: int, round: int) -> None:
+        for name, value in (("diff_of", diff_of), ("arity", arity), ("round", round)):
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays of the class above, made when one of them is first asked for."""
+        if name not in ("columns", "diffs", "rounds"):
+            raise AttributeError(name)
+        count = len(self.diff_of)
+        table = np.array(list(self.diff_of), np.int64).reshape(count, self.arity)
+        arrays = {
+            "columns": tuple(np.ascontiguousarray(table[:, i]) for i in range(self.arity)),
+            "diffs": np.array(list(self.diff_of.values()), np.int64),
+            "rounds": np.full(count, self.round, np.int64),
+        }
+        for made, value in arrays.items():
+            object.__setattr__(self, made, value)
+        return arrays[name]
+
+    @property
+    def rows(self) -> int:
+        return len(self.diff_of)
+
+    @property
+    def first(self) -> int:
+        return self.round
+
+    @property
+    def last(self) -> int:
+        return self.round
+
+    def __reduce__(self) -> tuple[type[Updates], tuple[Any, ...]]:
+        return Updates, (self.columns, self.diffs, self.rounds)
+
+    def flat(self, round: int) -> list[int]:
+        """Row after row: the values, the diff and this round, as words."""
+        words: list[int] = []
+        for row, diff in self.diff_of.items():
+            words += (*row, diff, round)
+        return words
 
 
 def joined(parts: Sequence[Updates]) -> Updates:

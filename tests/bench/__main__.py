@@ -1,8 +1,10 @@
 """`python -m tests.bench [BENCH]`: one command for each figure that is claimed.
 
 suite   W1-W9 on every engine: times, ratios, memory, answers
+rivals  W1-W9 beside differential dataflow, Ascent and datafrog (built by cargo), DuckDB, Souffle and datatoad, in turn
 load    five million edges from text            write   the same, written
 start   start-up of each command                plan    compiling a thousand rules
+opening programs of 500 to 10,000 rules in ten shapes: a session, check, plan, run
 chain   200,000 iterations of one tuple each    growth  time per derived tuple over three decades
 orders  the same rules with their atoms in every order
 rounds  programs maintained while their inputs change
@@ -15,26 +17,31 @@ spark-steps  what an exchange among workers costs, and its growth
 spark-rounds  small rounds of warm sessions on Spark
 spark-graph  graphs in Spark, of integers and of strings, against GraphFrames
 graph   the graph library on a million edges, beside NetworkX and igraph
+late    streams that begin with one row, beside the same streams all at once
 live    sessions that are opened again, and rules that come and go beside a large closure
+wide    single rounds that touch one chain of rules among many
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
-The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle is found through $SOUFFLE or PATH; inputs and
-figures are kept in $DLOG_WORKLOADS.
+The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
+$SOUFFLE and $DATATOAD, or PATH; inputs, built rivals and figures are kept in $DLOG_WORKLOADS.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.bench import (
     files,
     graph,
+    late,
     live,
     memory,
+    opening,
     orders,
+    rivals,
     rounds,
     scaling,
     skew,
@@ -48,16 +55,19 @@ from tests.bench import (
     starting,
     strings,
     suite,
+    wide,
 )
 from tests.bench.process import Options
 from tests.bench.workloads import WORKLOADS
 
 BENCHES: dict[str, Callable[[Options], bool]] = {
     "suite": suite.run,
+    "rivals": rivals.run,
     "load": files.run_load,
     "write": files.run_write,
     "start": starting.run_start,
     "plan": starting.run_plan,
+    "opening": opening.run,
     "chain": scaling.run_chain,
     "growth": scaling.run_growth,
     "orders": orders.run,
@@ -72,6 +82,8 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "spark-graph": spark_graph.run,
     "graph": graph.run,
     "live": live.run,
+    "wide": wide.run,
+    "late": late.run,
     "spine": spine.run,
 }
 
@@ -81,19 +93,26 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         prog="python -m tests.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("bench", nargs="?", default="suite", choices=BENCHES)
-    own = {"rounds": rounds.WORKLOADS, "spark": spark_workloads.WORKLOADS, "spark-bulk": spark_bulk.WORKLOADS}
+    own: dict[str, Iterable[str]] = {
+        "rounds": rounds.WORKLOADS,
+        "spark": spark_workloads.WORKLOADS,
+        "spark-bulk": spark_bulk.WORKLOADS,
+        "wide": wide.CHAINS,
+    }
     named = "; ".join(f"{', '.join(workloads)} for {bench}" for bench, workloads in own.items())
-    told = f"W1 ... W9 for suite, growth and orders; {named}; all by default"
+    told = f"W1 ... W9 for suite, rivals, growth and orders; {named}; all by default"
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=told)
-    parser.add_argument("--engines", default=",".join(suite.ENGINES), help="comma-separated: %(default)s")
+    listed = f"comma-separated: of {', '.join(suite.ENGINES)}; for rivals of {', '.join(rivals.ENGINES)}"
+    parser.add_argument("--engines", help=listed)
     parser.add_argument("--repeat", type=int, default=3, help="best of so many runs (%(default)s)")
     parser.add_argument("--timeout", type=float, default=120, help="seconds before a run is given up (%(default)s)")
     parser.add_argument("--rounds", type=int, default=20_000, help="rounds measured one by one (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the figures go; a new file of the cache by default")
     given = parser.parse_args()
     known = own.get(given.bench, WORKLOADS)
-    workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(","))
-    if unknown := set(workloads) - set(known) | set(engines) - set(suite.ENGINES):
+    there = rivals.ENGINES if given.bench == "rivals" else suite.ENGINES
+    workloads, engines = tuple(given.workloads or known), tuple(given.engines.split(",") if given.engines else there)
+    if unknown := set(workloads) - set(known) | set(engines) - set(there):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     return BENCHES[given.bench], Options(workloads, engines, given.repeat, given.timeout, given.json, given.rounds)
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dlog.pipeline import compile_program
-from tests.bench import inputs, spark_bulk, spark_graphframes
+from tests.bench import engine_datatoad, engine_rust, inputs, rivals, spark_bulk, spark_graphframes
 from tests.bench.engine_souffle import printed_sizes, without_rules
 from tests.bench.orders import reorder, spread
-from tests.bench.process import NotMeasured, best_seconds, measure
+from tests.bench.process import NotMeasured, Result, best_seconds, measure
 from tests.bench.report import geometric_mean
 from tests.bench.spark import RIVALS, same
 from tests.bench.spark_workloads import WORKLOADS, rmat, rmat_graph
 from tests.bench.starting import thousand_rules
+from tests.bench.workloads import WORKLOADS as BATCH
 
 DIGESTS = {
     inputs.closure: "cbee04619ba676fc",
@@ -83,6 +85,31 @@ def test_souffle_loads_the_same_inputs_without_rules() -> None:
 
 def test_printed_sizes_are_read() -> None:
     assert printed_sizes("path\t12\nnoise\nreach\t3\n") == {"path": 12, "reach": 3}
+
+
+def test_datatoad_is_told_to_load_and_to_derive(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DLOG_WORKLOADS", str(tmp_path))
+    workload = replace(BATCH["W2"], recipe=lambda: {"edge": inputs.path_graph(3)})
+    told = engine_datatoad.commands(workload).splitlines()
+    assert told[1] == f".flow edge {tmp_path / 'W2' / 'edge.csv'}"
+    assert told[3] == "path(x, y) :- edge(x, y). path(x, z) :- edge(x, y), path(y, z)."
+    assert (tmp_path / "W2" / "edge.csv").read_text() == "0,1\n1,2\n"
+
+
+def test_sizes_that_datatoad_lists_in_parts_are_added() -> None:
+    assert engine_datatoad.listed("  12 path [a]\n  3 path [b]\n  4 edge [c]\nnoise\n") == {"path": 15, "edge": 4}
+
+
+def test_rust_programs_read_inputs_as_integers_of_four_bytes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("DLOG_WORKLOADS", str(tmp_path))
+    folder = engine_rust.facts(replace(BATCH["W2"], recipe=lambda: {"edge": inputs.path_graph(3)}))
+    assert np.fromfile(folder / "edge.u32", "<u4").tolist() == [0, 1, 1, 2]
+
+
+def test_the_nearest_rival_is_the_fastest_that_was_measured() -> None:
+    results = {name: Result(seconds, 0, 0, 0, 0, {}) for name, seconds in {"dlog": 2.0, "slow": 9.0, "near": 5.0}.items()}
+    assert rivals.nearest(results | {"absent": "absent"}) == ("near", 2.5)
+    assert rivals.nearest({"dlog": results["dlog"], "absent": "absent"}) is None
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
+from dlog.grammar.diagnostics import DlogError
 
 QUESTIONS: dict[str, Any] = {
     "reachable": lambda g: g.reachable([0, 1]),
@@ -240,3 +241,132 @@ def test_a_large_graph_follows_many_small_rounds() -> None:
             live.commit()
         assert dict(reached) == nx.single_source_shortest_path_length(oracle, 0)
         assert len(set(dict(parts).values())) == nx.number_weakly_connected_components(oracle)
+
+
+def sessions_of(monkeypatch: pytest.MonkeyPatch) -> list[dlog.Session]:
+    """The sessions that are opened from now on."""
+    opened: list[dlog.Session] = []
+    begin = dlog.Session.__init__
+
+    def noting(self: dlog.Session, *args: Any, **options: Any) -> None:
+        opened.append(self)
+        begin(self, *args, **options)
+
+    monkeypatch.setattr(dlog.Session, "__init__", noting)
+    return opened
+
+
+def test_answers_that_read_edges_alike_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = sessions_of(monkeypatch)
+    with dlog.graph([(0, 1, 1), (1, 2, 1)]).live() as live:
+        reached, steps = live.reachable(0), live.bfs(0)
+        live.triangle_count(), live.connected_components(), live.reachable(1)
+        assert len(opened) == 1
+        live.degrees(), live.pagerank(3)
+        assert len(opened) == 2
+        paths = live.shortest_paths(sources=0, weight="weight")
+        assert len(opened) == 3
+        live.add_edges([(2, 3, 1)])
+        live.commit()
+        assert [len(answer) for answer in (reached, steps, paths)] == [4, 4, 4]
+        assert not any(session._closed for session in opened)
+    assert all(session._closed for session in opened)
+
+
+def test_answers_tell_the_last_commits_changes_while_others_come_and_go() -> None:
+    with dlog.graph([(1, 2), (5, 6)]).live() as live:
+        reached = live.reachable(1)
+        assert reached.changes.to_pylist() == [{"id": 1, "diff": 1}, {"id": 2, "diff": 1}]
+        live.bfs(1)
+        assert reached.changes.to_pylist() == [{"id": 1, "diff": 1}, {"id": 2, "diff": 1}]
+        live.add_edges([(2, 5)])
+        live.commit()
+        expected = [{"id": 5, "diff": 1}, {"id": 6, "diff": 1}]
+        other = live.connected_components()
+        assert reached.changes.to_pylist() == expected
+        assert other.changes.num_rows == 4
+        other.close()
+        assert reached.changes.to_pylist() == expected
+        live.commit()
+        assert reached.changes.num_rows == 0
+
+
+def test_a_closed_answer_leaves_nothing_in_a_shared_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = sessions_of(monkeypatch)
+    with dlog.graph([(1, 2), (2, 1)]).live() as live:
+        kept = live.reachable(1)
+        (session,) = opened
+        before = set(session)
+        for _ in range(2):
+            live.triangle_count().close()
+            assert set(session) - before == {"vertex"}
+        kept.close()
+        assert session._closed
+        assert len(live.reachable(1)) == 2
+        assert len(opened) == 2
+
+
+def test_answers_of_a_shared_session_that_fails_go_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    commits = dlog.Session.commit
+
+    def fails(self: dlog.Session, *args: Any) -> Any:
+        if self is shared:
+            raise MemoryError("no room")
+        return commits(self, *args)
+
+    opened = sessions_of(monkeypatch)
+    with dlog.graph([(1, 2), (3, 4)]).live() as live:
+        reached, parts = live.reachable(1), live.connected_components()
+        (shared,) = opened
+        monkeypatch.setattr(dlog.Session, "commit", fails)
+        live.add_edges([(2, 3)])
+        assert live.commit() == 1
+        assert list(reached) == [(1,), (2,), (3,), (4,)]
+        assert reached.changes.to_pylist() == [{"id": 3, "diff": 1}, {"id": 4, "diff": 1}]
+        assert {c for _, c in parts} == {1}
+        live.remove_edges([(1, 2)])
+        live.commit()
+        assert reached.changes.to_pylist() == [{"id": i, "diff": -1} for i in (2, 3, 4)]
+        assert len(live.bfs(3)) == 2
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda g: g.add_edges([(3, 4, 1)]),
+        lambda g: g.remove_edges([(1, 2)]),
+        lambda g: g.add_vertices([9]),
+        lambda g: g.rollback(),
+        lambda g: g.commit(),
+        lambda g: g.connected_components(),
+        lambda g: g.core_numbers(),
+    ],
+)
+def test_a_closed_graph_changes_and_answers_no_more(act: Any) -> None:
+    live = dlog.graph([(1, 2, 1)]).live()
+    answers = live.shortest_paths(sources=[1], weight="weight"), live.core_numbers()
+    live.add_edges([(2, 3, -1)])
+    with pytest.raises(DlogError, match="negative weight"):
+        live.commit()
+    live.close()
+    live.close()
+    with pytest.raises(DlogError, match="the graph is closed"):
+        act(live)
+    for answer in answers:
+        for read in (lambda a: list(a), lambda a: a.table, lambda a: a.changes, len):
+            with pytest.raises(DlogError, match="this answer is closed"):
+                read(answer)
+        assert repr(answer) == "<dlog.graph.LiveResult, at its end>"
+    assert (live.round, repr(live)) == (0, "<dlog.graph.Live, closed>")
+
+
+def test_edges_that_are_refused_stage_nothing() -> None:
+    with dlog.graph([(1, 2, 1)]).live() as live:
+        components = live.connected_components()
+        for edges in ([(3, "x", 1)], [(3, 4, "heavy")]):
+            with pytest.raises(DlogError):
+                live.add_edges(edges)
+        live.add_edges([(2, 3, 5)])
+        live.commit()
+        assert list(components) == [(1, 1), (2, 1), (3, 1)]
+        assert list(live.degrees()) == [(1, 0, 1, 1), (2, 1, 1, 2), (3, 1, 0, 1)]

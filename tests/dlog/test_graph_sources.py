@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dlog
-from dlog.grammar.diagnostics import render_all
+from dlog.grammar.diagnostics import DlogError, render_all
 
 EDGES = [("a", "b"), ("b", "c"), ("d", "d")]
 REACHED = [("a",), ("b",), ("c",)]
@@ -90,6 +90,40 @@ def test_any_value_can_be_a_vertex(ids: list[Any]) -> None:
     found = graph.bfs([a]).to_networkx()
     assert dict(found.nodes(data="distance")) == {a: 0, b: 1, c: 2}
     assert len(graph.bfs(a).table) == 3
+
+
+MIXED: list[list[Any]] = [
+    [1, "1", (1,)],
+    [(1, "a"), ("a", 1), (2, ("b",))],
+    [frozenset({1}), frozenset({2}), None.__class__],
+    ["a", b"a", "b'a'"],
+    [2.5, 1, 3],
+]
+
+
+@pytest.mark.parametrize("ids", [*INTEGERS, *OTHERS, *MIXED])
+def test_ids_come_back_as_they_went_in(ids: list[Any]) -> None:
+    a, b, c = ids
+    graph = dlog.graph([(a, b), (b, c)])
+
+    def typed(rows: Any) -> set[Any]:
+        return {tuple((type(value), value) for value in row) for row in rows}
+
+    assert typed(graph.bfs(a)) == typed([(a, 0), (b, 1), (c, 2)])
+    assert typed(graph.shortest_paths([c])) == typed([(c, a, 2), (c, b, 1), (c, c, 0)])
+    found = [tuple(row) for row in graph.find("(x)-[e]->(y)")]
+    assert typed((e["src"], e["dst"]) for _, e, _ in found) == typed([(a, b), (b, c)])
+    assert typed((x["id"], y["id"]) for x, _, y in found) == typed([(a, b), (b, c)])
+    with graph.live() as live:
+        assert typed(live.bfs(a)) == typed([(a, 0), (b, 1), (c, 2)])
+    for table in (graph.bfs(a).table, graph.reachable([c]).table):
+        assert table["id"].type == graph.vertices["id"].type
+    assert len(set(map(str, graph.vertices["id"].to_pylist()))) == 3
+
+
+def test_bytes_are_no_string() -> None:
+    with pytest.raises(DlogError, match="there is no vertex b'a'"):
+        dlog.graph([("a", "b")]).bfs(b"a")
 
 
 def test_columns_can_have_other_names() -> None:

@@ -1,8 +1,11 @@
 """What the README says is so: its programs run, its Python prints what the comments say, its errors come out as shown."""
 
 import contextlib
+import doctest
 import io
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -45,6 +48,26 @@ def test_the_python_prints_what_its_comments_say(program: str, monkeypatch: pyte
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(program, "README.md", "exec"), {})
     assert printed.getvalue().splitlines() == re.findall(r"^ *print\(.*\) +# (.*)", program, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_python_passes_the_strictest_check_of_types(tmp_path: Path) -> None:
+    """The package says that it is typed: what a user writes is held to that."""
+    pytest.importorskip("pyspark")
+    for number, program in enumerate([*blocks("python"), *blocks("py")]):
+        (tmp_path / f"block{number}.py").write_text(program)
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", *(path.name for path in tmp_path.glob("*.py"))],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert [line for line in found.stdout.splitlines() if line.startswith("block")] == []
+
+
+def test_the_prompt_shows_what_is_shown() -> None:
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
+    for number, text in enumerate(blocks("pycon")):
+        runner.run(parser.get_doctest(text, {}, f"README.md, {number}", None, None))
+    assert (runner.failures, runner.tries) == (0, 4)
 
 
 def test_watch_prints_what_is_shown(tmp_path: Path) -> None:

@@ -49,6 +49,34 @@ def test_an_array_of_one_dimension_is_one_column() -> None:
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, 2]),
+        pd.Index([1, 2]),
+        pd.array([1, 2]),
+        pl.Series([1, 2]),
+        pa.array([1, 2]),
+        pa.chunked_array([[1], [2]]),
+        pl.Series([{"x": 1}, {"x": 2}]),
+        pd.Series([1.0, 2.0]),
+    ],
+    ids=lambda column: type(column).__module__ + str(getattr(column, "dtype", "")),
+)
+def test_a_column_is_rows_of_one_attribute(column: Any) -> None:
+    text = ".decl n(x: number)\n.input n\n.decl r(x: number)\nr(x + 1) :- n(x).\n"
+    assert sorted(dlog.run(text, {"n": column})["r"]) == [(2,), (3,)]
+    with dlog.session(text, {"n": column}) as s:
+        s.remove("n", column[:1])
+        s.commit()
+        assert list(s["r"]) == [(3,)]
+
+
+def test_a_series_of_tuples_is_rows() -> None:
+    assert sorted(dlog.run(PROGRAM, {"e": pd.Series(ROWS)})["r"]) == ROWS
+    assert sorted(dlog.run(PROGRAM, {"e": pd.MultiIndex.from_tuples(ROWS)})["r"]) == ROWS
+
+
+@pytest.mark.parametrize(
     ("rows", "code", "message"),
     [
         (np.zeros((2, 3), np.int64), "bad-rows", "an array of shape (2, 3) is no rows of `e`, which has 2 columns"),
@@ -56,6 +84,7 @@ def test_an_array_of_one_dimension_is_one_column() -> None:
         ({"x": [1]}, "bad-columns", "the columns of `e` are x, y"),
         ({"x": [1], "y": [1, 2]}, "bad-columns", "the columns of `e` are not of one length: `x` has 1, `y` has 2 values"),
         ({"x": 1, "y": [1]}, "bad-columns", "1 is no column `x` of `e`"),
+        (pd.Series([1, 2]), "bad-fact", "facts for e, row 1: 1 is not a tuple of 2 values"),
         (7, "bad-rows", "7 is no rows of `e`: give tuples, columns or a table"),
         ("1, 2", "bad-rows", "'1, 2' is no rows of `e`: give tuples, columns or a table"),
         ([(1, 2, 3)], "bad-fact", "facts for e, row 1: (1, 2, 3) is not a tuple of 2 values"),

@@ -122,7 +122,7 @@ def test_wrong_rows_are_named(way: str, relation: Any, rows: Any, expected: str)
 
 def test_what_is_odd_but_meant_is_taken() -> None:
     with dlog.session(PROGRAM) as s:
-        s.insert("name", {"x": [1, 2], "n": ["b\udcff", "c\0d"]})  # a byte that is no UTF-8, as files have it; a zero byte
+        s.insert("name", {"x": [1, 2], "n": ["b\uffff", "c\0d"]})  # a code point that is no character; a zero byte
         s.insert("edge", (2**40, -(2**63)))
         s.insert("edge", {"x": iter([1]), "y": (y for y in [2])})
         s.insert("edge", {"x": [3.0], "y": np.array([4], np.int8)})
@@ -130,7 +130,7 @@ def test_what_is_odd_but_meant_is_taken() -> None:
         s.insert("flag", {})
         s.upsert("edge", (1, 9), key=["x"])
         s.commit()
-        assert sorted(s["name"]) == [(1, "b\udcff"), (2, "c\0d")]
+        assert sorted(s["name"]) == [(1, "b\uffff"), (2, "c\0d")]
         assert sorted(s["edge"]) == [(1, 9), (3, 4), (2**40, -(2**63))]
         assert list(s["weight"]) == [(1.7976931348623157e308,)]
 
@@ -217,8 +217,8 @@ def test_wrong_streams_are_named(stream: Any, expected: str) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"memory": "1G"}, "`memory` must be a number of bytes, 1 or more, not '1G'"),
-        ({"memory": -1}, "`memory` must be a number of bytes, 1 or more, not -1"),
+        ({"memory": "1X"}, '`memory` must be a number of bytes, 1 or more, or a size such as "512M" or "2G", not \'1X\''),
+        ({"memory": -1}, '`memory` must be a number of bytes, 1 or more, or a size such as "512M" or "2G", not -1'),
         ({"memory": 0}, "`memory` must be"),
         ({"memory": 1.5}, "`memory` must be"),
         ({"memory": True}, "`memory` must be"),
@@ -256,8 +256,12 @@ def test_wrong_options_are_named_before_anything_is_opened(tmp_path: Path, optio
         (3, "`program` must be a file, or the text of a program, not 3"),
         (b".decl a()\n", "`program` must be a file, or the text of a program, not b'.decl a()\\n'"),
         ([PROGRAM], "`program` must be a file, or the text of a program, not ['"),
-        ("", "'' is no file a string is the name of a file unless it has a line break"),
-        (".decl a(x: number)", "'.decl a(x: number)' is no file a string is the name of a file unless it has a line break"),
+        ("", "'' is neither a file that exists nor the text of a program"),
+        ("nowhere.dl", "'nowhere.dl' is neither a file that exists nor the text of a program a string without a line break is"),
+        ("nowhere (1).dl", "'nowhere (1).dl' is neither a file that exists nor the text of a program"),
+        ("a\0b", "'a\\x00b' is neither a file that exists nor the text of a program"),
+        ("x" * 5000, "' is neither a file that exists nor the text of a program"),
+        (Path("a(1)."), "cannot read `a(1).`: no such file or directory"),
         (f'.decl a(x: symbol)\na("{SURROGATE}").', "'\\ud800' is a lone surrogate, which is no text"),
     ],
 )

@@ -405,3 +405,36 @@ def test_changes_that_were_read_stay_when_the_next_commit_comes() -> None:
     assert came.diffs.tolist() == [1] * 10
     assert sorted(s.at(1)["e"]) == [(0, 0)]
     assert sorted(s.at(2)["e"]) == [(0, 0), *((1, y) for y in range(10))]
+
+
+CHANGE = st.tuples(st.integers(1, 6), st.tuples(st.integers(0, 2), st.integers(0, 1)), st.sampled_from([1, -1]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(CHANGE, max_size=40))
+def test_the_last_change_of_a_row_in_a_round_counts_whatever_their_number(changes: list[Any]) -> None:
+    s = dlog.session(DEGREES)
+    s.commit_rounds({"edge": changes})
+    ordered = sorted(enumerate(changes), key=lambda item: (item[1][0], item[0]))
+    last = {row: diff for _, (_, row, diff) in ordered}
+    assert set(s["edge"]) == {row for row, diff in last.items() if diff > 0}
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 20])
+def test_repeated_rows_are_found_in_rounds_of_any_size(size: int) -> None:
+    """The first and the last change of a round are about the same row."""
+    rows = [(n, n) for n in range(size)] + [(0, 0)]
+    s = dlog.session(DEGREES)
+    s.commit_rounds({"edge": [(1, row, 1) for row in rows[:-1]] + [(1, rows[-1], -1), (2, (50, 50), 1)]})
+    assert set(s["edge"]) == {*rows[1:-1], (50, 50)}
+
+
+def test_arrays_that_change_between_insert_and_commit_are_rows_as_they_were() -> None:
+    s = dlog.session(DEGREES)
+    rows, column = np.array([[1, 2], [3, 4]]), np.array([5, 6])
+    s.insert("edge", rows)
+    s.insert("edge", {"x": column, "y": column})
+    rows[:] = 0
+    column[:] = 0
+    s.commit()
+    assert set(s["edge"]) == {(1, 2), (3, 4), (5, 5), (6, 6)}

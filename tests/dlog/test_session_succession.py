@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.api import Relation
 from dlog.engine.embedded import maintained
 from dlog.engine.embedded.engines import EmbeddedMaker
 from dlog.engine.shards.rounds import ShardedRounds
 from dlog.engine.trace.durable import files
+from dlog.relation import Relation
 from dlog.sessions import durable, options, replacing, state
 from dlog.sessions.changing import Changing
 from tests.dlog.live_rules import Life, live, lives

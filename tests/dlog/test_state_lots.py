@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import dlog
-from dlog.engine.trace.durable import checkpoint, parts
+from dlog.engine.trace.durable import manifest, parts
 from dlog.engine.trace.store import Store
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions import held, lots, options, saving
@@ -96,6 +96,21 @@ def test_what_changes_after_a_lot_is_kept_apart_from_it(reopen: Open, read: list
     assert sorted(session["edge"]) == expected
     session = reopen()
     assert sorted(session["edge"]) == expected and read
+
+
+def test_a_lot_that_is_damaged_while_a_session_has_it_is_named_when_it_is_read(reopen: Open, tmp_path: Path) -> None:
+    session = reopen()
+    load(session, *EDGES)
+    session = reopen()
+    name = min(parts_of(tmp_path / "state"))
+    content = (tmp_path / "state" / name).read_bytes()
+    for damaged in (content[:-9], content[:40] + bytes([content[40] ^ 1]) + content[41:]):
+        (tmp_path / "state" / name).write_bytes(damaged)
+        with pytest.raises(DlogError, match="does not fit its checksum") as raised:
+            sorted(session["edge"])
+        assert raised.value.diagnostics[0].place.endswith(name)
+    (tmp_path / "state" / name).write_bytes(content)
+    assert sorted(session["edge"]) == EDGES
 
 
 def test_few_rows_are_logged_themselves(reopen: Open, read: list[int], tmp_path: Path) -> None:
@@ -203,7 +218,7 @@ INSTANTS: dict[str, tuple[Any, str, int]] = {
     "all are taken in": (parts, "take_in", 1),
     "the engine has committed": (TakesFrames, "commit", 1),
     "the round is logged": (Store, "append", 2),
-    "the checkpoint at the end is written": (checkpoint, "write_manifest", 2),
+    "the checkpoint at the end is written": (manifest, "write_manifest", 2),
 }
 
 

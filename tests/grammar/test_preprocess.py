@@ -144,3 +144,42 @@ def test_the_width_of_numbers_is_known_to_macros() -> None:
     text = "#if RAM_DOMAIN_SIZE == 64\na(64).\n#else\na(32).\n#endif"
     assert clauses(preprocess(text)) == "a(64).\n"
     assert clauses(preprocess(text, macros=["RAM_DOMAIN_SIZE=32"])) == "a(32).\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("#define", "`#define` needs a name"),
+        ("#undef ", "`#undef` needs a name"),
+        ("#ifdef", "`#ifdef` needs a name"),
+        ("#ifndef", "`#ifndef` needs a name"),
+        ("#if", "empty expression"),
+        ("#if !", "could not evaluate expression due to SyntaxError('at EOF') (passed to evaluator: '!')"),
+        ("#pragma", "`#pragma` needs a word"),
+        ("#include", "`#include` needs a file"),
+        ("#if 0\n#elif", "empty expression"),
+    ],
+)
+def test_a_directive_that_says_nothing_is_shown(line: str, expected: str) -> None:
+    shown = errors(f"a(1).\n{line}\n#endif\n")
+    assert f"error: {expected}\n --> <text>:{2 + line.count(chr(10))}:1\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("#if", "`#if` needs a condition"),
+        ("#if !", "`#if` cannot be understood"),
+        ("#if !defined", "`#if` cannot be understood"),
+        ("#if !defined(", "`#if` cannot be understood"),
+    ],
+)
+def test_a_condition_that_says_nothing_is_shown_at_the_top_of_a_file(line: str, expected: str) -> None:
+    assert errors(f"{line}\n#endif\n").startswith(f"error: {expected}\n --> <text>:1:1\n")
+
+
+@pytest.mark.parametrize("macro", ["", "=", "=3", "(", "A B", "A(", "1"])
+def test_a_macro_that_is_none_is_the_users_mistake(macro: str) -> None:
+    with pytest.raises(DlogError, match="defines no macro"):
+        preprocess("a(1).\n", macros=[macro])
+    assert preprocess("A\n", macros=["A="]).text.strip() == ""

@@ -155,14 +155,17 @@ def test_without_a_package_the_extra_is_named(tmp_path: Path, package: str) -> N
     code += "from dlog.__main__ import main; main()"
     done = python(code, tmp_path)
     assert done.returncode == 1
-    assert done.stderr == f"error: the Spark engine needs {package}\n  = pip install 'dlog[spark]' brings it\n"
+    assert done.stderr == f"error: the Spark engine needs {package}\n  = pip install 'dlog-engine[spark]' brings it\n"
 
 
 def test_workers_without_dlog_are_told_as_such() -> None:
     told = RuntimeError("x\nModuleNotFoundError: No module named 'dlog.engine.spark'\n\tat org.apache.spark.X(Y.scala:1)")
     [mistake] = _refused(told).diagnostics
-    assert mistake.message == "Spark's Python workers have no module dlog.engine.spark"
-    assert "PYSPARK_PYTHON" in mistake.notes[0]
+    assert mistake.message == "Spark could not finish the run: its Python workers have no module dlog.engine.spark"
+    assert mistake.notes == (
+        "before Spark starts, set PYSPARK_PYTHON to a Python that is on all of its machines and has dlog-engine[spark]",
+        f"where they have the files of this one, that is PYSPARK_PYTHON={sys.executable}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +252,7 @@ def test_sessions_of_spark_connect_and_stopped_ones_are_refused() -> None:
     connected = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(DlogError, match="one of Spark Connect has none"):
         application.need_context(connected)
-    running: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object()))
+    running: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object(), master="yarn"))
     application.need_context(running)
     running.sparkContext._jsc = None
     with pytest.raises(DlogError, match="the SparkSession has been stopped"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dlog
@@ -35,6 +37,30 @@ def test_dataframes_in_and_out(spark: SparkSession) -> None:
     assert sorted(result["path"]) == CLOSED
     result["path"].create_view("closed")
     assert spark.sql("select count(*) from closed where x = 1").first()[0] == 3  # type: ignore[index]
+
+
+def test_relations_speak_arrow_and_show_their_first_rows(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(EDGES, "x int, y long")
+    result = dlog.run(CLOSURE, {"edge": edges}, engine="spark", spark=spark)
+    assert sorted(pl.DataFrame(result["path"]).rows()) == CLOSED
+    assert pa.table(result["path"]).num_rows == result["path"].to_polars().height == len(result["path"].to_pandas()) == 6
+    title, names, _, *rows = repr(result["path"]).splitlines()
+    assert (title, names) == ("<dlog.SparkRelation path(x, y), 6 rows>", "x  y")
+    assert sorted(tuple(map(int, row.split())) for row in rows) == CLOSED
+    assert repr(result) == "<dlog.SparkResult, 1 relation>\nrelation    rows\n----------  ----\npath(x, y)     6"
+    with pytest.raises(KeyError) as caught:
+        result["pth"]
+    assert str(caught.value) == "error: unknown relation `pth`\n  = did you mean `path`?"
+    with dlog.session(CLOSURE, {"edge": edges}, engine="spark", spark=spark) as session:
+        assert sorted(pa.table(session["path"]).to_pydict()["y"]) == [2, 3, 3, 4, 4, 4]
+        assert "<dlog.Relation path(x, y), 6 rows>\nx  y\n" in repr(session["path"])
+        assert "path(x, y)     6" in repr(session)
+
+
+def test_names_that_contradict_their_order_are_a_mistake(spark: SparkSession) -> None:
+    with pytest.raises(DlogError, match="a column is called `y`, but is not in its place") as caught:
+        dlog.run(CLOSURE, {"edge": spark.createDataFrame([(1, 2)], "Y long, node long")}, engine="spark")
+    assert caught.value.diagnostics[0].notes == ("no column is called `x`", "the columns are Y, node")
 
 
 def test_columns_are_found_by_name_then_by_place(spark: SparkSession) -> None:

@@ -165,7 +165,7 @@ def test_a_small_dataframe_is_logged_with_its_rows(spark: SparkSession, tmp_path
             session.commit()
         session.rollback()
         assert session["path"].rows == 6
-    assert {p.suffix for p in (tmp_path / "state").iterdir()} <= {".json", ".log", ".layer", ".bytes", ".ends", ""}
+    assert {p.suffix for p in (tmp_path / "state").iterdir()} <= {".json", ".copy", ".log", ".layer", ".bytes", ".ends", ""}
 
 
 @pytest.mark.parametrize("state", ["none", "logged", "lots"])

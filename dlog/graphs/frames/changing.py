@@ -106,7 +106,7 @@ class ChangingFrame:
             edges = self._in_numbers(Numbered(0, src, dst, src, attributes))
             self._many.add(self._as_frame(replace(edges, numbers=self._many.fresh(len(src)))))
         else:
-            self._later.add(src, dst, attributes)
+            self._later.add(src, dst, self._later.with_attributes(attributes))
 
     def remove(self, src: Codes, dst: Codes) -> None:
         """All edges with these ends, which are places."""

@@ -21,17 +21,18 @@ from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.taken import taken_edges, taken_ids
 from dlog.graphs.frames.vertices import NONE, Came, Vertices
-from dlog.graphs.live import Following, Maintained
+from dlog.graphs.live import CLOSED, Ended, Following, Maintained
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
-from dlog.graphs.results import rows_of
+from dlog.graphs.results import title
 from dlog.graphs.running import as_facts
 from dlog.graphs.sources import Given
+from dlog.preview import Preview
+from dlog.spark import first_of
+from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     from pyspark.sql import DataFrame
 
     from dlog.graphs.frames.core import SparkGraph
@@ -74,7 +75,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
-    def add_edges(self, edges: Any) -> None:
+    def _add_edges(self, edges: Any) -> None:
         given = taken_edges(edges, self._columns, self._named.type)
         if isinstance(given, Given):
             self._named.add([*values_of(given.src), *values_of(given.dst)])
@@ -84,7 +85,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             self._named.add_many(given.selectExpr("explode(array(src, dst)) as id"))
             self._edges.add_many(self._named.in_numbers(given), given)
 
-    def remove_edges(self, edges: Any) -> None:
+    def _remove_edges(self, edges: Any) -> None:
         given = taken_edges(edges, self._columns, self._named.type)
         if isinstance(given, Given):
             self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
@@ -92,8 +93,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         with releasing(given):
             self._edges.remove_many(self._named.in_numbers(given, ("src", "dst")), given)
 
-    def add_vertices(self, ids: Any) -> None:
-        """Stages vertices to be added; those that are there do not matter. Of a DataFrame the column of ids counts."""
+    def _add_vertices(self, ids: Any) -> None:
         given = taken_ids(ids, self._columns, self._named.type)
         if not hasattr(given, "mapInArrow"):
             self._named.add(given)
@@ -103,7 +103,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         finally:
             given.unpersist()
 
-    def commit(self) -> int:
+    def _commit(self) -> int:
         edited = self._edges.edited()
         prepared: list[Any] = [result.follower.prepared(edited) for result in self._results]
         spent = self._edges.settle(edited)
@@ -121,6 +121,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     # ------------------------------------------------------------------------------------------------------------- answers
 
     def _answer(self, question: Question) -> SparkLiveResult:
+        self._need_open()
         match question:
             case Rules():
                 follower: SparkMaintained | SparkRecomputed = SparkMaintained(question, partial(self._session, question))
@@ -157,10 +158,12 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         return self._beginning.known.count + self._named.came(self._later).count
 
     def __repr__(self) -> str:
+        if self._closed:
+            return "<dlog.graph.SparkLive, closed>"
         return f"<dlog.graph.SparkLive at round {self.round}, {len(self)} vertices>"
 
 
-class SparkLiveResult:
+class SparkLiveResult(Tabular):
     """An answer that follows a graph in Spark. `len` counts its rows. Iterating gives them as tuples of Python values, and
     `table` as an Arrow table: that brings them to the driver."""
 
@@ -213,15 +216,9 @@ class SparkLiveResult:
         """What the columns are called; one that the shape does not have says whether a row came or went."""
         return [name for name, _ in self._shape.columns] + ["diff"] * (len(columns) - len(self._shape.columns))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as of the last commit as a pandas DataFrame (pandas must be installed)."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """The rows as of the last commit as a polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.table)
+    def to_arrow(self) -> pa.Table:
+        """The rows as of the last commit as an Arrow table."""
+        return self.table
 
     def advance(self, changes: Any, vertices: Came) -> None:
         """Goes on to the next round, with the vertices that are new."""
@@ -241,18 +238,22 @@ class SparkLiveResult:
             self.__dict__.pop(name, None)
 
     def close(self) -> None:
-        """Stops following."""
+        """Stops following, and answers no more."""
         self._live.stop(self)
-        self.follower.close()
+        was, self.follower = self.follower, CLOSED  # type: ignore[assignment]
+        was.close()
 
     def __len__(self) -> int:
         return self.follower.count()
 
-    def __iter__(self) -> Any:
-        return rows_of(self.table)
+    def _title(self) -> str:
+        return title("SparkLiveResult", [name for name, _ in self._shape.columns], len(self))
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.SparkLiveResult ({', '.join(name for name, _ in self._shape.columns)}), {len(self)} rows>"
+    def _first(self, rows: int) -> pa.Table | None:
+        return self.table.slice(0, rows) if "_table" in self.__dict__ else first_of(self.df, rows)
+
+    def _preview(self) -> Preview:
+        return Preview("dlog.graph.SparkLiveResult, at its end") if isinstance(self.follower, Ended) else super()._preview()
 
 
 @contextmanager

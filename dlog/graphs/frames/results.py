@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +11,18 @@ from dlog.graphs.exchange import graphframe_of
 from dlog.graphs.frames.running import Answer
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import Shape
-from dlog.graphs.results import Result, rows_of
+from dlog.graphs.results import Result, title
+from dlog.spark import first_of
+from dlog.tabular import Tabular
 
 if TYPE_CHECKING:
     import networkx as nx
-    import pandas as pd
-    import polars as pl
     from pyspark.sql import DataFrame
 
     from dlog.graphs.frames.core import SparkGraph
 
 
-class _Fetched:
+class _Fetched(Tabular):
     """Rows of a DataFrame `df`, and in the forms that have them on the driver."""
 
     df: DataFrame
@@ -39,22 +38,16 @@ class _Fetched:
     def _table(self) -> pa.Table:
         return self.df.toArrow()
 
-    def to_pandas(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame."""
-        return self.table.to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows as a polars DataFrame (polars must be installed)."""
-        import polars as pl
-
-        return pl.DataFrame(self.table)
+    def to_arrow(self) -> pa.Table:
+        """All rows, brought to the driver, as an Arrow table."""
+        return self.table
 
     def release(self) -> None:
         """Gives back the room that the rows take with Spark; `df` must not be used afterwards."""
         self._answer.release()
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return rows_of(self.table)
+    def _first(self, rows: int) -> pa.Table | None:
+        return self.table.slice(0, rows) if "_table" in self.__dict__ else first_of(self.df, rows)
 
     def __len__(self) -> int:
         return self._count
@@ -117,8 +110,8 @@ class SparkResult(_Fetched):
             names = ", ".join(name for name, _ in self._shape.columns)
             raise mistake("not-of-vertices", f"the result ({names}) does not have one row for a vertex", "`df` has its rows")
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.SparkResult ({', '.join(self.df.columns)}), {len(self)} rows>"
+    def _title(self) -> str:
+        return title("SparkResult", self.df.columns, len(self))
 
 
 class SparkMotifs(_Fetched):
@@ -131,5 +124,5 @@ class SparkMotifs(_Fetched):
         self.df = df
         self._answer = answer
 
-    def __repr__(self) -> str:
-        return f"<dlog.graph.SparkMotifs ({', '.join(self.df.columns)}), {len(self)} rows>"
+    def _title(self) -> str:
+        return title("SparkMotifs", self.df.columns, len(self))

@@ -27,7 +27,8 @@ def find(graph: Graph, motif: str) -> Motifs:
     facts = {name: _relation(numbers, name) for name in compiled.inputs}
     rows = graph.running.run_source(compiled.text, facts, ("motif",))["motif"]
     columns = {c.name: _decoded(graph, c, codes) for c, codes in zip(compiled.columns, rows, strict=True)}
-    return Motifs(graph, pa.table(columns))
+    held = [(c.holds, codes) for c, codes in zip(compiled.columns, rows, strict=True)]
+    return Motifs(graph, pa.table(columns), held)
 
 
 def program(motif: str, directed: bool = True) -> str:

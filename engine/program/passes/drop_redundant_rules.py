@@ -20,6 +20,8 @@ def drop_redundant_rules(program: Program, observed: frozenset[str]) -> Program:
 
 def _without_repetitions(rules: list[Rule]) -> list[Rule]:
     """The first of those that differ in the names of their variables only: ids count in the order of the text."""
+    if len(rules) < 2:
+        return rules
     first: dict[str, Rule] = {}
     for rule in rules:
         plain = replace(rule, variables=tuple(f"v{i}" for i in range(len(rule.variables))))

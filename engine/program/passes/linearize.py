@@ -11,7 +11,7 @@ that are themselves derived from the relation would often be as many as its rows
 analysis W9 gained nothing).
 
 The steps come last, so that filters on where ways begin pass through the recursion, or first where more readers fix where ways
-end.
+end. No filter reaches a relation that is observed: its rules do not depend on its readers, which may come and go.
 
 Source: linearization of doubly recursive rules, W. Zhang, C. T. Yu and D. Troy, Necessary and sufficient conditions to
 linearize doubly recursive programs in logic databases, ACM TODS 15(3), 1990.
@@ -19,8 +19,9 @@ linearize doubly recursive programs in logic databases, ACM TODS 15(3), 1990.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.passes.rewriting import Rules, atoms, has_given_rows, rules_by_relation, with_rules
@@ -40,12 +41,14 @@ class _Transitive:
 
 def linearize(program: Program, observed: frozenset[str]) -> Program:
     rules, made = rules_by_relation(program), dict[str, Relation]()
+    readers = cache(lambda: _readers(rules))
     for stratum in program.strata:
         name = stratum.relations[0]
         found = _transitive_rule(program, name, rules[name]) if len(stratum.relations) == 1 else None
         if found is not None:
             steps = _steps_of(program, name)
-            rules[name], rules[steps.name] = _linear(found, steps, _begins_with_a_step(found, rules), rules[name])
+            first = name not in observed and _begins_with_a_step(found, readers())
+            rules[name], rules[steps.name] = _linear(found, steps, first, rules[name])
             made[steps.name] = steps
     return with_rules(program, rules, made) if made else program
 
@@ -93,11 +96,21 @@ def _steps_of(program: Program, name: str) -> Relation:
 # ------------------------------------------------------------------------------------------------------------- direction
 
 
-def _begins_with_a_step(transitive: _Transitive, rules: Rules) -> bool:
+def _readers(rules: Rules) -> dict[str, list[Atom]]:
+    """The atoms that read each relation. Linear rules read as the transitive ones do whose place they take, but for the
+    relation itself, which is looked at before."""
+    found: dict[str, list[Atom]] = {}
+    for some in rules.values():
+        for rule in some:
+            for atom, _ in atoms(rule.body):
+                found.setdefault(atom.relation, []).append(atom)
+    return found
+
+
+def _begins_with_a_step(transitive: _Transitive, readers: Mapping[str, Sequence[Atom]]) -> bool:
     """Whether the steps come first: more readers fix where ways end than where they begin."""
-    name = transitive.rule.head.relation
-    readers = [atom for found in rules.values() for rule in found for atom, _ in atoms(rule.body) if atom.relation == name]
-    return _fixed(readers, transitive.end) > _fixed(readers, transitive.begin)
+    reading = readers[transitive.rule.head.relation]
+    return _fixed(reading, transitive.end) > _fixed(reading, transitive.begin)
 
 
 def _fixed(readers: Iterable[Atom], columns: frozenset[int]) -> int:

@@ -22,7 +22,7 @@ def prune(program: Program, observed: frozenset[str]) -> Program:
         reads = {d.on for rule in rules.get(queue.pop(), ()) for d in dependencies(rule)}
         queue += reads - needed
         needed |= reads
-    strata = tuple(s for s in program.strata if needed & set(s.relations))
+    strata = tuple(s for s in program.strata if not needed.isdisjoint(s.relations))
     lattices = {name: lattice for name, lattice in program.lattices.items() if name in needed}
     io = tuple(i for i in program.io if i.action != "input" or i.relation in needed)
     return replace(program, strata=strata, lattices=lattices, io=io)

@@ -16,8 +16,9 @@ last stratum to the first, so that filters reach through several of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, TypeAlias
 
 from dlog.engine.program.dependencies import dependencies
@@ -56,18 +57,19 @@ def push_filters(program: Program, observed: frozenset[str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What readers may ask of a relation: filters on these columns that look into none of `dependents`."""
+    """What readers may ask of a relation: filters on these columns that look into none of its `dependents`, the relations that
+    are computed from it, itself included: one that did would close a cycle."""
 
     relation: Relation
     columns: frozenset[int]
-    dependents: frozenset[str]
+    dependents: Callable[[], frozenset[str]]
     recursive: bool
 
     def filters(self, atom: Atom, body: Body) -> Filters:
         """Where a relation without recursion is negated, only comparisons count: to look rows up elsewhere before they are
         stored is no cheaper than to look among them."""
         looks = self.recursive or any(x is atom for x in body)
-        return filters_of(atom, body, self.columns, lambda r: looks and r not in self.dependents)
+        return filters_of(atom, body, self.columns, lambda r: looks and r not in self.dependents())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +86,21 @@ class _Pushed:
 
 
 class _Work:
-    """The rules as they are rewritten, and the relations made; `readers[r]` are relations with rules that read r (or did)."""
+    """The rules as they are rewritten, and the relations made; `readers[r]` are the rules that read r (or did): by relation,
+    which of its rules."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.rules: Rules = rules_by_relation(program)
         self.made: dict[str, Relation] = {}
-        self.readers: dict[str, set[str]] = {}
-        for found in self.rules.values():
-            self._note_reads(found)
+        self.readers: dict[str, dict[str, set[int]]] = {}
+        for name, found in self.rules.items():
+            for number in range(len(found)):
+                self._note_reads(name, number)
 
-    def _note_reads(self, rules: Iterable[Rule]) -> None:
-        for rule in rules:
-            for d in dependencies(rule):
-                self.readers.setdefault(d.on, set()).add(rule.head.relation)
+    def _note_reads(self, name: str, number: int) -> None:
+        for d in dependencies(self.rules[name][number]):
+            self.readers.setdefault(d.on, {}).setdefault(name, set()).add(number)
 
     def push(self, name: str, stratum: Stratum) -> None:
         """Replace a relation by relations of the rows that its readers ask for, if all ask for some only."""
@@ -109,22 +112,23 @@ class _Work:
             made = self._filtered_rules(pushed, pushed.names[group], filters)
             self.rules[pushed.names[group]] = made
             self.made[pushed.names[group]] = replace(pushed.asked.relation, name=pushed.names[group])
-            self._note_reads(made)
+            for number in range(len(made)):
+                self._note_reads(pushed.names[group], number)
         del self.rules[name]
-        for reader in readers:
-            self.rules[reader] = [_redirected(rule, pushed) for rule in self.rules[reader]]
-            self._note_reads(self.rules[reader])
+        for reader, number in readers:
+            self.rules[reader][number] = _redirected(self.rules[reader][number], pushed)
+            self._note_reads(reader, number)
 
     # ------------------------------------------------------------------------------------------------------- deciding
 
     def _decide(self, name: str, stratum: Stratum) -> _Pushed | None:
         relation, rules = self.program.relations[name], self.rules[name]
         columns = _passing_columns(relation, rules)
-        reading = (rule for reader in self._readers(name) for rule in self.rules[reader])
+        reading = (self.rules[reader][number] for reader, number in self._readers(name))
         uses = [(atom, body) for rule in reading for atom, body in atoms(rule.body) if atom.relation == name]
         if not all(filters_of(atom, body, columns, lambda _: True) for atom, body in uses):
             return None
-        asked = _Asked(relation, columns, self._dependents(name), stratum.recursive)
+        asked = _Asked(relation, columns, cache(lambda: self._dependents(name)), stratum.recursive)
         found = [asked.filters(atom, body) for atom, body in uses]
         if not found or not all(found):
             return None
@@ -134,14 +138,15 @@ class _Work:
             return None
         return _Pushed(asked, fixed, groups, self._names(relation, groups))
 
-    def _readers(self, name: str) -> list[str]:
-        return sorted(r for r in self.readers.get(name, ()) if r != name and r in self.rules)
+    def _readers(self, name: str) -> list[tuple[str, int]]:
+        """The rules of other relations that read this one: whose they are, and their numbers."""
+        readers = self.readers.get(name, {})
+        return [(r, n) for r in sorted(readers) if r != name and r in self.rules for n in sorted(readers[r])]
 
     def _dependents(self, name: str) -> frozenset[str]:
-        """The relations that are computed from this one, itself included: a filter that looked into one would close a cycle."""
         found, queue = {name}, [name]
         while queue:
-            more = self.readers.get(queue.pop(), set()) - found
+            more = self.readers.get(queue.pop(), {}).keys() - found
             found |= more
             queue += more
         return frozenset(found)

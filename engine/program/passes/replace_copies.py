@@ -26,11 +26,8 @@ def replace_copies(program: Program, observed: frozenset[str]) -> Program:
         copy = _copy_of(found) if name not in observed and not has_given_rows(program, name) else None
         if copy is not None:
             copies[name] = copy
-    for name in [name for name in copies if _is_in_a_circle(name, copies)]:
-        del copies[name]
-    if not copies:
-        return program
-    return with_rules(program, _replaced(rules, copies))
+    resolved = _resolved(copies)
+    return with_rules(program, _replaced(rules, resolved)) if resolved else program
 
 
 def _copy_of(rules: list[Rule]) -> _Copy | None:
@@ -44,21 +41,32 @@ def _copy_of(rules: list[Rule]) -> _Copy | None:
     return None
 
 
-def _is_in_a_circle(name: str, copies: dict[str, _Copy]) -> bool:
-    """Whether relations copy each other (all are empty then) or lead to such."""
+def _resolved(copies: dict[str, _Copy]) -> dict[str, _Copy]:
+    """What each copy is one of in the end, which is none itself. Without relations that copy each other (all are empty then)
+    or lead to such."""
+    found: dict[str, _Copy] = {}
     seen: set[str] = set()
-    while name in copies and name not in seen:
-        seen.add(name)
-        name = copies[name].original
-    return name in copies
+    for first in copies:
+        way, end = list[str](), first
+        while end in copies and end not in seen:
+            seen.add(end)
+            way.append(end)
+            end = copies[end].original
+        last = found.get(end)
+        if last is None and end in copies:
+            continue
+        for name in reversed(way):
+            copy = copies[name]
+            if last is not None:
+                copy = _Copy(last.original, tuple(copy.columns[c] for c in last.columns))
+            found[name] = last = copy
+    return found
 
 
 def _replaced(rules: Rules, copies: dict[str, _Copy]) -> Rules:
     def change(atom: Atom, _: Body) -> Atom:
-        while atom.relation in copies:
-            copy = copies[atom.relation]
-            atom = replace(atom, relation=copy.original, args=tuple(atom.args[c] for c in copy.columns))
-        return atom
+        copy = copies.get(atom.relation)
+        return atom if copy is None else Atom(copy.original, tuple(atom.args[c] for c in copy.columns), atom.span)
 
     return {
         name: [replace(rule, body=map_atoms(rule.body, change)) for rule in found]

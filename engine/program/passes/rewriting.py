@@ -27,7 +27,7 @@ Rules: TypeAlias = dict[str, list[Rule]]
 
 
 def rules_by_relation(program: Program) -> Rules:
-    return {name: [r for r in s.rules if r.head.relation == name] for s in program.strata for name in s.relations}
+    return {name: list(program.rules.get(name, ())) for s in program.strata for name in s.relations}
 
 
 def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapping[str, Relation] | None = None) -> Program:
@@ -39,7 +39,7 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
 
 def has_given_rows(program: Program, relation: str) -> bool:
     """Whether a relation gets rows from elsewhere than its rules."""
-    return bool(program.facts.get(relation)) or any(i.action == "input" and i.relation == relation for i in program.io)
+    return relation in program.inputs or bool(program.facts.get(relation))
 
 
 def reading_rule(relation: Relation) -> Rule:

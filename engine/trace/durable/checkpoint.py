@@ -1,13 +1,14 @@
 """A checkpoint: moves what the log says into layers and tables, in steps that can be spread over time.
 
 The log goes on in a new segment before it begins, so that rounds may be appended while it writes. Layers that are on disk
-already are not written again. The last step makes the new manifest hold; only then may files that no longer count be removed.
-Giving up half-way leaves the old manifest in force; files already written are removed when the state is opened next.
+already are not written again. At the end its owner makes the new manifest hold; only then may files that no longer count be
+removed. Giving up half-way leaves the old manifest in force; files already written are removed when the state is opened next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dlog.engine.program.rules import Kind
@@ -15,7 +16,7 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.durable.entries import Entries, TableSize, extend_table
 from dlog.engine.trace.durable.images import Content, write_image
 from dlog.engine.trace.durable.layers import LayerFile, settled_batch, write_layer
-from dlog.engine.trace.durable.manifest import BatchFiles, Manifest, RelationFiles, write_manifest
+from dlog.engine.trace.durable.manifest import BatchFiles, Manifest, RelationFiles
 from dlog.engine.trace.layer import Layer
 from dlog.engine.values.table import Table
 
@@ -29,13 +30,12 @@ def write_checkpoint(
     known: Mapping[Layer, LayerFile],
     fingerprint: str,
     round: int,
-    log: int,
     relations: Mapping[str, Table | History],
     tables: Mapping[str, Entries],
     image: Content | None,
 ) -> Iterator[tuple[Manifest, dict[Layer, LayerFile]] | None]:
-    """Yields None after each file, at the end the manifest that now holds and the files of its layers. Without an `image` that
-    of before stays, if it is of this program."""
+    """Yields None after each file, at the end the manifest that is to hold, but for the log, and the files of its layers.
+    Without an `image` that of before stays, if it is of this program."""
     number, file_of = old.next, {}
     described = {}
     for name, relation in relations.items():
@@ -61,6 +61,5 @@ def write_checkpoint(
         kept = write_image(folder, f"{number:08d}.image", round, fingerprint, image)
         number += 1
         yield None
-    manifest = Manifest(fingerprint, round, log, number, described, sizes, kept)
-    write_manifest(folder, manifest)
-    yield manifest, file_of
+    new = replace(old, fingerprint=fingerprint, round=round, next=number, relations=described, tables=sizes, image=kept)
+    yield new, file_of

@@ -1,7 +1,7 @@
 """Append-only tables of bytes: strings and records by number, in the order in which they were made.
 
 On disk a table is two files, the bytes one after the other and the end of each entry as 64-bit words. Both only grow; the
-manifest says how much of them counts, and what is beyond is overwritten.
+manifest says how much of them counts and has the checksums of that much. What is beyond is overwritten.
 """
 
 from __future__ import annotations
@@ -48,25 +48,46 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """How much of a table counts."""
+    """How much of a table counts: so many entries in so many bytes; and the checksums of the two files up to there."""
 
     entries: int = 0
     bytes: int = 0
+    data: int = 0
+    ends: int = 0
 
 
-def _paths(folder: Path, name: str) -> tuple[Path, Path]:
+def paths_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """The two files of a table."""
     return folder / f"{name}.bytes", folder / f"{name}.ends"
 
 
 def read_table(folder: Path, name: str, size: TableSize) -> Entries:
-    """The entries that count, mapped."""
-    data, ends = (files.mapped(p, n) for p, n in zip(_paths(folder, name), (size.bytes, 8 * size.entries), strict=True))
-    offsets = np.concatenate([np.zeros(1, np.int64), ends.view(np.int64)])
-    if offsets[-1] != size.bytes:
-        raise files.damaged(_paths(folder, name)[1], "a table's entries do not end where its bytes do")
+    """The entries that count, mapped. Raises DlogError where they are not those that were written."""
+    data, ends = _mapped(folder, name, size)
+    for path, content, expected in zip(paths_of(folder, name), (data, ends), (size.data, size.ends), strict=True):
+        if files.checksum(content) != expected:
+            raise files.damaged(path, f"the first {len(content)} bytes of a table do not fit their checksum")
+    return Entries(data, _offsets(ends))
+
+
+def measured(folder: Path, name: str, entries: int, bytes: int) -> TableSize:
+    """The size of a table with the checksums of what is there: for states that have none."""
+    data, ends = _mapped(folder, name, TableSize(entries, bytes))
+    offsets = _offsets(ends)
+    if offsets[-1] != bytes:
+        raise files.damaged(paths_of(folder, name)[1], "a table's entries do not end where its bytes do")
     if (np.diff(offsets) < 0).any():
-        raise files.damaged(_paths(folder, name)[1], "a table has an entry that ends before it begins")
-    return Entries(data, offsets)
+        raise files.damaged(paths_of(folder, name)[1], "a table has an entry that ends before it begins")
+    return TableSize(entries, bytes, files.checksum(data), files.checksum(ends))
+
+
+def _mapped(folder: Path, name: str, size: TableSize) -> tuple[np.ndarray, np.ndarray]:
+    data, ends = paths_of(folder, name)
+    return files.mapped(data, size.bytes), files.mapped(ends, 8 * size.entries)
+
+
+def _offsets(ends: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, np.int64), ends.view(np.int64)])
 
 
 def extend_table(folder: Path, name: str, size: TableSize, table: Entries) -> TableSize:
@@ -74,13 +95,14 @@ def extend_table(folder: Path, name: str, size: TableSize, table: Entries) -> Ta
     if table.count <= size.entries:
         return size
     added = table.since(size.entries)
-    ends = added.offsets[1:] + size.bytes
-    for path, start, content in zip(_paths(folder, name), (size.bytes, 8 * size.entries), (added.data, ends), strict=True):
+    data, ends = np.ascontiguousarray(added.data), added.offsets[1:] + size.bytes
+    for path, start, content in zip(paths_of(folder, name), (size.bytes, 8 * size.entries), (data, ends), strict=True):
         with files.refusals(path, "write"):
             descriptor = files.open_to_append(path, start)
             try:
-                files.write_all(descriptor, [np.ascontiguousarray(content).data])
+                files.write_all(descriptor, [content.data])
                 files.sync(descriptor)
             finally:
                 os.close(descriptor)
-    return TableSize(table.count, int(ends[-1]))
+    sums = files.checksum(data, size.data), files.checksum(ends, size.ends)
+    return TableSize(table.count, int(ends[-1]), *sums)

@@ -7,6 +7,8 @@ know: a DlogError with the path.
 from __future__ import annotations
 
 import os
+import shlex
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,8 +31,18 @@ def refusals(path: Path, action: str) -> Iterator[None]:
 
 
 def damaged(path: Path, what: str, *notes: str) -> DlogError:
-    """The state on disk is not what was written."""
-    return DlogError(Diagnostic("state-corrupt", f"the state is damaged: {what}", notes=notes, place=str(path)))
+    """A file in the folder of a state is not what was written."""
+    folder = shlex.quote(str(path.parent))
+    cures = (
+        f"`dlog state check {folder}` lists all damage, `dlog state repair {folder}` brings back what can be brought back",
+        f"`dlog state dump {folder} OUT` writes what can be read to files",
+    )
+    return DlogError(Diagnostic("state-corrupt", f"the state is damaged: {what}", notes=(*notes, *cures), place=str(path)))
+
+
+def checksum(content: Bytes | np.ndarray, before: int = 0) -> int:
+    """Of what follows on contents with the checksum `before`."""
+    return zlib.crc32(content, before)
 
 
 def write_all(descriptor: int, pieces: Sequence[Bytes]) -> None:
@@ -46,15 +58,19 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def sync_folder(path: Path) -> None:
-    """Waits until names made, renamed and removed in a folder are on the disk."""
-    if os.name != "posix":
-        return
+def sync_file(path: Path) -> None:
+    """The same for a file that others wrote."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until names made, renamed and removed in a folder are on the disk."""
+    if os.name == "posix":
+        sync_file(path)
 
 
 def create(path: Path, pieces: Sequence[Bytes]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +29,13 @@ is everywhere)."""
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """An image on disk: of which round, and of which program."""
+    """An image on disk: of which round, and of which program. The checksum is over its head, which has those of the rest."""
 
     name: str
     size: int
     round: int
     fingerprint: str
+    checksum: int
 
 
 def write_image(folder: Path, name: str, round: int, fingerprint: str, content: Content) -> ImageFile:
@@ -49,13 +49,14 @@ def write_image(folder: Path, name: str, round: int, fingerprint: str, content: 
     checksum = 0
     for column in (found for array in narrow for _, _, found in array if found is not None):
         for piece in (memoryview(column).cast("B"), bytes(-column.nbytes % 8)):
-            checksum = zlib.crc32(piece, checksum)
+            checksum = files.checksum(piece, checksum)
             pieces.append(piece)
-    head = MAGIC + _HEAD.pack(len(told), zlib.crc32(told), checksum)
+    head = MAGIC + _HEAD.pack(len(told), files.checksum(told), checksum)
     path = folder / name
     with files.refusals(path, "write"):
         files.create(path, [head, told, *pieces])
-    return ImageFile(name, len(head) + len(told) + sum(len(p) for p in pieces), round, fingerprint)
+    size = len(head) + len(told) + sum(len(p) for p in pieces)
+    return ImageFile(name, size, round, fingerprint, files.checksum(head))
 
 
 def _narrow(column: np.ndarray) -> tuple[str, int, np.ndarray | None]:
@@ -77,11 +78,11 @@ def map_image(folder: Path, file: ImageFile) -> Content | None:
     if not path.exists() or path.stat().st_size != file.size or file.size < start:
         return None
     memory = files.mapped(path, file.size)
-    if memory[: len(MAGIC)].tobytes() != MAGIC:
+    if memory[: len(MAGIC)].tobytes() != MAGIC or files.checksum(memory[:start]) != file.checksum:
         return None
     length, described, checksum = _HEAD.unpack(memory[len(MAGIC) : start].tobytes())
     told, rest = memory[start : start + length], memory[start + length :]
-    if zlib.crc32(told) != described or zlib.crc32(rest) != checksum:
+    if files.checksum(told) != described or files.checksum(rest) != checksum:
         return None
     description = json.loads(told.tobytes())
     at, arrays = 0, []

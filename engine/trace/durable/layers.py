@@ -6,7 +6,6 @@ Files never change; a layer that was written or mapped keeps its file for as lon
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
         at += array.nbytes + -array.nbytes % 8
     checksum = 0
     for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)
+        checksum = files.checksum(piece, checksum)
     path = folder / name
     with files.refusals(path, "write"):
         files.create(path, pieces)
@@ -59,7 +58,7 @@ def map_layer(folder: Path, file: LayerFile, verify: bool) -> Layer:
     memory = files.mapped(path, file.size)
     if path.exists() and path.stat().st_size != file.size:
         raise files.damaged(path, "a layer has another size than was written")
-    if verify and zlib.crc32(memory) != file.checksum:
+    if verify and files.checksum(memory) != file.checksum:
         raise files.damaged(path, "a layer does not fit its checksum")
     words, base = np.array(file.words, np.int64), address_of(memory)
     for f in range((len(words) - LAYER_FIELDS) // FIELD_SIZE):

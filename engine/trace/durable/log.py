@@ -1,26 +1,19 @@
-"""The write-ahead log: one record for each append, which counts as soon as it is whole.
+"""What a record of the log says: the last round that it covers, the changes of relations, new entries of tables.
 
-A record is its length, a checksum and the payload: the last round it covers, the changes of relations, new entries of tables.
-Arrays are written as narrow as their values allow, or as a single value. A record that is torn at the end of the log, by
-whatever killed the writer, never counted and is dropped when the state is opened.
+Arrays are written as narrow as their values allow, or as a single value. `records` is how records lie in a file.
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.trace.durable import files
 from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.values.updates import Updates
 
-MAGIC = b"dloglog1"
-_HEAD = struct.Struct("<QI")  # length and checksum of the payload
 _ROUND = struct.Struct("<qII")  # round, relations, tables
 _NAME = struct.Struct("<H")
 _SHAPE = struct.Struct("<QQ")  # rows and arrays; or entries and bytes
@@ -37,11 +30,8 @@ class LoggedRound:
     tables: dict[str, Entries] = field(default_factory=dict)
 
 
-# ------------------------------------------------------------------------------------------------------------------ records
-
-
 def encode(round: int, changes: Mapping[str, Updates], tables: Mapping[str, Entries]) -> bytes:
-    """A whole record."""
+    """A payload."""
     parts = [_ROUND.pack(round, len(changes), len(tables))]
     for name, updates in changes.items():
         _put_name(parts, name)
@@ -53,8 +43,7 @@ def encode(round: int, changes: Mapping[str, Updates], tables: Mapping[str, Entr
         parts.append(_SHAPE.pack(entries.count, len(entries.data)))
         _put_array(parts, np.diff(entries.offsets))
         parts.append(entries.data.tobytes())
-    payload = b"".join(parts)
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    return b"".join(parts)
 
 
 def _put_name(parts: list[bytes], name: str) -> None:
@@ -114,73 +103,3 @@ def decode(payload: memoryview) -> LoggedRound:
         np.cumsum(reader.array(count), out=offsets[1:])
         found.tables[name] = Entries(np.frombuffer(reader.bytes(size), np.uint8), offsets)
     return found
-
-
-# ----------------------------------------------------------------------------------------------------------------- segments
-
-
-def segment_path(folder: Path, number: int) -> Path:
-    return folder / f"{number:08d}.log"
-
-
-def number_of(path: Path) -> int:
-    """The number of a segment; they are numbered without gaps."""
-    return int(path.stem)
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A file of the log as it is found: its records end at `end`, whatever is behind is torn."""
-
-    path: Path
-    end: int
-    rounds: int
-    last_round: int | None
-
-    def records(self) -> Iterator[LoggedRound]:
-        """All records, in order."""
-        content = self.path.read_bytes()[: self.end]
-        for start, end in _whole_records(content):
-            yield decode(memoryview(content)[start:end])
-
-
-def scan(path: Path, last: bool) -> Segment:
-    """Finds where the records of a segment end. Only the last one may be torn, and only at its end."""
-    with files.refusals(path, "read"):
-        content = path.read_bytes() if path.exists() else b""
-    if len(content) < len(MAGIC) and last and MAGIC.startswith(content):
-        return Segment(path, 0, 0, None)
-    if content[: len(MAGIC)] != MAGIC:
-        raise files.damaged(path, "this is no log")
-    end, rounds, round = len(MAGIC), 0, None
-    for start, end in _whole_records(content):  # noqa: B007
-        rounds, round = rounds + 1, _ROUND.unpack_from(content, start)[0]
-    if end != len(content) and not (last and _is_torn(content, end)):
-        raise files.damaged(path, f"the record at byte {end} does not fit its checksum", "the rounds before it are intact")
-    return Segment(path, end, rounds, round)
-
-
-def _whole_records(content: bytes) -> Iterator[tuple[int, int]]:
-    """Start and end of each payload, as far as they are intact."""
-    at = len(MAGIC)
-    while (found := _record_at(content, at)) is not None:
-        yield found
-        at = found[1]
-
-
-def _record_at(content: bytes, at: int) -> tuple[int, int] | None:
-    if at + _HEAD.size > len(content):
-        return None
-    size, checksum = _HEAD.unpack_from(content, at)
-    start = at + _HEAD.size
-    if size < _ROUND.size or start + size > len(content) or zlib.crc32(memoryview(content)[start : start + size]) != checksum:
-        return None
-    return start, start + size
-
-
-def _is_torn(content: bytes, at: int) -> bool:
-    """Whether what is at `at` can be a record whose writing was cut off: no whole record follows where it would end."""
-    if at + _HEAD.size > len(content):
-        return True
-    size, _ = _HEAD.unpack_from(content, at)
-    return _record_at(content, at + _HEAD.size + size) is None

@@ -1,31 +1,35 @@
 """The manifest: which files make up the state, and what they are.
 
 It is one JSON file with a checksum, replaced as a whole. Until a new manifest is on the disk the old one holds, and with it
-every file it names; whatever no manifest names does not count.
+every file it names; whatever no manifest names does not count. As nothing can be read without it there is a copy, which only a
+repair looks at.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from dlog.engine.program.rules import Kind
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.durable import files
-from dlog.engine.trace.durable.entries import TableSize
+from dlog.engine.trace.durable.entries import TableSize, measured
 from dlog.engine.trace.durable.images import ImageFile
 from dlog.engine.trace.durable.layers import LayerFile
+from dlog.engine.trace.durable.segments import Extent, Start
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 NAME = "manifest.json"
+COPY = "manifest.copy"
 FORMAT = "dlog state"
-VERSION = 2
-EARLIER = (1,)
-"""Versions whose states are read and become of this one. Those of version 1 have no parts, which it would pass over."""
+VERSION = 3
+FORMER = (1, 2)
+"""Versions whose states are read and become of this one. Their tables have no checksums, their logs only those of payloads:
+what is damaged in them is not noticed. An image of theirs is not gone on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +50,29 @@ class RelationFiles:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`round` is the last one that the layers cover; the log goes on in segment `log`; `next` numbers new files. The image may
-    be of an earlier round than the layers."""
+    """`round` is the last one that the layers cover; the log goes on in segment `log`, and so much of it as `forced` says is
+    on the disk; `next` numbers new files. The image may be of an earlier round than the layers. `state` is a number of its
+    own."""
 
+    state: int
     fingerprint: str
     round: int = 0
     log: int = 1
+    forced: Extent = (1, 0)
     next: int = 1
     relations: dict[str, RelationFiles] = field(default_factory=dict)
     tables: dict[str, TableSize] = field(default_factory=dict)
     image: ImageFile | None = None
+
+    @staticmethod
+    def new(fingerprint: str) -> Manifest:
+        """That of a state in which nothing is."""
+        return Manifest(uuid4().int >> 65, fingerprint)
+
+    @property
+    def start(self) -> Start:
+        """Where the log begins."""
+        return Start(self.state, self.log, self.round, self.forced)
 
     def named_files(self) -> set[str]:
         """Layers and the image."""
@@ -66,14 +83,16 @@ class Manifest:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Makes a manifest the one that holds."""
     told = _told(manifest)
-    text = json.dumps({**told, "checksum": _checksum(told)}, indent=1)
+    text = json.dumps({**told, "checksum": _checksum(told)}, indent=1).encode()
     with files.refusals(folder / NAME, "write"):
-        files.replace(folder / NAME, text.encode())
+        files.create(folder / COPY, [text])
+        files.replace(folder / NAME, text)
 
 
-def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest that holds, which is of this version from now on; None where there is none yet."""
-    path = folder / NAME
+def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
+    """The manifest that holds; None where there is none yet. One of a former version becomes one of this when it is written
+    next: its `state` is 0."""
+    path = folder / name
     if not path.exists():
         return None
     with files.refusals(path, "read"):
@@ -82,21 +101,28 @@ def read_manifest(folder: Path) -> Manifest | None:
         told = json.loads(content)
         checksum = told.pop("checksum", None)
         format, version = told["format"], told["version"]
-    except (ValueError, KeyError, AttributeError, TypeError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise files.damaged(path, "the manifest cannot be read") from None
-    if format != FORMAT or version not in (VERSION, *EARLIER):
+    known = format == FORMAT and version in (VERSION, *FORMER)
+    if checksum != _checksum(told):
+        notes = () if known else (f"it says that it is {format}, version {version}, and this dlog reads version {VERSION}",)
+        raise files.damaged(path, "the manifest does not fit its checksum", *notes)
+    if not known:
         notes = (f"this dlog reads version {VERSION}",)
         raise DlogError(Diagnostic("state-version", f"this is {format}, version {version}", notes=notes, place=str(path)))
-    if checksum != _checksum(told):
-        raise files.damaged(path, "the manifest does not fit its checksum")
-    found = _understood(told)
-    if version != VERSION:
-        write_manifest(folder, found)
-    return found
+    return _understood(told if version == VERSION else _brought_up(folder, told))
+
+
+def _brought_up(folder: Path, told: dict[str, Any]) -> dict[str, Any]:
+    """The manifest of a former version with what one of this has, as the files are found."""
+    tables = {name: list(astuple(measured(folder, name, *size[:2]))) for name, size in told["tables"].items()}
+    now = {**told, "state": 0, "forced": [told["log"], 0], "tables": tables}
+    now.pop("image", None)
+    return now
 
 
 def _checksum(told: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(told, sort_keys=True).encode())
+    return files.checksum(json.dumps(told, sort_keys=True).encode())
 
 
 def _told(manifest: Manifest) -> dict[str, Any]:
@@ -108,15 +134,17 @@ def _told(manifest: Manifest) -> dict[str, Any]:
     told: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
+        "state": manifest.state,
         "fingerprint": manifest.fingerprint,
         "round": manifest.round,
         "log": manifest.log,
+        "forced": manifest.forced,
         "next": manifest.next,
         "relations": {
             name: {"kinds": [kind.value for kind in r.kinds], "batches": [batch(b) for b in r.batches]}
             for name, r in manifest.relations.items()
         },
-        "tables": {name: [size.entries, size.bytes] for name, size in manifest.tables.items()},
+        "tables": {name: astuple(size) for name, size in manifest.tables.items()},
     }
     if manifest.image is not None:
         told["image"] = asdict(manifest.image)
@@ -138,4 +166,7 @@ def _understood(told: dict[str, Any]) -> Manifest:
     }
     tables = {name: TableSize(*size) for name, size in told["tables"].items()}
     image = ImageFile(**told["image"]) if "image" in told else None
-    return Manifest(told["fingerprint"], told["round"], told["log"], told["next"], relations, tables, image)
+    forced = told["forced"][0], told["forced"][1]
+    return Manifest(
+        told["state"], told["fingerprint"], told["round"], told["log"], forced, told["next"], relations, tables, image
+    )

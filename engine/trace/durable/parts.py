@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,11 +51,7 @@ def take_in(folder: Path, written: Path) -> tuple[Part, ...]:
 
 
 def _taken_in(folder: Path, path: Path) -> Part:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        files.sync(descriptor)
-    finally:
-        os.close(descriptor)
+    files.sync_file(path)
     name = f"{uuid4().hex}{SUFFIX}"
     part = Part(name, *_measured(path))
     os.replace(path, folder / name)
@@ -79,7 +74,7 @@ def _measured(path: Path) -> tuple[int, int]:
     size = checksum = 0
     with path.open("rb") as file:
         while piece := file.read(_PIECE):
-            size, checksum = size + len(piece), zlib.crc32(piece, checksum)
+            size, checksum = size + len(piece), files.checksum(piece, checksum)
     return size, checksum
 
 

@@ -32,6 +32,7 @@ def read(folder: Path, table: pa.Table, shape: Relation, **params: str) -> list[
     [
         ({"b": [1, 2], "x": [0, 0], "a": ["p", "q"]}, relation("symbol", "number"), {}, [("p", 1), ("q", 2)]),
         ({"u": ["p"], "v": [5]}, relation("symbol", "number"), {}, [("p", 5)]),
+        ({"a": ["p"], "v": [5]}, relation("symbol", "number"), {}, [("p", 5)]),
         ({"u": [7], "v": ["p"], "w": [5]}, relation("symbol", "number"), {"columns": "1:2"}, [("p", 5)]),
         ({"a": [1, 2]}, relation("float"), {}, [(1.0,), (2.0,)]),
         ({"a": pa.array([1], pa.int8())}, relation("unsigned"), {}, [(1,)]),
@@ -47,6 +48,7 @@ def test_reads(tmp_path: Path, columns: dict, shape: Relation, params: dict[str,
     ("columns", "shape", "code", "message"),
     [
         ({"u": [1], "v": [2], "w": [3]}, relation("number"), "wrong-column-count", "r.parquet has 3 columns, `r` has 1"),
+        ({"b": [1], "v": [2]}, relation("number", "number"), "unclear-columns", "r.parquet: a column is called `b`, but "),
         ({"a": ["x"]}, relation("number"), "wrong-type", "column `a` of r.parquet holds string, not number"),
         ({"a": [1.5]}, relation("number"), "wrong-type", "column `a` of r.parquet holds double, not number"),
         ({"a": [1]}, relation("symbol"), "wrong-type", "column `a` of r.parquet holds int64, not text"),

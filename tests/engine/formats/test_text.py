@@ -63,6 +63,13 @@ WORDS = relation("symbol", "symbol")
         ("", EDGE, {}, []),
         ("a\tb\n", EDGE, {"headers": "true"}, []),
         ("a\tb\n7\t8\n", EDGE, {"headers": "true"}, [(7, 8)]),
+        ("b\ta\n7\t8\n", EDGE, {"headers": "true"}, [(8, 7)]),  # names of attributes in another order
+        ("b\ta\n7\t8\n", EDGE, {"headers": "true", "columns": "0:1"}, [(7, 8)]),
+        ("b\tc\ta\n7\tx\t8\n", EDGE, {"headers": "true"}, [(8, 7)]),
+        ("x\ty\n7\t8\n", EDGE, {"headers": "true"}, [(7, 8)]),  # other names: by order
+        ("a\ty\n7\t8\n", EDGE, {"headers": "true"}, [(7, 8)]),
+        ("# edges\n7\t8\n", EDGE, {"headers": "true"}, [(7, 8)]),
+        ('\ufeff"b", a\r\n7,8\r\n', EDGE, {"headers": "true", "rfc4180": "true"}, [(8, 7)]),
         ("1 2\n", EDGE, {"delimiter": " "}, [(1, 2)]),
         ("1, 2\n3, 4", EDGE, {"delimiter": ", "}, [(1, 2), (3, 4)]),
         ("1,  2\n", EDGE, {"delimiter": ","}, [(1, 2)]),
@@ -119,6 +126,20 @@ def test_floats_written_read_back(values: list[float]) -> None:
             EDGE,
             {},
             "bad-number r.facts:2:3\nline 2, column 2 (`b`): `AA` is not a number\n3\tAA",
+        ),
+        (
+            "b\tc\n7\t8\n",
+            EDGE,
+            {"headers": "true"},
+            "unclear-columns r.facts:1:1\n"
+            "a column is called `b`, but is not in its place, and others are called like no attribute\n"
+            "note: no column is called `a`\nb\tc",
+        ),
+        (
+            "b\ta\nx\t8\n",
+            EDGE,
+            {"headers": "true"},
+            "bad-number r.facts:2:1\nline 2, column 1 (`b`): `x` is not a number\nx\t8",
         ),
         (
             "x\ty\n3\t4\n",

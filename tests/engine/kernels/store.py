@@ -43,6 +43,7 @@ class Store:
         control, address = self.control.address, self.collection.address
         listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
         staged = np.array(listed, np.int64).reshape(len(listed), self.collection.arity + 2)
+        batch.forget_changes(control, address)
         batch.begin(control, address, len(rounds))
         assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
         assert batch.settle(control, address)
@@ -96,6 +97,7 @@ class Store:
         control, address = self.control.address, self.collection.address
         columns = np.array(rows, np.int64).reshape(len(rows), self.collection.arity).T.copy()
         listed = words(int(column.ctypes.data) for column in columns)
+        batch.forget_changes(control, address)
         batch.begin(control, address, 1)
         assert loading.bring_in(control, address, 0, listed.address, len(rows))
         assert batch.settle(control, address)

@@ -51,6 +51,7 @@ class Store:
         control, address = self.control.address, self.collection.address
         listed = [(*row, diff, number) for number, round in enumerate(rounds) for row, diff in round]
         staged = np.array(listed, np.int64).reshape(len(listed), 4)
+        batch.forget_changes(control, address)
         batch.begin(control, address, len(rounds))
         assert inputs.apply_input(control, address, int(staged.ctypes.data), len(staged))
         assert self.read(before=True) == self.rows
@@ -62,6 +63,7 @@ class Store:
         control, address = self.control.address, self.collection.address
         columns = np.array(rows, np.int64).reshape(len(rows), 2).T.copy()
         listed = words(int(column.ctypes.data) for column in columns)
+        batch.forget_changes(control, address)
         batch.begin(control, address, 1)
         assert loading.bring_in(control, address, 0, listed.address, len(rows))
         self.rows = set(rows)

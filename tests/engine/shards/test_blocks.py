@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dlog.api import Relation
 from dlog.engine.plan.places import ROOT, Place
 from dlog.engine.shards.executor import ShardExecutor
 from dlog.engine.shards.gang import Gang
 from dlog.pipeline import compile_program
+from dlog.relation import Relation
 from dlog.values import Codec
 from tests.shards import cut_in_blocks, in_gang
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.api import Relation
 from dlog.engine.shards.executor import ShardExecutor
 from dlog.engine.shards.gang import Gang
 from dlog.engine.shards.ranking import Ranking
 from dlog.pipeline import compile_program
+from dlog.relation import Relation
 from dlog.values import Codec
 from tests.shards import in_gang
 

@@ -6,9 +6,9 @@ import errno
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
-import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,13 +19,17 @@ from hypothesis import strategies as st
 
 from dlog.engine.program.rules import Kind
 from dlog.engine.times.frontier import Antichain
-from dlog.engine.trace.durable import files, log
+from dlog.engine.trace.durable import files, log, manifest
 from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.images import map_image, write_image
+from dlog.engine.trace.durable.records import HEADER_SIZE, Framing, Header, Record
+from dlog.engine.trace.durable.repair import inspect, repair
+from dlog.engine.trace.durable.segments import read_log, segment_path
 from dlog.engine.trace.spine import Spine
 from dlog.engine.trace.store import Store
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.grammar.diagnostics import DlogError, InternalError
+from dlog.grammar.diagnostics import DlogError, InternalError, render_all
 from tests.engine.kernels.desk import JIT, WORDS
 from tests.engine.trace.durable_model import Writer, expected, recover, updates
 from tests.engine.trace.model import batch_of, rows_of
@@ -40,12 +44,15 @@ def code_of(folder: Path) -> str:
     return refused.value.diagnostics[0].code
 
 
-def write(folder: Path, rounds: int, checkpoint_after: int = 0) -> None:
-    writer = Writer(folder, "never")
+def write(folder: Path, rounds: int, checkpoint_after: int = 0, killed: bool = False) -> None:
+    """A state of so many rounds: closed, or as a process leaves it that is killed."""
+    writer = Writer(folder.parent / "alive" if killed else folder, "never")
     for _ in range(rounds):
         if writer.commit() == checkpoint_after:
             for _ in writer.checkpoint():
                 pass
+    if killed:
+        shutil.copytree(folder.parent / "alive", folder)
     writer.store.close()
 
 
@@ -244,7 +251,7 @@ def test_records_say_what_was_appended(
         for n in [min(len(a), len(b))]
     }
     record = log.encode(round, given_changes, {name: Entries.of(listed) for name, listed in texts.items()})
-    found = log.decode(memoryview(record)[12:])
+    found = log.decode(memoryview(record))
     assert found.round == round
     assert list(found.changes) == list(changes) and {n: e.pieces() for n, e in found.tables.items()} == texts
     for name, change in found.changes.items():
@@ -256,45 +263,204 @@ def test_records_say_what_was_appended(
 # ------------------------------------------------------------------------------------------------------------------- damage
 
 
-def test_a_torn_record_at_the_end_is_ignored(tmp_path: Path) -> None:
-    """The log is cut at every byte: the rounds whose records are whole are there, and appending goes on behind them."""
-    write(tmp_path, 4)
-    path = log.segment_path(tmp_path, 1)
-    content = path.read_bytes()
-    ends = [len(log.MAGIC)]
-    with Store.open(tmp_path, "program") as store:
-        for logged in store.rounds():
-            ends.append(ends[-1] + len(log.encode(logged.round, logged.changes, logged.tables)))
-    assert ends[-1] == len(content)
-    for size in range(len(content)):
-        path.write_bytes(content[:size])
-        whole = sum(end <= size for end in ends[1:])
-        with Store.open(tmp_path, "program", sync="never") as store:
+def records_of(folder: Path) -> list[Record]:
+    """Those of the first segment."""
+    (segment,) = read_log(folder, manifest.read_manifest(folder).start)  # type: ignore[union-attr]
+    assert segment.damage is None
+    return list(segment.records)
+
+
+@pytest.mark.parametrize("unwritten", ["cut off", "zeros"])
+def test_a_torn_record_at_the_end_is_ignored(tmp_path: Path, unwritten: str) -> None:
+    """The log ends anywhere, or has zeros from there on: the rounds whose records are whole are there, and appending goes on
+    behind them."""
+    write(tmp_path / "killed", 4, killed=True)
+    content = segment_path(tmp_path / "killed", 1).read_bytes()
+    ends = [record.next for record in records_of(tmp_path / "killed")]
+    assert len(ends) == 4 and ends[-1] == len(content)
+    for size in sorted({*range(HEADER_SIZE, len(content), 19), *ends[:-1], *(end - 1 for end in ends)}):
+        folder = tmp_path / str(size)
+        shutil.copytree(tmp_path / "killed", folder)
+        rest = b"" if unwritten == "cut off" else bytes(len(content) - size)
+        segment_path(folder, 1).write_bytes(content[:size] + rest)
+        whole = sum(end <= size for end in ends)
+        with Store.open(folder, "program", sync="never") as store:
             assert store.round == whole
             store.append(store.round + 1, {"kept": updates([((1, 1), 1)], 1)})
-        with Store.open(tmp_path, "program") as store:
+        with Store.open(folder, "program") as store:
             assert len(list(store.rounds())) == whole + 1
 
 
-def test_garbage_behind_the_last_record_is_ignored(tmp_path: Path) -> None:
-    write(tmp_path, 4)
-    with log.segment_path(tmp_path, 1).open("ab") as file:
+def error_of(folder: Path) -> str:
+    """The error that opening gives, as text."""
+    with pytest.raises(DlogError) as refused:
+        Store.open(folder, "program")
+    return render_all(refused.value.diagnostics)
+
+
+def test_what_no_crash_leaves_behind_the_last_record_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "killed", 4, killed=True)
+    path = segment_path(tmp_path / "killed", 1)
+    size = path.stat().st_size
+    with path.open("ab") as file:
         file.write(b"\x07garbage" * 9)
-    assert recover(tmp_path) == expected(4)
+    assert f"the record at byte {size} of the log does not fit its checksum" in error_of(tmp_path / "killed")
 
 
-def test_a_damaged_record_in_the_middle_is_named(tmp_path: Path) -> None:
+def test_a_log_that_is_shorter_than_it_was_when_it_was_closed_is_named(tmp_path: Path) -> None:
     write(tmp_path, 4)
-    path = log.segment_path(tmp_path, 1)
-    content = bytearray(path.read_bytes())
-    content[len(log.MAGIC) + 20] ^= 1
+    path = segment_path(tmp_path, 1)
+    content = path.read_bytes()
+    ends = [0, *(record.next for record in records_of(tmp_path))]
+    for size in (len(content) - 1, ends[3], ends[1] + 7):
+        path.write_bytes(content[:size])
+        expected = f"the log ends at byte {size}, and had {len(content)} bytes at least"
+        assert expected in error_of(tmp_path)
+        assert f"the rounds up to {sum(end <= size for end in ends[1:])} are intact" in error_of(tmp_path)
     path.write_bytes(content)
-    assert code_of(tmp_path) == "state-corrupt"
+    assert recover(tmp_path)[0] == 4
+
+
+def flip(path: Path, at: int, bit: int = 0) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1 << bit
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("part", ["head", "payload"])
+def test_a_damaged_record_in_the_middle_is_named_with_its_rounds(tmp_path: Path, part: str) -> None:
+    write(tmp_path / "killed", 9, killed=True)
+    records = records_of(tmp_path / "killed")
+    flip(segment_path(tmp_path / "killed", 1), records[2].next + 5 if part == "head" else records[3].start + 5)
+    folder = tmp_path / "killed"
+    assert (
+        error_of(folder)
+        == f"""error: the state is damaged: the record at byte {records[2].next} of the log does not fit its checksum
+ --> {folder}/00000001.log
+  = up to round 3 all rounds are intact
+  = the record has round 4
+  = behind it rounds 5 to 9 can be read, which do not count without it
+  = `dlog state check {folder}` lists all damage, `dlog state repair {folder}` brings back what can be brought back
+  = `dlog state dump {folder} OUT` writes what can be read to files"""
+    )
+
+
+def test_segments_of_the_log_belong_together(tmp_path: Path) -> None:
+    """One that was cut short, one of another state, one from before a copy was put back, and one that is gone."""
+    for name, rounds in (("one", 6), ("other", 5)):
+        writer = Writer(tmp_path / f"{name}-alive", "never")
+        for _ in range(rounds):
+            writer.commit()
+        next(iter(writer.checkpoint()))
+        writer.commit()
+        shutil.copytree(tmp_path / f"{name}-alive", tmp_path / name)
+        writer.store.close()
+    one, two = (segment_path(tmp_path / "one", n) for n in (1, 2))
+    first, second = one.read_bytes(), two.read_bytes()
+    end = len(first)
+    one.write_bytes(first[:-1])
+    assert f"this segment of the log ends at byte {end - 1}, and had {end} bytes" in error_of(tmp_path / "one")
+    one.write_bytes(first + b"x")
+    assert f"this segment of the log has {end + 1} bytes, and had {end}" in error_of(tmp_path / "one")
+    one.write_bytes(first)
+    two.write_bytes(segment_path(tmp_path / "other", 2).read_bytes())
+    assert "this segment of the log is another one's, or another state's" in error_of(tmp_path / "one")
+    two.unlink()
+    with Store.open(tmp_path / "one", "program") as store:
+        assert store.round == 6  # as it is when a segment has not been begun
+    segment_path(tmp_path / "one", 3).write_bytes(second)
+    assert "00000002.log" in error_of(tmp_path / "one") and "is missing" in error_of(tmp_path / "one")
+
+
+def test_rounds_that_are_missing_between_segments_are_noticed(tmp_path: Path) -> None:
+    """Even where the header that says what was before is damaged, and made anew from what there is."""
+    writer = Writer(tmp_path / "alive", "never")
+    for _ in range(6):
+        writer.commit()
+    next(iter(writer.checkpoint()))
+    for _ in range(3):
+        writer.commit()
+    folder = tmp_path / "state"
+    shutil.copytree(tmp_path / "alive", folder)
+    writer.store.close()
+    one, two = (segment_path(folder, n) for n in (1, 2))
+    ends = [record.next for record in read_log(folder, manifest.read_manifest(folder).start)[0].records]  # type: ignore[union-attr]
+    one.write_bytes(one.read_bytes()[: ends[3]])
+    state = manifest.read_manifest(folder).state  # type: ignore[union-attr]
+    two.write_bytes(Header(state, 2, 4, ends[3]).encode() + two.read_bytes()[HEADER_SIZE:])
+    assert "the first record of the log follows on round 6, not on 4" in error_of(folder)
+    flip(two, 9)
+    assert "a header of the log does not fit its checksum" in error_of(folder)
+    assert repair(inspect(folder), lambda name: False, {})[:2] == [
+        "the header of 00000002.log is written anew",
+        "lost: rounds 5 to 9; the state is at round 4",
+    ]
+    assert recover(folder) == expected(4)
+
+
+def test_a_segment_whose_making_was_cut_off_is_made_anew(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "alive", "never")
+    for _ in range(6):
+        writer.commit()
+    next(iter(writer.checkpoint()))
+    for size in range(HEADER_SIZE + 1):
+        folder = tmp_path / str(size)
+        shutil.copytree(tmp_path / "alive", folder)
+        header = segment_path(folder, 2).read_bytes()
+        assert len(header) == HEADER_SIZE
+        segment_path(folder, 2).write_bytes(header[:size] if size % 2 else bytes(size))
+        assert recover(folder) == expected(6)
+        write(folder, 1)
+        assert recover(folder) == expected(7)
+    writer.store.close()
+
+
+def is_believed(folder: Path, files_there: dict[str, bytes], name: str, at: int, bit: int) -> bool:
+    """Whether a state with a flipped bit is opened and says something else than it did."""
+    for other, content in files_there.items():
+        (folder / other).write_bytes(content)
+    flip(folder / name, at, bit)
+    try:
+        return recover(folder) != expected(30)
+    except DlogError as error:
+        return not all(d.code == "state-corrupt" and d.place.startswith(str(folder)) for d in error.diagnostics)
+
+
+def believed(tmp_path: Path, every: int) -> list[tuple[str, int, int]]:
+    """Of all bits of all files, one of so many: those that are believed when they are flipped."""
+    write(tmp_path / "killed", 30, 20, killed=True)
+    there = {p.name: p.read_bytes() for p in (tmp_path / "killed").iterdir() if p.name not in ("lock", "manifest.copy")}
+    bits = [(name, at, bit) for name, content in sorted(there.items()) for at in range(len(content)) for bit in range(8)]
+    folder = tmp_path / "flipped"
+    folder.mkdir()
+    return [bit for bit in bits[:: every] if is_believed(folder, there, *bit)]
+
+
+def test_a_flipped_bit_is_never_believed(tmp_path: Path) -> None:
+    assert believed(tmp_path, 97) == []
+
+
+@pytest.mark.slow
+def test_no_flipped_bit_is_ever_believed(tmp_path: Path) -> None:
+    assert believed(tmp_path, 1) == []
+
+
+def test_no_flipped_bit_of_an_image_is_ever_believed(tmp_path: Path) -> None:
+    arrays = [[np.arange(20, dtype=np.int32), np.array([7])], [np.array([1, 300, 5], np.int64)]]
+    file = write_image(tmp_path, "1.image", 3, "program", ({"what": "ever"}, arrays))
+    whole = (tmp_path / "1.image").read_bytes()
+    assert map_image(tmp_path, file) is not None
+    for at, bit in itertools.product(range(len(whole)), range(8)):
+        flip(tmp_path / "1.image", at, bit)
+        assert map_image(tmp_path, file) is None
+        (tmp_path / "1.image").write_bytes(whole[:at])
+        assert map_image(tmp_path, file) is None
+        (tmp_path / "1.image").write_bytes(whole)
 
 
 def test_a_missing_segment_is_named(tmp_path: Path) -> None:
     write(tmp_path, 4)
-    log.segment_path(tmp_path, 1).unlink()
+    segment_path(tmp_path, 1).unlink()
     assert code_of(tmp_path) == "state-corrupt"
 
 
@@ -362,7 +528,7 @@ def test_a_damaged_layer_is_named(tmp_path: Path) -> None:
         (lambda text: text[: len(text) // 2], "state-corrupt"),
         (lambda text: "[]", "state-corrupt"),
         (lambda text: text.replace('"round": 20', '"round": 21'), "state-corrupt"),
-        (lambda text: text.replace('"version": 2', '"version": 3'), "state-version"),
+        (lambda text: text.replace('"version": 3', '"version": 7'), "state-corrupt"),
     ],
 )
 def test_a_damaged_manifest_is_named(tmp_path: Path, change: object, code: str) -> None:
@@ -372,19 +538,6 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, change: object, code: str) 
     assert changed != path.read_text()
     path.write_text(changed)
     assert code_of(tmp_path) == code
-
-
-def test_a_state_of_an_earlier_version_becomes_one_of_this(tmp_path: Path) -> None:
-    write(tmp_path, 20, 20)
-    path = tmp_path / "manifest.json"
-    told = json.loads(path.read_text())
-    del told["checksum"]
-    told["version"] = 1
-    path.write_text(json.dumps({**told, "checksum": zlib.crc32(json.dumps(told, sort_keys=True).encode())}))
-    for _ in range(2):
-        with Store.open(tmp_path, "program") as store:
-            assert store.round == 20 and store.relations
-        assert json.loads(path.read_text())["version"] == 2
 
 
 def test_the_manifest_can_be_read_by_people(tmp_path: Path) -> None:
@@ -512,8 +665,10 @@ def test_a_segment_that_is_refused_leaves_the_one_before_the_last(
             writer.checkpoint()
     writer.commit()
     writer.store.close()
-    with log.segment_path(tmp_path, 1).open("ab") as file:
-        file.write(log.encode(3, {"kept": updates([((8, 8), 1)], 3)}, {})[:-5])
+    with segment_path(tmp_path, 1).open("ab") as file:
+        payload = log.encode(3, {"kept": updates([((8, 8), 1)], 3)}, {})
+        framing = Framing.of(writer.store._manifest.state, 1)
+        file.write(framing.framed(payload, file.tell(), 2, 3)[:-5])
     assert recover(tmp_path) == expected(2)
 
 

@@ -8,15 +8,21 @@ back, and what is left is raised at the end of the outermost block, when all is 
 from __future__ import annotations
 
 import threading
+from _thread import interrupt_main
+from collections.abc import Callable
+from functools import wraps
 from signal import SIGINT
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 try:
     # `signal` turns each handler into a member of an enumeration, or tries to: microseconds in every commit.
     from _signal import getsignal, signal
 except ImportError:  # another Python than CPython
     from signal import getsignal, signal
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 _outermost: Delayed | None = None
 
@@ -49,7 +55,30 @@ class Delayed:
         _outermost = None
         signal(SIGINT, self._previous)
         if self._frame is not None and not (kind is not None and issubclass(kind, KeyboardInterrupt)):
-            self._previous(SIGINT, self._frame)
+            self._deliver(self._frame)
+
+    def _deliver(self, frame: FrameType) -> None:
+        self._previous(SIGINT, frame)
+
+
+class DelayedInFinalizer(Delayed):
+    """The same in a finalizer. Python prints and forgets what a finalizer raises, so the interruption comes a moment later."""
+
+    __slots__ = ()
+
+    def _deliver(self, frame: FrameType) -> None:
+        threading.Timer(0.01, interrupt_main).start()
+
+
+def delayed(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function that runs within `Delayed`."""
+
+    @wraps(function)
+    def run(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with Delayed():
+            return function(*args, **named)
+
+    return run
 
 
 def check() -> None:

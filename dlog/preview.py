@@ -1,0 +1,100 @@
+"""The first rows of something with named columns, as text for a terminal and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from dlog.render import count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 10
+"""So many rows are shown."""
+COLUMNS = 20
+"""So many columns."""
+LONGEST = 60
+"""So many characters of a value."""
+MORE = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`cells` are the first of `rows` rows; `right` says which columns hold numbers."""
+
+    title: str
+    names: tuple[str, ...] = ()
+    cells: tuple[tuple[str, ...], ...] = ()
+    right: tuple[bool, ...] = ()
+    rows: int = 0
+
+    def text(self) -> str:
+        """The title in angle brackets, then the rows below their names, if there are any."""
+        lines = [f"<{self.title}>"]
+        if self.cells and self.names:
+            widths = [max(map(len, column)) for column in zip(self.names, *self.cells, strict=True)]
+            for line in (self.names, tuple("-" * width for width in widths), *self.cells):
+                aligned = zip(line, widths, self.right, strict=True)
+                lines.append("  ".join(t.rjust(w) if right else t.ljust(w) for t, w, right in aligned).rstrip())
+            lines += [self._rest()] if self.rows > len(self.cells) else []
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The same as a table."""
+        parts = [f"<p>{escape(self.title)}</p>"]
+        if self.cells and self.names:
+            parts.append('<table class="dataframe"><thead><tr>')
+            parts += [f"<th>{escape(name)}</th>" for name in self.names]
+            parts.append("</tr></thead><tbody>")
+            for row in self.cells:
+                parts += ["<tr>", *(f"<td>{escape(value)}</td>" for value in row), "</tr>"]
+            parts.append("</tbody></table>")
+            parts += [f"<p>{escape(self._rest())}</p>"] if self.rows > len(self.cells) else []
+        return "".join(parts)
+
+    def _rest(self) -> str:
+        return f"{MORE} {count(self.rows - len(self.cells))} more"
+
+
+def of_table(title: str, first: pa.Table, rows: int) -> Preview:
+    """The first of `rows` rows, as Arrow has them."""
+    columns = first.columns[:COLUMNS]
+    names, texts = [short(name) for name in first.column_names[:COLUMNS]], [_texts(column) for column in columns]
+    right = [_is_number(column) for column in columns]
+    if first.num_columns > COLUMNS:
+        names, texts, right = [*names, MORE], [*texts, [MORE] * first.num_rows], [*right, False]
+    return Preview(title, tuple(names), tuple(zip(*texts, strict=True)), tuple(right), rows)
+
+
+def of_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[object]], total: int) -> Preview:
+    """The first of `total` rows of Python values."""
+    right = tuple(isinstance(value, int | float) for value in rows[0]) if rows else ()
+    return Preview(title, tuple(names), tuple(tuple(short(str(value)) for value in row) for row in rows), right, total)
+
+
+def short(text: str) -> str:
+    """Text on one line, without its end where it is long."""
+    cut = text if len(text) <= LONGEST else text[: LONGEST - len(MORE)] + MORE
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return [short(_decoded(value)) for value in column.cast(pa.large_binary()).to_pylist()]  # it may be no UTF-8
+    return [short(str(value)) for value in column.to_pylist()]
+
+
+def _decoded(value: bytes | None) -> str:
+    return str(None) if value is None else value[: 4 * LONGEST + 1].decode("utf-8", "replace")
+
+
+def _is_number(column: pa.ChunkedArray) -> bool:
+    import pyarrow as pa
+
+    kinds: tuple[Any, ...] = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(is_kind(column.type) for is_kind in kinds)

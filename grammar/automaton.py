@@ -1,0 +1,113 @@
+"""Lark's lexer and LALR tables, run for texts that parse: the same tokens and the same callbacks in one loop.
+
+What does not parse is only told so; `recovery` reads it again with Lark itself and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import lark
+from lark.parse_tree_builder import ExpandSingleChild
+from lark.parsers.lalr_analysis import Shift
+
+Row: TypeAlias = "dict[str, Any]"
+"""A state: by terminal the next state's row or a `Reduction`, by nonterminal the next state's row."""
+Reduction: TypeAlias = "tuple[int, Callable[[list[Any]], Any] | None, str]"
+"""How many children, what to make of them (None: the one child stands for itself), and the nonterminal."""
+
+BLANK = r"[ \t\r\n\f\v]"
+
+
+class Unparsable(Exception):
+    """The text is not in the language."""
+
+
+class Word:
+    """A token."""
+
+    __slots__ = ("end_pos", "start_pos", "type", "value")
+
+    def __init__(self, type: str, value: str, start_pos: int, end_pos: int) -> None:
+        self.type = type
+        self.value = value
+        self.start_pos = start_pos
+        self.end_pos = end_pos
+
+
+class Automaton:
+    """The tables in a form that a loop can follow quickly."""
+
+    def __init__(self, tables: lark.Lark) -> None:
+        lexer: Any = tables.parser.lexer
+        (pattern,) = lexer.scanner._mres
+        words = {t.pattern.value for t in tables.terminals if t.pattern.type == "str"}
+        reserved = {word: lexer.callback["IDENT"].scanner.fullmatch(word) for word in words}
+        self._reserved = {word: type for word, type in reserved.items() if type is not None}
+        self._ignored: frozenset[str] = lexer.ignore_types
+        self._token = re.compile(f"{BLANK}*(?:{pattern.pattern})", pattern.flags)
+        conf: Any = tables.parse_interactive("").parser_state.parse_conf
+        rows: dict[Any, Row] = {state: {} for state in conf.states}
+        reductions: dict[Any, Reduction] = {}
+        for state, actions in conf.states.items():
+            for symbol, (action, argument) in actions.items():
+                if action is Shift:
+                    rows[state][symbol] = rows[argument]
+                else:
+                    if argument not in reductions:
+                        reductions[argument] = _reduction(argument, conf.callbacks[argument])
+                    rows[state][symbol] = reductions[argument]
+        self._start, self._end = rows[conf.start_state], rows[conf.end_state]
+
+    def run(self, text: str) -> Any:
+        """What the callbacks make of the text; raises `Unparsable`."""
+        ignored, reserved = self._ignored, self._reserved
+        row = self._start
+        rows, values, end = [row], list[Any](), 0
+        for match in self._token.finditer(text):
+            kind = match.lastgroup or ""
+            if match.start() != end:
+                raise Unparsable
+            start, end = match.span(kind)
+            if kind in ignored:
+                continue
+            value = text[start:end]
+            if kind == "IDENT":
+                kind = reserved.get(value, kind)
+            while type(entry := row.get(kind)) is not dict:
+                row = _reduce(entry, rows, values)
+            row = entry
+            rows.append(row)
+            values.append(Word(kind, value, start, end))
+        if text[end:].strip(" \t\r\n\f\v"):
+            raise Unparsable
+        while row is not self._end:
+            row = _reduce(row.get("$END"), rows, values)
+        return values[-1]
+
+
+def _reduce(entry: Reduction | None, rows: list[Row], values: list[Any]) -> Row:
+    """The state after a reduction."""
+    if entry is None:
+        raise Unparsable
+    size, made, nonterminal = entry
+    if made is None:
+        rows.pop()
+    elif size:
+        children = values[-size:]
+        del values[-size:]
+        del rows[-size:]
+        values.append(made(children))
+    else:
+        values.append(made([]))
+    row: Row = rows[-1][nonterminal]
+    rows.append(row)
+    return row
+
+
+def _reduction(rule: Any, callback: Any) -> Reduction:
+    size = len(rule.expansion)
+    alone = size == 1 and type(callback) is ExpandSingleChild
+    return size, None if alone else callback, rule.origin.name
