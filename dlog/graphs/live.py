@@ -67,7 +67,8 @@ CLOSED = Ended(mistake("closed-answer", "this answer is closed"))
 
 def not_followed(round: int, why: BaseException) -> Ended:
     """The end of an answer that a round failed for."""
-    reason = str(why).split("\n", 1)[0] or type(why).__name__
+    text = why.diagnostics[0].message if isinstance(why, DlogError) else str(why)
+    reason = text.split("\n", 1)[0] or type(why).__name__
     return Ended(mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again"))
 
 

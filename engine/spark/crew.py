@@ -58,7 +58,7 @@ class SparkCrew:
         self._socket = self._secrets.listener(self._context, zmq.ROUTER)
         host = spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1"
         port = self._socket.bind_to_random_port("tcp://*")
-        self._meeting = Meeting(f"tcp://{host}:{port}", 0, self._secrets)
+        self._meeting = Meeting(f"tcp://{host}:{port}", 0, self.size, self._secrets)
         self._group = f"dlog-crew-{uuid4().hex}"
         self._stage: tuple[int, int] | None = None
         self._lock = threading.Lock()

@@ -310,7 +310,8 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
     try:
         if outcome.task.folder is None:
             # A shuffle ends the barrier stage. Without it every job on the rows would be a barrier stage, too: no `limit`, no
-            # `union`; and one lost block of them would be computed again by one worker alone, which waits for the others.
+            # `union`. Blocks of rows that are lost come from the shuffle's files again, or where these are lost, too, from all
+            # workers (`task`).
             outcome.cached = made.repartition(outcome.workers, *made.columns).persist()
             outcome.cached.count()
         else:

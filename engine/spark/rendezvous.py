@@ -28,10 +28,11 @@ PATIENCE = 100
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a worker needs to know to join: where the driver listens, the run's number, and the keys."""
+    """What a worker needs to know to join: where the driver listens, the run's number, its workers, and the keys."""
 
     address: str
     run: int
+    size: int
     secrets: Secrets
 
 
@@ -81,7 +82,7 @@ class Rendezvous:
         """A new run of `size` workers. `on_message(rank, kind, content)` hears what they report, on the answering thread."""
         self._numbers += 1
         self._runs[self._numbers] = _Run(size, on_message, together)
-        return Meeting(self.address, self._numbers, self.secrets)
+        return Meeting(self.address, self._numbers, size, self.secrets)
 
     def _serve(self) -> None:
         while not self._closing:

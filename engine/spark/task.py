@@ -76,7 +76,7 @@ class _Worker:
         self.visitor = visitor
         self.context = context
         self.rank: int = context.partitionId()
-        self.size = len(context.getTaskInfos())
+        self.size = task.meeting.size
         self.reported = 0.0, 0
         self.given: Counter[str] = Counter()
 
@@ -85,6 +85,7 @@ class _Worker:
         from dlog.engine.shards.gang import PeerFailed
         from dlog.grammar.diagnostics import DlogError
 
+        self._need_all()
         try:
             executor, codec = self._evaluate(batches)
         except DlogError as error:
@@ -98,6 +99,12 @@ class _Worker:
             yield from self._rows(executor, codec)
         else:
             self._write(executor, codec, Path(self.task.folder))
+
+    def _need_all(self) -> None:
+        """Of rows that died with an executor Spark begins with the workers that made them, but none derives its share without
+        the others. A task that fails has Spark start all of them again."""
+        if len(self.context.getTaskInfos()) < self.size:
+            raise RuntimeError("an executor was lost with rows of this result, and all workers have to derive them again")
 
     def _evaluate(self, batches: Iterator[pa.RecordBatch]) -> tuple[ShardExecutor, ArrowCodec]:
         from dlog.engine.shards.executor import ShardExecutor

@@ -192,7 +192,7 @@ def killed_with_blocks(spark: SparkSession) -> dict[str, Any]:
 
 
 def killed_afterwards(spark: SparkSession) -> dict[str, Any]:
-    """An executor that has rows of a result dies: they are computed again when they are asked for."""
+    """An executor that has rows of a result dies: all workers derive them again when they are asked for."""
     from dlog.engine.spark.application import slots
 
     outcome = chain(spark)

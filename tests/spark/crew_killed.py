@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ def without_a_state(spark: SparkSession) -> dict[str, Any]:
     """A worker dies between rounds: the session says so from then on, and another one finds the slots free."""
     session = opened(spark, None, {"edge": RING})
     kill_one(spark)
+    unseen(session)  # until it dies itself, a worker does not see that its executor has
     session.insert("edge", MORE)
     first, seconds = told(session.commit)
     again, _ = told(session.commit)
@@ -118,8 +120,9 @@ def between_rounds(spark: SparkSession) -> dict[str, Any]:
 
 
 def unseen(session: dlog.Session) -> None:
-    """Waits until the session's workers are found to be lost, by another one than the session."""
-    while not session._engine.inner.crew.gone:  # type: ignore[attr-defined]
+    """Waits until the session's workers are lost and another one than the session has found that."""
+    engine: Any = session._engine
+    while not getattr(engine, "inner", engine).crew.gone:
         time.sleep(0.1)
 
 
@@ -133,29 +136,48 @@ def left_open(spark: SparkSession) -> dict[str, Any]:
 
 
 def amid_a_round(spark: SparkSession) -> dict[str, Any]:
-    """A worker dies while the workers exchange rows."""
+    """A worker dies while the workers exchange rows: half-way through a round as long as another one was, which is tried again
+    where that was over before."""
     state = tempfile.mkdtemp()
     session = opened(spark, state, {"edge": RING[:-1]})
-    ring = [(f"m{i}", f"m{(i + 1) % 400}") for i in range(400)]
-    session.insert("edge", ring)
-    killed: list[float] = []
-
-    def strike() -> None:
-        time.sleep(0.3)
-        killed.append(time.monotonic())
-        kill_one(spark)
-
-    thread = threading.Thread(target=strike)
-    thread.start()
-    session.commit()
-    ended = time.monotonic()
-    thread.join()
-    right = rows(session)[1] == expected(RING[:-1] + ring)[1]
+    edges = RING[:-1] + cycle("a")
+    session.insert("edge", cycle("a"))
+    _, seconds = told(session.commit)
+    amid, right = False, True
+    for name in "bcdefgh":
+        session.insert("edge", cycle(name))
+        edges += cycle(name)
+        amid = amid or killed_amid(spark, session.commit, seconds / 2)
+        right = right and rows(session)[1] == expected(edges)[1]
+        settled(spark)
+        if amid:
+            break
     session.close()
     settled(spark)
     with opened(spark, state) as again:
-        reopened = rows(again)[1] == expected(RING[:-1] + ring)[1]
-    return {"killed amid": killed[0] < ended, "right": right, "reopened": reopened, "seconds": ended - killed[0]}
+        reopened = rows(again)[1] == expected(edges)[1]
+    return {"killed amid": amid, "right": right, "reopened": reopened}
+
+
+def cycle(name: str) -> list[tuple[str, str]]:
+    return [(f"{name}{i}", f"{name}{(i + 1) % 400}") for i in range(400)]
+
+
+def killed_amid(spark: SparkSession, commit: Callable[[], object], after: float) -> bool:
+    """Whether a worker was killed before a commit had ended, which it is to be after so many seconds."""
+    killed: list[float] = []
+
+    def strike() -> None:
+        time.sleep(after)
+        kill_one(spark)
+        killed.append(time.monotonic())
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    commit()
+    ended = time.monotonic()
+    thread.join()
+    return killed[0] < ended
 
 
 def with_files(spark: SparkSession) -> dict[str, Any]:

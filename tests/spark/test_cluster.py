@@ -62,8 +62,7 @@ def test_a_worker_that_dies_with_rows_in_its_letterbox_changes_no_answer_and_lea
     assert (killed["killed"], killed["left"], killed["rows"]) == (1, [], WIDTH * (ITERATIONS + 1))
 
 
-@pytest.mark.slow  # Spark may refuse the barrier stage while the executor is being replaced
-def test_rows_that_died_with_an_executor_are_computed_again(figures: dict[str, Any]) -> None:
+def test_rows_that_died_with_an_executor_are_derived_again_by_all_workers(figures: dict[str, Any]) -> None:
     killed = figures["killed_afterwards"]
     assert killed["executors"] == 2
     assert (killed["rows"], killed["sum"]) == (LENGTH + 1, SUM)

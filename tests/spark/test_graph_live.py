@@ -267,7 +267,7 @@ def test_an_answer_that_fails_is_at_its_end_and_others_go_on(spark: SparkSession
         first, failing, last = live.reachable(1), live.reachable(2), live.reachable(3)
         failing.follower.advance = fails
         live.add_edges([(3, 4, 1)])
-        with pytest.raises(DlogError, match=r"^lost"):
+        with pytest.raises(DlogError, match=r"^error: lost$"):
             live.commit()
         live.add_edges([(4, 5, 1)])
         assert live.commit() == 2

@@ -122,7 +122,7 @@ def test_an_error_in_hearing_a_worker_stops_nobody(rendezvous: Rendezvous, monke
 def test_strangers_are_not_answered(rendezvous: Rendezvous, stage: Stage) -> None:
     stage.attempts = [{0, 1}]
     forged = Secrets(rendezvous.secrets.listener_public, b"", *zmq.curve_keypair())
-    stranger = Visitor(Meeting(rendezvous.address, 1, forged), 0, 0)
+    stranger = Visitor(Meeting(rendezvous.address, 1, 2, forged), 0, 0)
     stranger.tell("here", ("elsewhere", 7))
     known = stage.arrive(1, 1)
     assert answer(known, SOON) is None
