@@ -20,6 +20,7 @@ graph   the graph library on a million edges, beside NetworkX and igraph
 late    streams that begin with one row, beside the same streams all at once
 live    sessions that are opened again, and rules that come and go beside a large closure
 wide    single rounds that touch one chain of rules among many
+tails   commits of 64 rows to relations that grow to millions: the longest
 spine   inserts into a trace that grows to four million rows: the longest, with merges at once and in steps
 
 The exit code is 1 when an answer is wrong or a bound of dlog's is missed. Souffle and datatoad are found through
@@ -55,6 +56,7 @@ from tests.bench import (
     starting,
     strings,
     suite,
+    tails,
     wide,
 )
 from tests.bench.process import Options
@@ -85,6 +87,7 @@ BENCHES: dict[str, Callable[[Options], bool]] = {
     "wide": wide.run,
     "late": late.run,
     "spine": spine.run,
+    "tails": tails.run,
 }
 
 
@@ -98,6 +101,7 @@ def arguments() -> tuple[Callable[[Options], bool], Options]:
         "spark": spark_workloads.WORKLOADS,
         "spark-bulk": spark_bulk.WORKLOADS,
         "wide": wide.CHAINS,
+        "tails": tails.WORKLOADS,
     }
     named = "; ".join(f"{', '.join(workloads)} for {bench}" for bench, workloads in own.items())
     told = f"W1 ... W9 for suite, rivals, growth and orders; {named}; all by default"
