@@ -31,6 +31,9 @@ COLLECTION = (
     L.CO_FREE_COUNT,
     L.CO_FREE_CAPACITY,
     L.CO_SLOT_COUNT,
+    L.CO_SLOT_OLD,
+    L.CO_SLOT_EDGE,
+    L.CO_SLOT_ROOM,
     L.CO_LIVE,
     L.CO_TAKEN,
     L.CO_SUM_WORDS,
@@ -43,6 +46,9 @@ COLLECTION = (
     L.CO_DIRECT_LOW,
     L.CO_DIRECT_COUNT,
     L.CO_PAIR_COUNT,
+    L.CO_PAIR_OLD,
+    L.CO_PAIR_EDGE,
+    L.CO_PAIR_ROOM,
 )
 """The words of a collection that go with its arrays; those of its parts follow."""
 HISTORY = (L.HI_TABLE_COUNT,)
@@ -53,6 +59,9 @@ INDEX = (
     L.IX_GROUPS,
     L.IX_GROUP_CAPACITY,
     L.IX_SLOT_COUNT,
+    L.IX_SLOT_OLD,
+    L.IX_SLOT_EDGE,
+    L.IX_SLOT_ROOM,
     L.IX_USED,
     L.IX_FREE_GROUP,
     L.IX_POOL_SIZE,
@@ -118,9 +127,10 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
     yield Array(struct, L.CO_RECORDS, rows * size, capacity * size, size // 4)
     yield Array(struct, L.CO_ALIVE, marked, capacity // 8)
     yield Array(struct, L.CO_FREE, struct[L.CO_FREE_COUNT] * 4, struct[L.CO_FREE_CAPACITY] * 4)
-    yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_COUNT] * L.SLOT_BYTES, 0)
+    yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_ROOM] * 4)
+    yield _whole(struct, L.CO_TAGS, struct[L.CO_SLOT_ROOM], 0)
     yield _whole(struct, L.CO_DIRECT, struct[L.CO_DIRECT_COUNT] * 4)
-    yield _whole(struct, L.CO_PAIRS, struct[L.CO_PAIR_COUNT] * 8, 2)
+    yield _whole(struct, L.CO_PAIRS, struct[L.CO_PAIR_ROOM] * 8, 2)
     base = struct[L.CO_BASE_ROWS]
     yield _whole(struct, L.CO_BASE_OFFSETS, (struct[L.CO_BASE_KEYS] + 1) * 4)
     if any(columns[at] == L.IMPLIED for at in widths):
@@ -145,7 +155,7 @@ def index_cells(index: Index) -> Iterator[Cells]:
 def index_arrays(index: Index) -> Iterator[Array]:
     struct, group = index.struct, L.IXS_SIZE * 4
     yield Array(struct, L.IX_SLABS, struct[L.IX_GROUPS] * group, struct[L.IX_GROUP_CAPACITY] * group, L.IXS_SIZE)
-    yield _whole(struct, L.IX_SLOTS, struct[L.IX_SLOT_COUNT] * 4)
+    yield _whole(struct, L.IX_SLOTS, struct[L.IX_SLOT_ROOM] * 4)
     yield Array(struct, L.IX_POOL, struct[L.IX_POOL_SIZE] * 4, struct[L.IX_POOL_CAPACITY] * 4)
 
 

@@ -61,7 +61,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_push
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.slots import find_values, make_slot, place_row, remove_slot, resize_slots, slotted, trim_slots
+from dlog.engine.kernels.slot_room import make_slot, resize_slots, trim_slots
+from dlog.engine.kernels.slots import find_values, place_row, remove_slot, slotted
 from dlog.engine.kernels.storage import ROWS_MAX, grown, release, resize, spare
 
 AHEAD = 8

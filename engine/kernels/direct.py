@@ -9,7 +9,7 @@ from __future__ import annotations
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import CO_DIRECT, CO_DIRECT_COUNT, CO_DIRECT_LOW, CO_EXPECTED, CO_LIVE
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import release, resize, zeroed
+from dlog.engine.kernels.storage import lengthen, release, resize, zeroed
 
 SPREAD = 2
 """A direct table has at most this many places for each row, and `FEWEST` more."""
@@ -64,11 +64,16 @@ def are_close(low, high, rows):
 @kernel
 def move_direct(ctl, collection, low, count):
     """Gives the table places for `count` values from `low` on, among them all that are in use; false with CTL_ERROR set."""
+    places = load_i64(collection, CO_DIRECT_COUNT)
+    if places != 0 and low == load_i64(collection, CO_DIRECT_LOW) and count >= places:
+        if not lengthen(ctl, collection, CO_DIRECT, places * 4, count * 4):
+            return False
+        store_i64(collection, CO_DIRECT_COUNT, count)
+        return True
     table = zeroed(ctl, count * 4)
     if table == 0:
         return False
     old = load_i64(collection, CO_DIRECT)
-    places = load_i64(collection, CO_DIRECT_COUNT)
     shift = load_i64(collection, CO_DIRECT_LOW) - low
     for place in range(places):
         number = load_i32(old, place)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.groups import (
-    BULK,
-    SPREAD,
-    fits_dense,
-    group_of,
-    grow_groups,
-    hash_group,
-    item_of_row,
-    key_of,
-    slab_at,
-    to_hash,
-)
+from dlog.engine.kernels.groups import BULK, SPREAD, fits_dense, grow_groups, item_of_row, key_of, slab_at
+from dlog.engine.kernels.homes import set_homes
 from dlog.engine.kernels.implied import write_keys
 from dlog.engine.kernels.indexes import index_insert
 from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.keyed import group_of, hash_group, slots_of, to_hash
 from dlog.engine.kernels.layout import (
     CO_BASE_KEY,
     CO_BASE_KEYS,
@@ -39,7 +30,7 @@ from dlog.engine.kernels.layout import (
     IX_POOL_CAPACITY,
     IX_POOL_SIZE,
     IX_SLABS,
-    IX_SLOT_COUNT,
+    IX_SLOT_ROOM,
     IX_SLOTS,
     IX_USED,
     IX_VALUES,
@@ -179,10 +170,11 @@ def drop_leading(index):
 def clear_index(ctl, index):
     """Empties an index: one of row numbers, and dense."""
     release(ctl, load_i64(index, IX_SLABS), load_i64(index, IX_GROUP_CAPACITY) * IXS_SIZE * 4)
-    release(ctl, load_i64(index, IX_SLOTS), load_i64(index, IX_SLOT_COUNT) * 4)
+    release(ctl, load_i64(index, IX_SLOTS), load_i64(index, IX_SLOT_ROOM) * 4)
     release(ctl, load_i64(index, IX_POOL), load_i64(index, IX_POOL_CAPACITY) * 4)
-    for field in (IX_LOW, IX_GROUPS, IX_GROUP_CAPACITY, IX_SLABS, IX_SLOTS, IX_SLOT_COUNT, IX_USED, IX_FREE_GROUP, IX_VALUES):
+    for field in (IX_LOW, IX_GROUPS, IX_GROUP_CAPACITY, IX_SLABS, IX_SLOTS, IX_USED, IX_FREE_GROUP, IX_VALUES):
         store_i64(index, field, 0)
+    set_homes(slots_of(index), 0, 0)
     for field in (IX_POOL, IX_POOL_SIZE, IX_POOL_CAPACITY):
         store_i64(index, field, 0)
     store_i64(index, IX_DENSE, 1)

@@ -9,18 +9,10 @@ row numbers (IX_VALUES): who wants a group's values then finds them side by side
 
 from __future__ import annotations
 
-from dlog.engine.kernels.groups import (
-    first_row,
-    free_group,
-    group_of,
-    hash_slot,
-    item_of_row,
-    key_of,
-    remove_key,
-    slab_at,
-    slab_first,
-)
+from dlog.engine.kernels.groups import first_row, free_group, item_of_row, key_of, slab_at, slab_first
+from dlog.engine.kernels.homes import home_of
 from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.keyed import group_of, hash_slot, remove_key, slots_of
 from dlog.engine.kernels.layout import (
     COL_DATA,
     COL_SIZE,
@@ -36,7 +28,6 @@ from dlog.engine.kernels.layout import (
     IX_POOL,
     IX_POOL_CAPACITY,
     IX_POOL_SIZE,
-    IX_SLOT_COUNT,
     IX_SLOTS,
     IX_USED,
     IX_VALUES,
@@ -235,15 +226,14 @@ def find_group(index, values):
         if load_i64(index, IX_KEY_COUNT) > 0:
             group = load_i64(values, 0) - load_i64(index, IX_LOW)
         return group if 0 <= group < load_i64(index, IX_GROUPS) else -1
-    count = load_i64(index, IX_SLOT_COUNT)
-    if count == 0:
+    table = load_i64(index, IX_SLOTS)
+    if table == 0:
         return -1
     keys = load_i64(index, IX_KEY_COUNT)
     hashed = 0
     for k in range(keys):
         hashed = mix(hashed, load_i64(values, k))
-    table = load_i64(index, IX_SLOTS)
-    at = (hashed >> 20) & (count - 1)
+    at = home_of(slots_of(index), (hashed >> 32) & 0xFFFFFFFF)
     while True:
         group = load_i32(table, at) - 1
         if group < 0:
@@ -254,7 +244,7 @@ def find_group(index, values):
             equal = equal and key_of(index, k, row) == load_i64(values, k)
         if equal:
             return group
-        at = (at + 1) & (count - 1)
+        at += 1
 
 
 @kernel

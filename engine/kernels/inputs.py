@@ -14,7 +14,7 @@ from dlog.engine.kernels.layout import (
     CO_FREE_COUNT,
     CO_LIVE,
     CO_PACKED,
-    CO_PAIR_COUNT,
+    CO_PAIR_ROOM,
     CO_PAIRABLE,
     CO_PAIRS,
     CTL_SCRATCH,
@@ -24,7 +24,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.memory import load_i64, store_i64
 from dlog.engine.kernels.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
-from dlog.engine.kernels.slots import find_slotted, has_values, resize_slots, search_ahead, slots_for, warm_others
+from dlog.engine.kernels.slot_room import resize_slots
+from dlog.engine.kernels.slots import find_slotted, has_values, search_ahead, slots_for, warm_others
 from dlog.engine.kernels.storage import mix
 
 AHEAD = 32
@@ -121,7 +122,7 @@ def make_rows(ctl, collection, values):
     if not resize_slots(ctl, collection, slots_for(live)):
         return False
     pairs = load_i64(collection, CO_PAIRS)
-    for at in range(load_i64(collection, CO_PAIR_COUNT)):
+    for at in range(load_i64(collection, CO_PAIR_ROOM)):
         word = load_i64(pairs, at)
         if word != 0:
             store_i64(values, 0, first_of(word))

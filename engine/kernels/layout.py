@@ -307,7 +307,11 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_FREE_COUNT,
     CO_FREE_CAPACITY,
     CO_SLOTS,
+    CO_TAGS,
     CO_SLOT_COUNT,
+    CO_SLOT_OLD,
+    CO_SLOT_EDGE,
+    CO_SLOT_ROOM,
     CO_LIVE,
     CO_OLD,
     CO_INDEXES,
@@ -351,6 +355,9 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_PAIRABLE,
     CO_PAIRS,
     CO_PAIR_COUNT,
+    CO_PAIR_OLD,
+    CO_PAIR_EDGE,
+    CO_PAIR_ROOM,
     CO_PACKED,
     CO_EXPECTED,
     CO_BETWEEN,
@@ -362,35 +369,37 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_FLUSH,
     CO_REDUCTION,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 60)
-# CO_ALIVE: a bit per row. CO_SLOTS: rows by hash, then tags (slots.py), SLOT_BYTES each. CO_LIVE: rows alive; CO_OLD: before
-# this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG: its
-# changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations per
-# row (int64), CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows.
+) = range(REL_SIZE, REL_SIZE + 67)
+# CO_ALIVE: a bit per row. CO_SLOTS, CO_TAGS: rows by hash (int32), a byte for each (slots.py). CO_LIVE: rows alive; CO_OLD:
+# before this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG:
+# its changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations
+# per row (int64), CO_SUPPORT: per row the first of its CO_ENTRIES (int32). CO_BUCKETS: per iteration a list of derived rows.
 # CO_TOUCHED: rows touched in this round. CO_HEADS (pairs of int32) or CO_CURRENT (int32), of a reduction's groups: what they
-# lead to (heads.py); CO_RECORDS (of its candidates): CO_RECORD_BYTES each, see CANDIDATE_*;
-# CO_SUMS (of groups): CO_SUM_WORDS words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in
-# this batch, of which the first CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots
-# that are not free, those of removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it
-# is absent, nothing more is noted. CO_UNKEYED: nobody looks for a row by its values: there are no slots. CO_BASE_*: rows that
-# came in one go (base.py): how many, the column they are sorted by, its least value, how many values from there on, where each
-# one's rows begin (int32), and how many rows are dead. CO_DIRECT*: rows by the value of the one column (direct.py); while it is
-# there, there are no slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be
-# pairs (pairs.py); CO_PAIRS: the table that they are then in, of CO_PAIR_COUNT places; CO_PACKED: the log has the words of
-# pairs in the place of row numbers. CO_EXPECTED: while a path runs, the rows of a fresh collection that it derives from: as
-# many may come here (0: nothing is known). CO_BETWEEN: its own scope looks rows up between its rounds only, before the first
-# iteration of one: CO_INNER may have at once what the round makes of a row. CO_KEPT: a list of the changes of a stretch's
-# batches that are over (stretches.py), 0 where nobody reads them: column after column, LIST_CAPACITY words each. CO_KEY_*: of
-# a base whose key column is implied (implied.py): the keys of some rows, and those of the rows that came later (both int32).
-# CO_BEGUN: the batch has touched it (activation.py); CO_ACTIVE: so has the round of its own scope. CO_FLUSH: the task that
-# makes changes of what paths derive here, plus one (0: its scope does). CO_REDUCTION: whose result or candidates it is.
+# lead to (heads.py); CO_RECORDS (of its candidates): CO_RECORD_BYTES each, see CANDIDATE_*; CO_SUMS (of groups): CO_SUM_WORDS
+# words each. CO_FRESH: it was empty before this batch of one round. CO_BORN: rows made in this batch, of which the first
+# CO_INDEXED are in the indexes; CO_DOOMED: rows that may be nowhere any more. CO_TAKEN: slots that are not free, those of
+# removed rows included. CO_QUIET: no path looks rows up in it: a row's bit in CO_OUTER says that it is absent, nothing more is
+# noted. CO_UNKEYED: nobody looks for a row by its values: there are no slots. CO_BASE_*: rows that came in one go (base.py):
+# how many, the column they are sorted by, its least value, how many values from there on, where each one's rows begin (int32),
+# and how many rows are dead. CO_DIRECT*: rows by the value of the one column (direct.py); while it is there, there are no
+# slots. CO_GROUPED: the reduction whose groups are its rows (grouped.py). CO_PAIRABLE: its rows may be pairs (pairs.py);
+# CO_PAIRS: the table that they are then in; CO_PACKED: the log has the words of pairs in the place of row numbers. CO_EXPECTED:
+# while a path runs, the rows of a fresh collection that it derives from: as many may come here (0: nothing is known).
+# CO_BETWEEN: its own scope looks rows up between its rounds only, before the first iteration of one: CO_INNER may have at once
+# what the round makes of a row. CO_KEPT: a list of the changes of a stretch's batches that are over (stretches.py), 0 where
+# nobody reads them: column after column, LIST_CAPACITY words each. CO_KEY_*: of a base whose key column is implied
+# (implied.py): the keys of some rows, and those of the rows that came later (both int32). CO_BEGUN: the batch has touched it
+# (activation.py); CO_ACTIVE: so has the round of its own scope. CO_FLUSH: the task that makes changes of what paths derive
+# here, plus one (0: its scope does). CO_REDUCTION: whose result or candidates it is.
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.
 CANDIDATE_COUNT, CANDIDATE_WIDE_VALUE = 0, 3
 CANDIDATE_GROUP, CANDIDATE_NEXT, CANDIDATE_ROW, CANDIDATE_VALUE = range(2, 6)
 CANDIDATE_NARROW, CANDIDATE_WIDE = 24, 32
-SLOT_BYTES = 5
+# Homes of an open table (homes.py): how many; while it grows how many hashes below the edge have (else the edge is 0); the
+# places of the table, some of which are behind all homes. CO_SLOT_*, CO_PAIR_* and IX_SLOT_* are such.
+HM_COUNT, HM_OLD, HM_EDGE, HM_ROOM = range(4)
 TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 
 # List: items of so many words that grow; [LIST_LO, LIST_HI) is the part in use by a seed.
@@ -437,6 +446,9 @@ ROUND = 2**32
     IX_SLABS,
     IX_SLOTS,
     IX_SLOT_COUNT,
+    IX_SLOT_OLD,
+    IX_SLOT_EDGE,
+    IX_SLOT_ROOM,
     IX_USED,
     IX_FREE_GROUP,
     IX_POOL,
@@ -447,7 +459,7 @@ ROUND = 2**32
     IX_VALUES,
     IX_GONE,
     IX_SIZE,
-) = range(20)
+) = range(23)
 # IX_VALUES: 0, or the column, plus one, whose values slabs in the pool hold in the place of row numbers; IX_WANTED: which
 # column that may be. IX_GONE: while a batch settles, rows that are to leave long groups (removals.py).
 # Slab of an index: start, rows, capacity (int32 each). A slab without capacity has the rows from number `start` on, and

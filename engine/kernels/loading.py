@@ -24,8 +24,8 @@ from dlog.engine.kernels.layout import (
     CO_INDEXES,
     CO_LIVE,
     CO_LOG,
-    CO_SLOT_COUNT,
     CO_SLOTS,
+    CO_TAGS,
     CO_TAKEN,
     COL_DATA,
     COL_SIZE,
@@ -45,7 +45,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
 from dlog.engine.kernels.pairs import can_be_pairs, load_pairs
-from dlog.engine.kernels.slots import resize_slots, slot_of, slots_for, tag_of, warm_slots
+from dlog.engine.kernels.slot_room import keep_last_free, resize_slots
+from dlog.engine.kernels.slots import slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.storage import mix, store_cell, zeroed
 
 _UNLIMITED = 4611686018427387904
@@ -351,7 +352,8 @@ def load_block(ctl, collection, columns, first, size, hashes):
     """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
     CTL_ERROR set."""
     arity = load_i64(collection, REL_ARITY)
-    slots = load_i64(collection, CO_SLOT_COUNT)
+    if not keep_last_free(ctl, collection, size):
+        return False
     rows = load_i64(collection, REL_ROWS)
     start = rows
     for i in range(first, first + size):
@@ -360,7 +362,7 @@ def load_block(ctl, collection, columns, first, size, hashes):
         if at < 0:
             continue
         store_i32(load_i64(collection, CO_SLOTS), at, rows)
-        store_u8(load_i64(collection, CO_SLOTS) + slots * 4, at, tag_of(hashed))
+        store_u8(load_i64(collection, CO_TAGS), at, tag_of(hashed))
         put_bit(load_i64(collection, CO_ALIVE), rows)
         store_i64(collection, REL_ROWS, rows + 1)
         for c in range(arity):
@@ -376,10 +378,9 @@ def load_block(ctl, collection, columns, first, size, hashes):
 def search_cells(collection, hashed, columns, i):
     """The free slot for the row at place i of columns of words, -1 if it is there already. No row has ever been removed."""
     table = load_i64(collection, CO_SLOTS)
-    slots = load_i64(collection, CO_SLOT_COUNT)
-    tags = table + slots * 4
+    tags = load_i64(collection, CO_TAGS)
     wanted = tag_of(hashed)
-    at = slot_of(hashed, slots)
+    at = slot_of(collection, hashed)
     while True:
         tag = load_u8(tags, at)
         if tag == TAG_FREE:
@@ -387,8 +388,6 @@ def search_cells(collection, hashed, columns, i):
         if tag == wanted and same_cells(collection, load_i32(table, at), columns, i):
             return -1
         at += 1
-        if at == slots:
-            at = 0
 
 
 @kernel

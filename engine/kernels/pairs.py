@@ -7,6 +7,18 @@ make ordinary rows of them.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.homes import (
+    FEW,
+    begin_growing,
+    first_to_move,
+    homes_from,
+    last_to_move,
+    missing_room,
+    move_edge,
+    room_for,
+    set_homes,
+    still_fits,
+)
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -20,20 +32,27 @@ from dlog.engine.kernels.layout import (
     CO_LOG,
     CO_PACKED,
     CO_PAIR_COUNT,
+    CO_PAIR_EDGE,
+    CO_PAIR_OLD,
+    CO_PAIR_ROOM,
     CO_PAIRS,
     CTL_SCRATCH,
+    HM_COUNT,
+    HM_ROOM,
     LIST_COUNT,
     LIST_DATA,
     ROUND,
 )
 from dlog.engine.kernels.lists import list_room
 from dlog.engine.kernels.memory import load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.storage import mix, release, zeroed
+from dlog.engine.kernels.storage import lengthen, mix, release, zeroed
 
 FEWEST = 64
-"""Places of the smallest table."""
+"""Homes of the smallest table."""
 SMALL = 1 << 18
-"""Pairs up to which a table has three places for each: it stays in the cache, and runs of taken places are short."""
+"""Pairs up to which a table has three homes for each: it stays in the cache, and runs of taken places are short."""
+RATE = 16
+"""Places of which the pairs move, in a table that grows, for each that comes."""
 STEP = BLOCK // 2
 """Changes that are looked at together: as many fit the scratch blocks that are free."""
 _SIGN = -2147483648
@@ -57,9 +76,15 @@ def second_of(word):
 
 
 @kernel
-def place_of(word, count):
-    """The home of a row among so many places."""
-    return (((mix(0, word) >> 32) & _LOW) * count) >> 32
+def hash_of(word):
+    return (mix(0, word) >> 32) & _LOW
+
+
+@kernel
+def place_of(word, count, old, edge):
+    """`home_of` a row by the homes' words, which a loop has at hand."""
+    hashed = hash_of(word)
+    return (hashed * (count if hashed >= edge else old)) >> 32
 
 
 @kernel
@@ -79,42 +104,132 @@ def can_be_pairs(columns, step, count):
 
 
 @kernel
+def homes_of(collection):
+    return collection + CO_PAIR_COUNT * 8
+
+
+@kernel
 def resize_pairs(ctl, collection, count):
-    """Places all pairs in a table of `count` places; false with CTL_ERROR set."""
-    table = zeroed(ctl, count * 8)
+    """Puts all pairs into a table with so many homes; false with CTL_ERROR set and all as it was."""
+    homes = homes_of(collection)
+    old = load_i64(collection, CO_PAIRS)
+    before = load_i64(homes, HM_COUNT)
+    places = load_i64(homes, HM_ROOM)
+    table = zeroed(ctl, room_for(count) * 8)
     if table == 0:
         return False
-    old = load_i64(collection, CO_PAIRS)
-    places = load_i64(collection, CO_PAIR_COUNT)
-    for at in range(places):
-        word = load_i64(old, at)
-        if word != 0:
-            put_pair(table, count, word, place_of(word, count))
-    release(ctl, old, places * 8)
     store_i64(collection, CO_PAIRS, table)
-    store_i64(collection, CO_PAIR_COUNT, count)
+    set_homes(homes, count, room_for(count))
+    for first in range(0, places, FEW):
+        last = min(first + FEW, places)
+        if not keep_last_free(ctl, collection, last - first):
+            drop_pairs(ctl, collection)
+            store_i64(collection, CO_PAIRS, old)
+            set_homes(homes, before, places)
+            return False
+        table = load_i64(collection, CO_PAIRS)
+        for at in range(first, last):
+            word = load_i64(old, at)
+            if word != 0:
+                put_pair(table, word, (hash_of(word) * count) >> 32)
+    release(ctl, old, places * 8)
     return True
 
 
 @kernel
 def room_for_pairs(ctl, collection, extra):
-    """Makes room for so many more pairs: a quarter of all places stays free. False with CTL_ERROR set."""
-    wanted = load_i64(collection, CO_LIVE) + extra
-    places = load_i64(collection, CO_PAIR_COUNT)
-    if wanted * 4 <= places * 3:
+    """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with CTL_ERROR
+    set."""
+    if extra == 0:
         return True
-    return resize_pairs(ctl, collection, max(wanted * 3 if wanted < SMALL else wanted + (wanted >> 1), FEWEST))
+    wanted = load_i64(collection, CO_LIVE) + extra
+    count = load_i64(collection, CO_PAIR_COUNT)
+    if wanted * 4 > count * 3:
+        more = max(wanted * 3 if wanted < SMALL else wanted + (wanted >> 1), FEWEST)
+        while load_i64(collection, CO_PAIR_EDGE) != 0:
+            if not move_pairs(ctl, collection, FEW):
+                return False
+        if count < FEW or extra > count >> 4:
+            if not resize_pairs(ctl, collection, more):
+                return False
+        elif not grow_pairs(ctl, collection, more):
+            return False
+    if not move_pairs(ctl, collection, extra * RATE):
+        return False
+    homes = homes_of(collection)
+    while not still_fits(homes, load_i64(collection, CO_PAIRS), 8, extra):
+        if not move_pairs(ctl, collection, RATE):
+            return False
+    return keep_last_free(ctl, collection, extra)
+
+
+@kernel
+def grow_pairs(ctl, collection, count):
+    """Has a table grow to so many homes; false with CTL_ERROR set."""
+    homes = homes_of(collection)
+    count = homes_from(homes, load_i64(collection, CO_PAIRS), 8, count)
+    places = load_i64(collection, CO_PAIR_ROOM)
+    room = max(room_for(count), places)
+    if not lengthen(ctl, collection, CO_PAIRS, places * 8, room * 8):
+        return False
+    begin_growing(homes, count, room)
+    return True
+
+
+@kernel
+def keep_last_free(ctl, collection, extra):
+    """Keeps the last place free when so many pairs come; false with CTL_ERROR set."""
+    missing = missing_room(homes_of(collection), load_i64(collection, CO_PAIRS), 8, extra)
+    if missing == 0:
+        return True
+    places = load_i64(collection, CO_PAIR_ROOM)
+    if not lengthen(ctl, collection, CO_PAIRS, places * 8, (places + missing) * 8):
+        return False
+    store_i64(collection, CO_PAIR_ROOM, places + missing)
+    return True
+
+
+@kernel
+def move_pairs(ctl, collection, fuel):
+    """Moves the pairs of so many places of a table, if it grows, to their new homes; false with CTL_ERROR set and nothing
+    moved."""
+    homes = homes_of(collection)
+    if load_i64(collection, CO_PAIR_EDGE) == 0:
+        return True
+    table = load_i64(collection, CO_PAIRS)
+    first = first_to_move(homes, table, 8, fuel)
+    last = last_to_move(homes, table, 8)
+    size = max(last - first, 1) * 8
+    words = zeroed(ctl, size)
+    if words == 0:
+        return False
+    if not keep_last_free(ctl, collection, last - first):
+        release(ctl, words, size)
+        return False
+    table = load_i64(collection, CO_PAIRS)
+    n = 0
+    for at in range(first, last):
+        word = load_i64(table, at)
+        store_i64(words, n, word)
+        n += 1 if word != 0 else 0
+        store_i64(table, at, 0)
+    move_edge(homes, first)
+    count = load_i64(collection, CO_PAIR_COUNT)
+    for i in range(n):
+        put_pair(table, load_i64(words, i), (hash_of(load_i64(words, i)) * count) >> 32)
+    release(ctl, words, size)
+    return True
 
 
 @entry()
 def drop_pairs(ctl, collection):
-    release(ctl, load_i64(collection, CO_PAIRS), load_i64(collection, CO_PAIR_COUNT) * 8)
+    release(ctl, load_i64(collection, CO_PAIRS), load_i64(collection, CO_PAIR_ROOM) * 8)
     store_i64(collection, CO_PAIRS, 0)
-    store_i64(collection, CO_PAIR_COUNT, 0)
+    set_homes(homes_of(collection), 0, 0)
 
 
 @kernel
-def put_pair(table, count, word, home):
+def put_pair(table, word, home):
     """Enters a pair if it is not there; returns whether it was not."""
     at = home
     found = load_i64(table, at)
@@ -122,15 +237,13 @@ def put_pair(table, count, word, home):
         if found == word:
             return False
         at += 1
-        if at == count:
-            at = 0
         found = load_i64(table, at)
     store_i64(table, at, word)
     return True
 
 
 @kernel
-def take_pair(table, count, word, home):
+def take_pair(table, count, old, edge, word, home):
     """Removes a pair if it is there; returns whether it was. Later ones of its run move up."""
     hole = home
     found = load_i64(table, hole)
@@ -138,20 +251,14 @@ def take_pair(table, count, word, home):
         if found == 0:
             return False
         hole += 1
-        if hole == count:
-            hole = 0
         found = load_i64(table, hole)
     at = hole
     while True:
         at += 1
-        if at == count:
-            at = 0
         word = load_i64(table, at)
         if word == 0:
             break
-        away = at - place_of(word, count)
-        gap = at - hole
-        if away + (count if away < 0 else 0) >= gap + (count if gap < 0 else 0):
+        if place_of(word, count, old, edge) <= hole:
             store_i64(table, hole, word)
             hole = at
     store_i64(table, hole, 0)
@@ -183,13 +290,19 @@ def pack_block(ctl, collection, columns, step, first, n):
     words = load_i64(ctl, CTL_SCRATCH)
     homes = words + BLOCK * 8
     table = load_i64(collection, CO_PAIRS)
-    places = load_i64(collection, CO_PAIR_COUNT)
+    count = load_i64(collection, CO_PAIR_COUNT)
+    old = load_i64(collection, CO_PAIR_OLD)
+    edge = load_i64(collection, CO_PAIR_EDGE)
     left = load_i64(columns, 0) + first * step * 8
     right = load_i64(columns, 1) + first * step * 8
     for i in range(n):
         store_i64(words, i, pack(load_i64(left, i * step), load_i64(right, i * step)))
-    for i in range(n):
-        store_i64(homes, i, place_of(load_i64(words, i), places))
+    if edge == 0:
+        for i in range(n):
+            store_i64(homes, i, (hash_of(load_i64(words, i)) * count) >> 32)
+    else:
+        for i in range(n):
+            store_i64(homes, i, place_of(load_i64(words, i), count, old, edge))
     for i in range(n):
         prefetch(table + load_i64(homes, i) * 8)
 
@@ -201,7 +314,9 @@ def apply_block(ctl, collection, columns, step, start, first, n):
     words = load_i64(ctl, CTL_SCRATCH)
     homes = words + BLOCK * 8
     table = load_i64(collection, CO_PAIRS)
-    places = load_i64(collection, CO_PAIR_COUNT)
+    count = load_i64(collection, CO_PAIR_COUNT)
+    old = load_i64(collection, CO_PAIR_OLD)
+    edge = load_i64(collection, CO_PAIR_EDGE)
     diffs = load_i64(columns, 2) + first * step * 8
     rounds = load_i64(columns, 3) + first * step * 8
     log = load_i64(collection, CO_LOG)
@@ -215,10 +330,10 @@ def apply_block(ctl, collection, columns, step, start, first, n):
         word = load_i64(words, i)
         if load_i64(diffs, i * step) > 0:
             diff = 1
-            done = put_pair(table, places, word, load_i64(homes, i))
+            done = put_pair(table, word, load_i64(homes, i))
         else:
             diff = -1
-            done = take_pair(table, places, word, load_i64(homes, i))
+            done = take_pair(table, count, old, edge, word, load_i64(homes, i))
         # What is not a change is overwritten by the next one.
         store_i64(change, CHANGE_ROW, word)
         store_i64(change, CHANGE_TIME, (load_i64(rounds, i * step) - start + 1) * ROUND)
@@ -236,7 +351,7 @@ def apply_block(ctl, collection, columns, step, start, first, n):
 def log_fresh_pairs(collection):
     """Makes all pairs of a fresh collection its changes: a log without data stands for all places."""
     if load_i64(collection, CO_FRESH) != 0:
-        store_i64(load_i64(collection, CO_LOG), LIST_COUNT, load_i64(collection, CO_PAIR_COUNT))
+        store_i64(load_i64(collection, CO_LOG), LIST_COUNT, load_i64(collection, CO_PAIR_ROOM))
 
 
 @kernel
@@ -246,14 +361,15 @@ def load_pairs(ctl, collection, columns, count):
         return False
     words = load_i64(ctl, CTL_SCRATCH)
     homes = words + BLOCK * 8
-    table = load_i64(collection, CO_PAIRS)
-    places = load_i64(collection, CO_PAIR_COUNT)
     live = 0
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
+        if not keep_last_free(ctl, collection, size):
+            return False
+        table = load_i64(collection, CO_PAIRS)
         pack_block(ctl, collection, columns, 1, first, size)
         for i in range(size):
-            live += 1 if put_pair(table, places, load_i64(words, i), load_i64(homes, i)) else 0
+            live += 1 if put_pair(table, load_i64(words, i), load_i64(homes, i)) else 0
     store_i64(collection, CO_LIVE, live)
     store_i64(collection, CO_PACKED, 1)
     log_fresh_pairs(collection)
@@ -289,7 +405,7 @@ def unpack_column(words, number, n, target, step):
 @entry()
 def copy_pairs(collection, words):
     """Writes the words of all pairs; returns how many."""
-    return fresh_pairs(collection, 0, load_i64(collection, CO_PAIR_COUNT), words)
+    return fresh_pairs(collection, 0, load_i64(collection, CO_PAIR_ROOM), words)
 
 
 @entry()

@@ -8,9 +8,10 @@ are gone through once.
 from __future__ import annotations
 
 from dlog.engine.kernels.changes import same_time
-from dlog.engine.kernels.groups import hash_slot, item_of_row, slab_at
+from dlog.engine.kernels.groups import item_of_row, slab_at
 from dlog.engine.kernels.indexes import drop_group, extend_slab, place_of
 from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.keyed import hash_slot
 from dlog.engine.kernels.layout import (
     BLOCK,
     CHANGE_ROW,

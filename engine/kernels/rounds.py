@@ -108,7 +108,7 @@ from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.memory import load_i64, store_i64
 from dlog.engine.kernels.reductions import flush_reduction
-from dlog.engine.kernels.slots import meet_expectation
+from dlog.engine.kernels.slot_room import meet_expectation
 from dlog.engine.kernels.supports import bucket_at
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0

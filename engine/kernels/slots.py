@@ -1,8 +1,8 @@
 """Slots: where the rows of a collection are found by their values.
 
-An open table of any size, at most 7/8 full. A slot is a row number and, in bytes of their own behind all the numbers, a tag:
-seven bits of the row's hash. A search walks along the tags and reads rows only where it meets its own: for a row that is not
-there it hardly ever reads any (the idea of Abseil's "Swiss tables").
+An open table (homes.py) of any size, at most 7/8 full, or a little more while it grows (slot_room.py). A slot is a row number
+and, in an array of their own, a tag: seven bits of the row's hash. A search walks along the tags and reads rows only where it
+meets its own: for a row that is not there it hardly ever reads any (the idea of Abseil's "Swiss tables").
 
 Not all rows have slots: those of a base (base.py) and those of a direct table (direct.py) are found without.
 """
@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from dlog.engine.kernels.base import find_base
 from dlog.engine.kernels.direct import (
-    are_close,
-    drop_direct,
-    extend_direct,
     find_direct,
-    has_place,
-    move_direct,
     set_direct,
-    trim_direct,
 )
 from dlog.engine.kernels.histories import get_bit
+from dlog.engine.kernels.homes import (
+    home_of,
+)
 from dlog.engine.kernels.implied import cell_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -28,11 +25,11 @@ from dlog.engine.kernels.layout import (
     CO_BASE_DEAD,
     CO_BASE_ROWS,
     CO_DIRECT_COUNT,
-    CO_DIRECT_LOW,
-    CO_EXPECTED,
     CO_LIVE,
     CO_SLOT_COUNT,
+    CO_SLOT_ROOM,
     CO_SLOTS,
+    CO_TAGS,
     CO_TAKEN,
     CO_UNKEYED,
     COL_DATA,
@@ -40,22 +37,18 @@ from dlog.engine.kernels.layout import (
     COL_WIDTH,
     REL_ARITY,
     REL_COLUMNS,
-    REL_ROWS,
-    SLOT_BYTES,
     TAG_FREE,
     TAG_GONE,
     TAG_ROW,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
-from dlog.engine.kernels.storage import SMALL, mix, release, zeroed
+from dlog.engine.kernels.storage import SMALL, mix
 
 AHEAD = 16
 """Rows whose slots are asked for before they are looked at."""
 NEAR = 16
 """Slots of a row that are looked at when it is searched ahead."""
 ABSENT, UNKNOWN = -1, -2
-DIRECT_ROWS = 1024
-"""Rows from which values in slots are looked at whether they have become close."""
 
 
 @kernel
@@ -77,9 +70,14 @@ def hash_row(collection, row):
 
 
 @kernel
-def slot_of(hashed, count):
-    """The home of a hash among any number of slots."""
-    return (((hashed >> 32) & 0xFFFFFFFF) * count) >> 32
+def slots_of(collection):
+    return collection + CO_SLOT_COUNT * 8
+
+
+@kernel
+def slot_of(collection, hashed):
+    """The home of a hash."""
+    return home_of(slots_of(collection), (hashed >> 32) & 0xFFFFFFFF)
 
 
 @kernel
@@ -124,13 +122,12 @@ def find_slotted(collection, values, hashed):
     """The row with these values that is not of the base, or -1."""
     if load_i64(collection, CO_DIRECT_COUNT) != 0:
         return find_direct(collection, load_i64(values, 0))
-    count = load_i64(collection, CO_SLOT_COUNT)
-    if count == 0:
+    tags = load_i64(collection, CO_TAGS)
+    if tags == 0:
         return -1
     table = load_i64(collection, CO_SLOTS)
-    tags = table + count * 4
     wanted = tag_of(hashed)
-    at = slot_of(hashed, count)
+    at = slot_of(collection, hashed)
     while True:
         tag = load_u8(tags, at)
         if tag == wanted:
@@ -140,8 +137,6 @@ def find_slotted(collection, values, hashed):
         elif tag == TAG_FREE:
             return -1
         at += 1
-        if at == count:
-            at = 0
 
 
 @kernel
@@ -152,17 +147,13 @@ def place_row(collection, hashed, row):
     if load_i64(collection, CO_DIRECT_COUNT) != 0:
         set_direct(collection, only_value(collection, row), row + 1)
         return
-    table = load_i64(collection, CO_SLOTS)
-    count = load_i64(collection, CO_SLOT_COUNT)
-    tags = table + count * 4
-    at = slot_of(hashed, count)
+    tags = load_i64(collection, CO_TAGS)
+    at = slot_of(collection, hashed)
     while load_u8(tags, at) >= TAG_ROW:
         at += 1
-        if at == count:
-            at = 0
     if load_u8(tags, at) == TAG_FREE:
         store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + 1)
-    store_i32(table, at, row)
+    store_i32(load_i64(collection, CO_SLOTS), at, row)
     store_u8(tags, at, tag_of(hashed))
 
 
@@ -175,16 +166,12 @@ def remove_slot(collection, row):
         set_direct(collection, only_value(collection, row), 0)
         return
     table = load_i64(collection, CO_SLOTS)
-    count = load_i64(collection, CO_SLOT_COUNT)
-    tags = table + count * 4
+    tags = load_i64(collection, CO_TAGS)
     hashed = hash_row(collection, row)
-    at = slot_of(hashed, count)
+    at = slot_of(collection, hashed)
     while load_i32(table, at) != row or load_u8(tags, at) != tag_of(hashed):
         at += 1
-        if at == count:
-            at = 0
-    following = 0 if at + 1 == count else at + 1
-    if load_u8(tags, following) == TAG_FREE:
+    if load_u8(tags, at + 1) == TAG_FREE:
         store_u8(tags, at, TAG_FREE)
         store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) - 1)
     else:
@@ -205,117 +192,10 @@ def slotted(collection):
 
 
 @kernel
-def make_slot(ctl, collection, values):
-    """Sees to it that one more row, with these values, can be placed; false with CTL_ERROR set."""
-    if load_i64(collection, CO_UNKEYED) != 0:
-        return True
-    single = load_i64(collection, REL_ARITY) == 1
-    if single and load_i64(collection, CO_SLOT_COUNT) == 0:
-        return make_place(ctl, collection, load_i64(values, 0))
-    # An eighth of all slots stays free.
-    if (load_i64(collection, CO_TAKEN) + 1) * 8 <= load_i64(collection, CO_SLOT_COUNT) * 7:
-        return True
-    rows = slotted(collection)
-    if single and rows >= DIRECT_ROWS:
-        # Values that came in no order may have filled their range by now.
-        found = to_direct(ctl, collection)
-        if found != 0:
-            return found > 0 and make_place(ctl, collection, load_i64(values, 0))
-    return resize_slots(ctl, collection, more_slots(rows))
-
-
-@kernel
-def make_place(ctl, collection, value):
-    """Gives a value a place in the direct table or, where it is too far away, all rows slots; false with CTL_ERROR set."""
-    if has_place(collection, value):
-        return True
-    extended = extend_direct(ctl, collection, value)
-    return extended > 0 or (extended == 0 and resize_slots(ctl, collection, more_slots(slotted(collection))))
-
-
-@kernel
-def to_direct(ctl, collection):
-    """Puts rows that are in slots into a direct table if their values lie close together. Returns 1, 0 if they do not, -1 with
-    CTL_ERROR set."""
-    alive = load_i64(collection, CO_ALIVE)
-    rows = load_i64(collection, REL_ROWS)
-    low = 1 << 62
-    high = -(1 << 62)
-    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
-        if get_bit(alive, row) != 0:
-            value = only_value(collection, row)
-            low = min(low, value)
-            high = max(high, value)
-    if not are_close(low, high, slotted(collection)):
-        return 0
-    if not move_direct(ctl, collection, low, high - low + 1):
-        return -1
-    drop_slots(ctl, collection)
-    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
-        if get_bit(alive, row) != 0:
-            set_direct(collection, only_value(collection, row), row + 1)
-    return 1
-
-
-@kernel
-def meet_expectation(ctl, collection):
-    """Ends what CO_EXPECTED says: slots for rows that are fewer than their direct table is for. False with CTL_ERROR set."""
-    store_i64(collection, CO_EXPECTED, 0)
-    if load_i64(collection, CO_DIRECT_COUNT) == 0:
-        return True
-    if not trim_direct(ctl, collection):
-        return False
-    low = load_i64(collection, CO_DIRECT_LOW)
-    count = load_i64(collection, CO_DIRECT_COUNT)
-    if are_close(low, low + count - 1, load_i64(collection, CO_LIVE) + 1):
-        return True
-    return resize_slots(ctl, collection, more_slots(slotted(collection)))
-
-
-@kernel
-def drop_slots(ctl, collection):
-    release(ctl, load_i64(collection, CO_SLOTS), load_i64(collection, CO_SLOT_COUNT) * SLOT_BYTES)
-    store_i64(collection, CO_SLOTS, 0)
-    store_i64(collection, CO_SLOT_COUNT, 0)
-    store_i64(collection, CO_TAKEN, 0)
-
-
-@kernel
-def trim_slots(ctl, collection):
-    """Gives back slots that are many more than the rows need; false with CTL_ERROR set."""
-    if load_i64(collection, CO_DIRECT_COUNT) != 0:
-        return trim_direct(ctl, collection)
-    live = slotted(collection)
-    if load_i64(collection, CO_UNKEYED) != 0 or load_i64(collection, CO_SLOT_COUNT) <= live + (live >> 1) + 64:
-        return True
-    return resize_slots(ctl, collection, slots_for(live))
-
-
-@kernel
-def resize_slots(ctl, collection, count):
-    """Places all rows but those of the base in a table of `count` slots; false with CTL_ERROR set."""
-    table = zeroed(ctl, count * SLOT_BYTES)
-    if table == 0:
-        return False
-    drop_direct(ctl, collection)
-    drop_slots(ctl, collection)
-    store_i64(collection, CO_SLOTS, table)
-    store_i64(collection, CO_SLOT_COUNT, count)
-    alive = load_i64(collection, CO_ALIVE)
-    rows = load_i64(collection, REL_ROWS)
-    for row in range(load_i64(collection, CO_BASE_ROWS), rows):
-        if row + AHEAD < rows:
-            warm_slot(table, count, hash_row(collection, row + AHEAD))
-        if get_bit(alive, row) != 0:
-            place_row(collection, hash_row(collection, row), row)
-    return True
-
-
-@kernel
-def warm_slot(table, count, hashed):
-    at = slot_of(hashed, count)
-    prefetch(table + at * 4)
-    prefetch(table + count * 4 + at)
+def warm_slot(collection, hashed):
+    at = slot_of(collection, hashed)
+    prefetch(load_i64(collection, CO_SLOTS) + at * 4)
+    prefetch(load_i64(collection, CO_TAGS) + at)
 
 
 @kernel
@@ -324,14 +204,13 @@ def warm_slots(collection, hashes, n):
     count = load_i64(collection, CO_SLOT_COUNT)
     if count > 0:
         for i in range(n):
-            warm_slot(load_i64(collection, CO_SLOTS), count, load_i64(hashes, i))
+            warm_slot(collection, load_i64(hashes, i))
 
 
 @kernel
 def warm_others(collection, columns, step, first, n, rows, hashes):
     """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
     count = load_i64(collection, CO_SLOT_COUNT)
-    table = load_i64(collection, CO_SLOTS)
     arity = load_i64(collection, REL_ARITY)
     for i in range(n):
         hashed = 0
@@ -339,7 +218,7 @@ def warm_others(collection, columns, step, first, n, rows, hashes):
             hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
         store_i64(hashes, i, hashed)
         if count != 0 and load_i64(rows, i) < 0:
-            warm_slot(table, count, hashed)
+            warm_slot(collection, hashed)
 
 
 @kernel
@@ -354,16 +233,16 @@ def search_ahead(collection, hashes, n, making, places):
         for i in range(n):
             store_i64(places, i, UNKNOWN if others or count != 0 else ABSENT)
         return
-    tags = table + count * 4
+    tags = load_i64(collection, CO_TAGS)
     for i in range(n):
-        prefetch(tags + slot_of(load_i64(hashes, i), count))
+        prefetch(tags + slot_of(collection, load_i64(hashes, i)))
     for i in range(n):
-        at = near_slot(tags, count, load_i64(hashes, i))
+        at = near_slot(collection, load_i64(hashes, i))
         store_i64(places, i, at)
         if at >= 0:
             prefetch(table + at * 4)
         elif making:
-            prefetch(table + slot_of(load_i64(hashes, i), count) * 4)
+            prefetch(table + slot_of(collection, load_i64(hashes, i)) * 4)
     column = load_i64(collection, REL_COLUMNS)
     second = column if arity == 1 else column + COL_SIZE * 8
     for i in range(n):
@@ -376,11 +255,12 @@ def search_ahead(collection, hashes, n, making, places):
 
 
 @kernel
-def near_slot(tags, count, hashed):
+def near_slot(collection, hashed):
     """The first slot with the hash's tag if it is near the hash's home, ABSENT or UNKNOWN."""
+    tags = load_i64(collection, CO_TAGS)
     wanted = tag_of(hashed)
-    home = slot_of(hashed, count)
-    for at in range(home, min(home + NEAR, count)):
+    home = slot_of(collection, hashed)
+    for at in range(home, min(home + NEAR, load_i64(collection, CO_SLOT_ROOM))):
         tag = load_u8(tags, at)
         if tag == wanted:
             return at

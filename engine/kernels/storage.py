@@ -5,7 +5,7 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
-from dlog.engine.kernels.blocks import cleared_block, free_block, resized_block
+from dlog.engine.kernels.blocks import cleared_block, free_block, is_mapped, resized_block
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
@@ -24,11 +24,14 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
 )
 from dlog.engine.kernels.memory import (
+    MAPS,
     atomic_add,
     load_i32,
     load_i64,
     store_i32,
     store_i64,
+    store_u8,
+    usable_bytes,
     wrapped_product,
 )
 
@@ -36,8 +39,8 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
 SMALL = 1 << 17
 """Items above which arrays grow by an eighth: their bytes count for more than the time to move them."""
-LARGE = 1 << 23
-"""Items above which they grow by a 32nd: the system moves pages, not bytes."""
+STRIDE = 1 << 15
+"""The most items by which they grow, so that growing takes no time: of what is that large the system moves pages, not bytes."""
 
 
 @kernel
@@ -81,7 +84,7 @@ def grown(room):
     """Room after growing: half as much again, or less where that is much."""
     if room < SMALL:
         return room + (room >> 1)
-    return room + (room >> 3 if room < LARGE else room >> 5)
+    return room + min(room >> 3, STRIDE)
 
 
 @kernel
@@ -103,6 +106,24 @@ def zeroed(ctl, size):
         atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
         store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
     return address
+
+
+@kernel
+def lengthen(ctl, struct, field, old_bytes, new_bytes):
+    """Gives the array at a field more bytes, which are zero if it has never been shortened by others; false with CTL_ERROR set.
+    Pages of a large one move, and are touched when they are used: this takes no time that depends on their number."""
+    address = load_i64(struct, field)
+    # What the system adds to a mapping is zero, but not what the allocator does.
+    dirty = new_bytes
+    if MAPS and address != 0:
+        dirty = old_bytes if is_mapped(address) else max(usable_bytes(address), old_bytes)
+    moved = resize(ctl, address, old_bytes, new_bytes)
+    if moved == 0:
+        return False
+    store_i64(struct, field, moved)
+    for at in range(old_bytes, new_bytes if not MAPS or not is_mapped(moved) else min(dirty, new_bytes)):
+        store_u8(moved, at, 0)
+    return True
 
 
 @entry()
