@@ -13,6 +13,7 @@ from dlog.engine.embedded.components import connect
 from dlog.engine.embedded.extent import Columns, infer_extents
 from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.embedded.lower_runs import add_runs
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.team import BULK_ROWS, Team, seed_rows
@@ -229,12 +230,13 @@ class ScopeRun:
     def _iterate(self) -> None:
         """The fixed point: the rows present are the first changes."""
         lowered, tables = self._lower(self.scope.loop)
+        runs = add_runs(lowered, self, tables)
         self.team.prepare(tables)
-        self._run_loop(lowered, self._loop(lowered, self.scope.variables))
+        self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))
         self._account(lowered)
 
-    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str]) -> Struct:
-        """The loop over these paths, whose changes are those of the relations `names`."""
+    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str], runs: Iterable[Struct] = ()) -> Struct:
+        """The loop over these paths, whose changes are those of the relations `names`, some of them sorted to `runs`."""
         variables = [self.catalog.relations[n] for n in names]
         for relation in variables:
             relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
@@ -246,6 +248,7 @@ class ScopeRun:
             (L.LOOP_NEU, [p.address for p in late]),
             (L.LOOP_RELATIONS, [v.address for v in variables]),
             (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
+            (L.LOOP_RUNS, [r.address for r in runs]),
         )
         for at, addresses in lists:
             loop.point(at, words(addresses))
