@@ -162,6 +162,8 @@ class Tables:
     registers: int = 0
     levels: int = 1
     """Of the longest path."""
+    remembers: bool = False
+    """Whether sweeps remember rows: where these paths are all that derives, from relations that only grow."""
     verdicts: dict[int, Verdicts] = field(default_factory=dict)
     """Of each constant pattern, by its register."""
 
@@ -309,8 +311,17 @@ class PathLowering:
         self._emit(L.OP_NEXT)
         self.levels.append(self.code)
         self.code = []
-        self._emit(op, source, start, column, target.address, place, base, last, *values)
+        self._emit(op, source, start, column, target.address, place, base, last, self._reserve_seen(), *values)
         self.swept = True
+
+    def _reserve_seen(self) -> int:
+        """Where among the marks a sweep remembers rows, 0 where it does not: each worker does, beside the account of memory. A
+        path of one join hardly meets a row twice."""
+        if not self.tables.remembers or len(self.path.steps) < 2:
+            return 0
+        place = self.tables.marks + 1
+        self.tables.marks = place + L.SEEN
+        return place
 
     def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
         keys = [self._term(t) for t in key]

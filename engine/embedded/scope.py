@@ -203,8 +203,8 @@ class ScopeRun:
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
 
-    def _lower(self, paths: Sequence[nodes.Path]) -> tuple[list[LoweredPath], Tables]:
-        tables = Tables()
+    def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
+        tables = Tables(remembers=remembers)
         lowered = [PathLowering(path, self, tables).lower() for path in paths]
         for made in lowered:
             self._by_address[made.address] = made.path
@@ -229,7 +229,7 @@ class ScopeRun:
 
     def _iterate(self) -> None:
         """The fixed point: the rows present are the first changes."""
-        lowered, tables = self._lower(self.scope.loop)
+        lowered, tables = self._lower(self.scope.loop, remembers=not self.catalog.memory.limited)
         runs = add_runs(lowered, self, tables)
         self.team.prepare(tables)
         self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))

@@ -12,6 +12,8 @@ from dlog.engine.program.rules import Constant, Variable
 
 LONG = 8.0
 """Matches per row of a relation that does not change from which on they are swept: fewer are better joined block by block."""
+MANY = 2**20
+"""Rows of a relation that does not change from which on it is swept anyway: no cache holds it, and a sweep asks ahead."""
 
 
 class Relations(Protocol):
@@ -36,7 +38,7 @@ def swept_columns(
     Those of a feedback relation are."""
     if step is not path.steps[-1] or not is_plain(path.sink, storage):
         return None
-    if not arrangement.growing and step.rows < LONG:
+    if not arrangement.growing and step.rows < LONG and arrangement.relation.rows < MANY:
         return None
     assert isinstance(path.sink, nodes.Insert)
     bound = {variable: column for column, variable in step.binds}

@@ -115,8 +115,8 @@ def page_word(relation, code):
 
 @kernel
 def reserve_pages(ctl, relation, extra):
-    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none. Page 0 is what the directory says of codes
-    without a page: its bits are clear for ever."""
+    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none. Page 0 is that of
+    codes without one: its bits are clear for ever."""
     capacity = load_i64(relation, REL_POOL_CAPACITY)
     pages = load_i64(relation, REL_POOL_PAGES) + extra + 1
     if pages <= capacity:

@@ -197,6 +197,8 @@ FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
 # Runs of a relation's changes: the column they are sorted by; whether they are, in this iteration; iterations until they are
 # looked at again; fewest changes that are (runs.py).
 RUNS_RELATION, RUNS_COLUMN, RUNS_READY, RUNS_WAIT, RUNS_LEAST, RUNS_SIZE = range(6)
+SEEN = 1 << 15
+"""Rows that a sweep remembers (sweep.py): no more than the second-level cache holds."""
 
 # What a run returns.
 DONE, YIELD, EXTERNAL, FAILED, BULK = range(5)

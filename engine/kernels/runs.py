@@ -43,8 +43,8 @@ PATIENCE = 4
 
 @kernel
 def sort_changes(ctl, runs):
-    """Sorts the changes of the relation by the runs' column, if that pays; RUNS_READY says whether it did. Where memory is short
-    it does not: the changes are all there, in any order."""
+    """Sorts the changes of the relation by the runs' column, if that pays; RUNS_READY says whether it did. It does
+    not where memory is short: the changes are all there, in any order."""
     relation = load_i64(runs, RUNS_RELATION)
     low = load_i64(relation, REL_LO)
     count = load_i64(relation, REL_HI) - low

@@ -20,6 +20,7 @@ from dlog.engine.kernels.layout import (
     ARR_RELATION,
     ARR_SORTED,
     BLOCK,
+    CHAIN_COUNT,
     CHAIN_START,
     COL_DATA,
     COL_LOW,
@@ -27,6 +28,7 @@ from dlog.engine.kernels.layout import (
     COL_SIZE,
     COL_STRIDE,
     COL_WIDTH,
+    CTL_MARKS,
     CTL_NUMBER,
     CTL_RUN_PATH,
     CTL_SCRATCH,
@@ -47,24 +49,29 @@ from dlog.engine.kernels.layout import (
     REL_SET,
     REL_SHARES,
     REL_SLOTS,
+    SEEN,
     SET_BITS,
 )
-from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, prefetch, store_i64, wrapped_product
 from dlog.engine.kernels.storage import load_cell, register, reserve, store_cell
 
 MATCHES = 1 << 14
 """Matches after which a sweep returns, so that interruptions are heeded."""
 ROOM = 64
 """Places for candidates that must be free before more matches are looked at."""
-SOON = 4
-LATER = 12
+SOON = 12
+LATER = 24
 """Rows between asking for a group, for its place, and looking at it."""
 
+FEWEST = 8
+"""Matches of a row below which it is not worth remembering that they were looked at."""
+_MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
+
 # OP_SWEEP: [op, length, arrangement, group register, bound column, relation, place in the sink, base register, its twin or 0,
-# (register of each column)]. The twin is the arrangement's relation where its bitmap's rows lie as the sink's: a long group is
-# then taken from it, 64 matches at a time.
+# place of what was seen among the marks or 0, (register of each column)]. The twin is the arrangement's relation where its
+# bitmap's rows lie as the sink's: a long group is then taken from it, 64 matches at a time.
 # OP_SWEEP_RUNS: [op, length, seed's relation, register of starts, column, relation, place in the sink, base register, register
-# of counts, (register of each column)]: the matches are runs of changes.
+# of counts, place of what was seen or 0, (register of each column)]: the matches are runs of changes.
 
 
 @kernel
@@ -102,8 +109,8 @@ def sweep(ctl, code, level):
 
 @kernel
 def ctl_candidates(ctl):
-    """Candidates of a sweep: their row in the level's block, and in the lower 32 bits their value above the swept column's least;
-    at BLOCK, how many."""
+    """Candidates of a sweep: their row in the level's block, and in the lower 32 bits how far their value is above the swept
+    column's least; at BLOCK, how many."""
     return load_i64(ctl, CTL_SCRATCH)
 
 
@@ -120,9 +127,27 @@ def write_bases(ctl, code, rows):
             column = columns + c * COL_SIZE * 8
             low = load_i64(column, COL_LOW)
             stride = load_i64(column, COL_STRIDE)
-            values = register(ctl, load_i64(code, 9 + c))
+            values = register(ctl, load_i64(code, 10 + c))
             for i in range(rows):
                 store_i64(bases, i, load_i64(bases, i) + (load_i64(values, i) - low) * stride)
+
+
+@kernel
+def was_seen(ctl, code, bases, row, group):
+    """Whether a row with the same base and group (or run) went before; it is remembered, in the place of another, if not.
+
+    It need not go again, not even in a later iteration when the group has grown: the path that begins with the group's changes
+    meets it. So what joins on the way to it, and is forgotten, counts once however often it does."""
+    place = load_i64(code, 9)
+    if place == 0:
+        return False
+    key = (load_i64(bases, row) << 32) + group + 1
+    at = place + ((wrapped_product(key, _MIX) >> 40) & (SEEN - 1))
+    marks = load_i64(ctl, CTL_MARKS)
+    if load_i64(marks, at) == key:
+        return True
+    store_i64(marks, at, key)
+    return False
 
 
 @kernel
@@ -162,6 +187,9 @@ def sweep_ranges(ctl, code, level):
                 continue
             at = load_i32(offsets, group)
             end = load_i32(offsets, group + 1)
+            if end - at >= FEWEST and was_seen(ctl, code, bases, row, group):
+                at = end
+                continue
         count = min(end - at, BLOCK - kept)
         kept = test_matches(code, data, width, at, count, load_i64(bases, row), row, candidates, kept)
         at += count
@@ -206,7 +234,12 @@ def sweep_chains(ctl, code, level):
                 if group < 0:
                     continue
                 open_chain(arrangement, level, group)
-                looked += open_words(code, level)
+                words = open_words(code, level)
+                looked += words
+                matches = load_i32(chain_of(arrangement, group), CHAIN_COUNT)
+                if words == 0 and matches >= FEWEST and was_seen(ctl, code, bases, row, group):
+                    store_i64(level, LEVEL_AT, load_i64(level, LEVEL_END))
+                    store_i64(level, LEVEL_LEFT, 0)
             continue
         count = min(end - at, BLOCK - kept)
         base = load_i64(bases, row)
@@ -259,6 +292,9 @@ def sweep_runs(ctl, code, level):
                 break
             at = load_i64(starts, row)
             end = at + load_i64(counts, row)
+            if end - at >= FEWEST and was_seen(ctl, code, bases, row, at):
+                at = end
+                continue
         count = min(end - at, BLOCK - kept)
         kept = test_matches(code, data, width, at, count, load_i64(bases, row), row, candidates, kept)
         at += count
@@ -294,14 +330,24 @@ def test_matches(code, data, width, at, count, base, row, candidates, kept):
                 kept += 1 - ((load_i64(slots, bit >> 6) >> (bit & 63)) & 1)
         return kept
     pool = load_i64(relation, REL_POOL)
-    for j in range(count):
-        value = load_cell(data, width, at + j) - low
-        bit = base + value * stride
-        page = load_i32(slots, bit >> 9)
-        store_i64(candidates, kept, mark + value)
-        kept += 1
-        if pool != 0:
-            kept -= (load_i64(pool, (page << 3) + ((bit >> 6) & 7)) >> (bit & 63)) & 1
+    if pool == 0:
+        for j in range(count):
+            store_i64(candidates, kept + j, mark + load_cell(data, width, at + j) - low)
+        return kept + count
+    if width == 4:
+        for j in range(count):
+            value = load_i32(data, at + j) - low
+            bit = base + value * stride
+            word = load_i64(pool, (load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7))
+            store_i64(candidates, kept, mark + value)
+            kept += 1 - ((word >> (bit & 63)) & 1)
+    else:
+        for j in range(count):
+            value = load_i64(data, at + j) - low
+            bit = base + value * stride
+            word = load_i64(pool, (load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7))
+            store_i64(candidates, kept, mark + value)
+            kept += 1 - ((word >> (bit & 63)) & 1)
     return kept
 
 
@@ -400,7 +446,7 @@ def write_rows(ctl, code, target, count, candidates):
         column = columns + c * COL_SIZE * 8
         data = load_i64(column, COL_DATA)
         width = load_i64(column, COL_WIDTH)
-        source = register(ctl, load_i64(code, 9 + c))
+        source = register(ctl, load_i64(code, 10 + c))
         if c == swept:
             for k in range(count):
                 store_cell(data, width, at + k, low + (load_i64(candidates, k) & 0xFFFFFFFF))

@@ -104,6 +104,18 @@ def test_large_groups_are_swept_by_words_and_in_runs() -> None:
     assert executor.rows("p") > 100_000
 
 
+@pytest.mark.parametrize("program", ["points-to", "mutual", "reversed", "constants"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_sweep_remembers_need_not_go_again(program: str, threads: int) -> None:
+    """Groups that grow after a row met them first, and long enough to be remembered."""
+    edges = pseudo_random(260, 120) | {(7, y) for y in range(60)} | {(x, 7) for x in range(40, 90)}
+    facts = {"e": edges, "f": pseudo_random(90, 120)}
+    with variant(hashed=True):
+        expected = ran(text_of(program, "small"), facts)
+    with variant(swept=True, bulk=threads > 1):
+        assert ran(text_of(program, "small"), facts, threads=threads) == expected
+
+
 def test_a_sweep_counts_what_it_looks_at() -> None:
     executor = large()
     executor.run()
@@ -150,8 +162,8 @@ def _operations(edges: set[tuple[int, int]]) -> set[int]:
     with pytest.MonkeyPatch.context() as patch:
         lower = scope.ScopeRun._lower
 
-        def noted(self: Any, paths: Any) -> Any:
-            made = lower(self, paths)
+        def noted(self: Any, *args: Any, **options: Any) -> Any:
+            made = lower(self, *args, **options)
             seen.update(level[0] for path in made[0] for level in path.code)
             return made
 
