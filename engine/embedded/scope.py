@@ -35,8 +35,6 @@ MERGES = {
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
 }
 _GIVEN = "@given"
-NOVEL_SHARE = 0.25
-"""Share of new rows among those made above which an iteration is left to one worker."""
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
 DERIVE = 0
@@ -192,13 +190,16 @@ class ScopeRun:
         self.team.prepare(tables)
         for path in lowered:
             if self._is_bulk(path):
-                self.team.run_paths([path], self, self.pause)
+                self.team.run_path(path, self, self.pause)
             else:
                 self.team.workers[0].run_path(path, self._evaluate, self.pause)
         self._account(lowered)
 
     def _is_bulk(self, path: LoweredPath) -> bool:
-        return self.team.size > 1 and path.shareable and seed_rows(path.path, self) >= BULK_ROWS
+        """Worth a look at what it costs. Rows that are only copied would be taken into the relation twice."""
+        if self.team.size == 1 or not path.shareable or not path.path.steps:
+            return False
+        return seed_rows(path.path, self) >= BULK_ROWS
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
@@ -267,10 +268,16 @@ class ScopeRun:
         shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
-            if _mostly_known(lowered):
+            if self._sharing_pays(lowered):
                 self._run_bulk(early, late)
                 control[L.CTL_PHASE] = ADVANCE
         self.iterations = control[L.CTL_ITERATION]
+
+    def _sharing_pays(self, lowered: Sequence[LoweredPath]) -> bool:
+        """Whether an iteration like those up to now is better shared: rows that were there already are discarded side by side,
+        but new ones pass through a share and then, one after the other, into the relation."""
+        done = self.team.workers[0].control[L.CTL_ITERATION] - 1
+        return done > 0 and self.team.pays(lowered, self, 1 / done)
 
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
@@ -360,13 +367,6 @@ def _sink_terms(path: nodes.Path) -> Sequence[object]:
 
 def _distinct(path: nodes.Path) -> bool:
     return isinstance(path.sink, nodes.Insert) and path.sink.distinct
-
-
-def _mostly_known(paths: Iterable[LoweredPath]) -> bool:
-    """Whether so far most rows that the paths made were there already. Those are what workers can discard side by side; new
-    rows pass through a share and then, one after the other, into the relation, which costs more than it saves."""
-    derived = sum(p.struct[L.PATH_DERIVED] for p in paths)
-    return derived > 0 and sum(p.struct[L.PATH_ADDED] for p in paths) < NOVEL_SHARE * derived
 
 
 def _reads_neu(path: nodes.Path) -> bool:

@@ -79,7 +79,9 @@ def variant(
         if bulk:
             patch.setattr(team, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
-            patch.setattr(scope, "_mostly_known", lambda paths: True)
+            patch.setattr(scope.ScopeRun, "_sharing_pays", lambda self, paths: True)
+            patch.setattr(team.Team, "pays", lambda self, paths, storage, times=1.0: True)
+            patch.setattr(worker, "PROBE", 1)
             patch.setattr(team, "WAKE_SECONDS", 0.001)
         if yielding:
             patch.setattr(worker, "BUDGET", 1)
