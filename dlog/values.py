@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dlog.engine.formats.records import RecordTables
-    from dlog.engine.values.symbols import SymbolTable
 
 Row = tuple[Any, ...]
 _Key = tuple[str, int]  # (record type, id)
@@ -83,7 +83,7 @@ class Codec:
     def _texts(self, ids: np.ndarray) -> list[str]:
         data, offsets = self.symbols.gather(ids)
         heap, ends = data.tobytes(), offsets.tolist()
-        return [heap[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+        return [heap[a:b].decode() for a, b in pairwise(ends)]
 
     def _tuples(self, type: Type, ids: np.ndarray) -> list[Row | None]:
         """Records as nested tuples. Types may be recursive and values deep, so nothing here recurses."""
@@ -202,7 +202,10 @@ class Codec:
         try:
             match type.kind:
                 case Kind.SYMBOL:
-                    return self.symbols.intern_arrow(column)
+                    try:
+                        return self.symbols.intern_arrow(column)
+                    except NotText as mistake:
+                        raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
                     return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
@@ -252,11 +255,11 @@ def shown(value: object) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether a string can be a symbol: lone surrogates stand for bytes that are no UTF-8, others for nothing."""
+    """Whether a string can be a symbol: one with lone surrogates is no text."""
     if value.isascii():
         return True
     try:
-        value.encode("utf-8", "surrogateescape")
+        value.encode()
     except UnicodeEncodeError:
         return False
     return True
