@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -149,7 +150,7 @@ class Codec:
             case Kind.RECORD:
                 return self._records(type, values, refuse)
             case kind:
-                return np.array(values, DTYPES[kind])
+                return numbers(kind, np.array(values, DTYPES[kind]))
 
     def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
         try:
@@ -210,7 +211,7 @@ class Codec:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
                     return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
                 case kind:
-                    return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy())
+                    return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise _bad_fact(relation, None, f"{name}: {error}") from None
 
@@ -235,6 +236,11 @@ class _Nested:
         self.origins = [origins[i] for i in self.places]
         self.columns: list[np.ndarray | _Nested] = []
         self.ids = np.full(len(values), NIL, np.int64)
+
+
+def numbers(kind: Kind, values: np.ndarray) -> np.ndarray:
+    """Numbers from outside, which have the dtype of their kind."""
+    return one_nan(values) if kind is Kind.FLOAT else values
 
 
 def _raw(column: np.ndarray) -> np.ndarray:

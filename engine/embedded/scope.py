@@ -21,6 +21,7 @@ from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.values.floats import one_nan
 
 MERGES = {
     (Kind.NUMBER, "min"): L.MERGE_MIN,
@@ -184,7 +185,7 @@ class ScopeRun:
         value = len(reduction.keys)
         if reduction.op == "mean":
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
-            sums[:] = sums / counts
+            sums[:] = one_nan(sums / counts)
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)

@@ -18,6 +18,7 @@ from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 
@@ -122,9 +123,10 @@ def _numbers(io: Io, program: Program, column: pa.ChunkedArray, kind: Kind, wher
     if not (whole or (real and kind is Kind.FLOAT)):
         raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {kind.value}")
     try:
-        return column.cast(_ARROW[kind]).to_numpy()
+        values = column.cast(_ARROW[kind]).to_numpy()
     except pa.ArrowInvalid as error:
         raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {kind.value}: {error}") from error
+    return one_nan(values) if kind is Kind.FLOAT else values
 
 
 def save_columnar(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -51,9 +52,10 @@ class ArrowCodec:
         if type.kind is Kind.RECORD:
             return self._read_records(relation, name, type, column)
         try:
-            return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
+            values = np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
         except pa.ArrowInvalid as error:
             raise _bad(relation, name, f"a value is no {type.kind.value}: {error}") from None
+        return one_nan(values) if type.kind is Kind.FLOAT else values
 
     def _read_records(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
         texts = SymbolTable()

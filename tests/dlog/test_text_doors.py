@@ -233,7 +233,7 @@ def test_what_spark_hands_over() -> None:
     shape = relation("number", "symbol")
     codec = ArrowCodec({}, SymbolTable(), RecordTables(Memory(None)))
     assert codec.read(shape, table(["é".encode()], pa.string())).rows == 1
-    with pytest.raises(DlogError, match="input of r, [a-z0-9]+: byte 0xff is not UTF-8"):
+    with pytest.raises(DlogError, match=r"input of r, [a-z0-9]+: byte 0xff is not UTF-8"):
         codec.read(shape, table([b"a", b"\xff"], pa.string()))
 
 
