@@ -49,7 +49,7 @@ class Costs:
 
     cycles: int = 0
     derived: int = 0
-    added: int = 0
+    new: int = 0
 
 
 @dataclass
@@ -104,7 +104,7 @@ class ScopeRun:
         costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
         costs.cycles += read_ticks() - started
         costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
-        costs.added += relation.rows - before
+        costs.new += relation.rows - before
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -217,7 +217,8 @@ class ScopeRun:
             costs = self.costs.setdefault(path.path.rule, Costs())
             costs.cycles += path.struct[L.PATH_CYCLES]
             costs.derived += path.struct[L.PATH_DERIVED]
-            costs.added += path.struct[L.PATH_ADDED]
+            if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
+                costs.new += path.struct[L.PATH_ADDED]
 
     def current_rule(self) -> int:
         """The rule whose path a worker ran last, -1 if none."""
