@@ -47,12 +47,18 @@ def parse(source: Source) -> syntax.Program:
 
 
 def _check_characters(source: Source) -> None:
-    """Bytes of a file that are no UTF-8 have characters of their own in the text; other lone surrogates are from no file."""
+    """Lone surrogates are no text: they stand for bytes that are no UTF-8, or for nothing."""
     try:
-        source.text.encode("utf-8", "surrogateescape")
+        source.text.encode()
     except UnicodeEncodeError as error:
-        message = f"{error.object[error.start]!r} is a lone surrogate, which is no text"
-        raise DlogError(Diagnostic("syntax", message, (Label(Span(error.start, error.start + 1)),), (), source)) from None
+        place = Label(Span(error.start, error.start + 1))
+        raise DlogError(Diagnostic("encoding", _no_text(error.object[error.start]), (place,), (), source)) from None
+
+
+def _no_text(surrogate: str) -> str:
+    if "\udc80" <= surrogate <= "\udcff":  # as Python reads what is no UTF-8
+        return f"byte 0x{ord(surrogate) - 0xDC00:02x} is not UTF-8"
+    return f"{surrogate!r} is a lone surrogate, which is no text"
 
 
 @cache

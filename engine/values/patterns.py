@@ -1,7 +1,7 @@
 """Regular expressions on strings: `match(pattern, text)` holds where the pattern matches the whole text.
 
-A pattern that is no regular expression matches nothing, nor does its negation, with a warning. Strings are bytes: a `.` matches
-one byte.
+A pattern that is no regular expression matches nothing, nor does its negation, with a warning. A `.` matches one
+character; `\\w`, `\\d` and the like are ASCII's.
 """
 
 from __future__ import annotations
@@ -70,17 +70,14 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     import pyarrow.compute as pc
 
     data, offsets = symbols.gather(ids)
-    strings = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-    source = pattern.encode("utf-8", "surrogateescape")
+    strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
     try:
-        found = pc.match_substring_regex(strings, pattern=b"\\A(?:" + source + b")\\z").to_numpy(zero_copy_only=False)
+        found = pc.match_substring_regex(strings, pattern=f"\\A(?:{pattern})\\z").to_numpy(zero_copy_only=False)
         return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
     except pa.ArrowInvalid:
         pass
     try:
-        compiled = re.compile(source)
+        compiled = re.compile(pattern, re.ASCII)
     except re.error as error:
         warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
         return np.full(len(ids), VERDICT_NEITHER, np.uint8)
