@@ -83,8 +83,7 @@ def test_a_program_is_checked_where_no_folder_can_be_trusted_and_leaves_nothing(
         (tmp_path / name).chmod(0o777)
     named = {"DLOG_CACHE": str(tmp_path / "cache"), "XDG_CACHE_HOME": str(tmp_path / "homes"), "TMPDIR": str(tmp_path / "tmp")}
     done = dlog("check", str(program), cwd=program.parent, **named)
-    assert done.returncode == 0
-    assert done.stderr.count("warning: ") == 1
+    assert (done.returncode, done.stderr) == (0, "")
     assert not [path for name in ("cache", "homes", "tmp") for path in (tmp_path / name).rglob("*") if path.is_file()]
     assert not [*(tmp_path / "tmp").iterdir(), *(tmp_path / "homes").iterdir()]
 
