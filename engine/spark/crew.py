@@ -80,7 +80,7 @@ class SparkCrew:
             spark = self.spark
             spark.sparkContext.setJobGroup(self._group, f"dlog: a session's {self.size} workers", interruptOnCancel=True)
             rows = spark.range(self.size).repartition(self.size)
-            rows.mapInArrow(_Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
+            application.in_tasks(rows, _Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
             self._over = "they went home"
         except BaseException as error:
             self._over = error

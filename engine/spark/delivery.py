@@ -111,13 +111,14 @@ def _said(feed: int, owner: int, block: str | None, mistake: bytes | None) -> pa
 def deliver(frame: DataFrame, delivery: Delivery) -> list[tuple[int, Feed, str]]:
     """Sends a DataFrame's rows, in the relation's columns and types, to the workers. Returns the worker, the feed and the name
     of each block. Raises DlogError where the rows are wrong."""
+    from dlog.engine.spark.application import in_tasks
     from dlog.engine.spark.inputs import has_plain_rows, has_python, unweighed
     from dlog.engine.spark.reasons import failures, reason_of
 
     try:
         light = has_plain_rows(delivery.relation) and not has_python(frame)
         with unweighed(frame.sparkSession, light):
-            said: Sequence[Any] = frame.mapInArrow(delivery, SCHEMA).collect()
+            said: Sequence[Any] = in_tasks(frame, delivery, SCHEMA).collect()
     except failures() as error:
         message = f"the rows for {delivery.relation.name} cannot be read: {reason_of(error)}"
         raise DlogError(Diagnostic("spark-failed", message)) from error

@@ -226,7 +226,7 @@ def _in_stage(
         options=options,
     )
     outcome = Outcome(spark, program, task, workers)
-    made = arriving.blocks.mapInArrow(task, task.output_slots.schema, barrier=True)
+    made = application.in_tasks(arriving.blocks, task, task.output_slots.schema, barrier=True)
     try:
         with unweighed(spark, arriving.light):
             _execute(spark, made, outcome, reports)

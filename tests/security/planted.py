@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.conftest import ROOT
 
+LEFT_OUT = ("PYTHONPATH", "PYTHONSAFEPATH", "SPARK_HOME")
 PROGRAM = """#define TWO 2
 .decl edge(a: number, b: number)
 .decl path(a: number, b: number)
@@ -42,7 +43,7 @@ def module(marker: Path) -> str:
 
 def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process that has dlog from this checkout, and nothing else from the environment that says where modules are."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
     return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, timeout=600)
 
 

@@ -11,10 +11,15 @@ import pytest
 from tests.conftest import ROOT
 from tests.security.planted import PROGRAM, STARTER, module, run
 
-LOADED_BEFORE = ("collections", "contextlib", "functools", "importlib", "keyword", "operator", "pkgutil", "reprlib", "types", "warnings")
+LOADED_BEFORE = (
+    *("collections", "contextlib", "functools", "importlib", "keyword"),
+    *("operator", "pkgutil", "reprlib", "types", "warnings"),
+)
 """What Python itself imports for `-m`, before the module that it is to run."""
-BESIDE = ("yaml", "sitecustomize", "usercustomize", "parsetab", "lextab", "pcpp", "numpy", "numba", "lark", "pyarrow", "typer", "rich")
-INSTALLED = f"import sys; sys.path.append({str(ROOT)!r})"
+BESIDE = (
+    *("yaml", "sitecustomize", "usercustomize", "parsetab", "lextab", "pcpp", "numpy", "numba", "llvmlite", "lark", "pyarrow"),
+    *("typer", "rich", "pandas", "polars", "pyspark", "py4j", "zmq", "networkx"),
+)
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def here(tmp_path: Path) -> Path:
     """A current folder with a module of every name that could be imported, and a program."""
     folder = tmp_path / "here"
     folder.mkdir()
-    for name in sorted({*sys.stdlib_module_names, *BESIDE, "_pytest", "pandas", "polars", "pyspark", "zmq", "llvmlite"}):
+    for name in sorted({*sys.stdlib_module_names, *BESIDE}):
         if name not in LOADED_BEFORE:
             (folder / f"{name}.py").write_text(module(tmp_path / f"ran {name}"))
     (folder / "program.dl").write_text(PROGRAM)
@@ -34,24 +39,29 @@ def ran(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.parent.glob("ran *"))
 
 
-STARTS = {
-    "the command": (sys.executable, "-c", STARTER),
+def script(here: Path) -> str:
+    """A file like the one that an installation makes for the command."""
+    made = here.parent / "installed" / "dlog"
+    made.parent.mkdir()
+    made.write_text(STARTER)
+    return str(made)
+
+
+STARTS: dict[str, tuple[str, ...]] = {
+    "the command": (),
     "the module": (sys.executable, "-m", "dlog"),
     "the module, options before": (sys.executable, "-B", "-W", "ignore", "-mdlog"),
     "the module, options joined": (sys.executable, "-Bmdlog"),
 }
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("check", "program.dl"), ("run", "program.dl"), ("fmt", "--check", "program.dl")])
+@pytest.mark.parametrize("arguments", ["--version", "check program.dl", "run program.dl", "fmt --check program.dl"])
 @pytest.mark.parametrize("start", STARTS)
-def test_no_start_imports_from_the_current_folder(here: Path, start: str, arguments: tuple[str, ...]) -> None:
+def test_no_start_imports_from_the_current_folder(here: Path, start: str, arguments: str) -> None:
     command = STARTS[start]
     if start == "the command":
-        script = here.parent / "bin" / "dlog"
-        script.parent.mkdir()
-        script.write_text(STARTER)
-        command = (sys.executable, str(script))
-    done = run(*command, *arguments, cwd=here)
+        command = (sys.executable, script(here))
+    done = run(*command, *arguments.split(), cwd=here)
     assert ran(here) == []
     assert "ImportError" not in done.stderr and done.returncode in (0, 1), done.stderr
 
@@ -92,3 +102,20 @@ def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: 
     building._run(seen / "library")
     assert ran(here) == []
     assert (seen / "seen").read_text() == f"['{ROOT}'] {seen} True\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("workers", [1, 2])
+def test_neither_spark_nor_its_tasks_run_what_lies_here_or_above(here: Path, workers: int) -> None:
+    pytest.importorskip("pyspark")
+    for name in LOADED_BEFORE:
+        (here / f"{name}.py").write_text(module(here.parent / f"ran {name}"))
+    above = here.parent / "bin" / "spark-submit"
+    above.parent.mkdir()
+    above.write_text(f"#!/bin/sh\nmkdir '{here.parent}/ran spark-submit'\n")
+    above.chmod(0o755)
+    (here.parent / "jars").mkdir()
+    command = (sys.executable, script(here), "run", "--engine", "spark", "--workers", str(workers), "program.dl")
+    done = run(*command, cwd=here)
+    assert ran(here) == []
+    assert (done.returncode, done.stdout) == (0, "path\t3\n"), done.stderr
