@@ -189,9 +189,17 @@ def rendezvous_of(spark: SparkSession) -> Rendezvous:
     context = spark.sparkContext
     with _lock:
         if context.applicationId not in _rendezvous:
-            host = context.getConf().get("spark.driver.host") or "127.0.0.1"
-            _rendezvous[context.applicationId] = Rendezvous(host)
+            _rendezvous[context.applicationId] = Rendezvous(*driver_host(spark))
         return _rendezvous[context.applicationId]
+
+
+def driver_host(spark: SparkSession) -> tuple[str, str]:
+    """The host by which workers find the driver, and where it listens: where all is on one machine, nobody else is heard."""
+    from dlog.engine.spark.rendezvous import EVERYWHERE
+
+    if is_local(spark):
+        return "127.0.0.1", "tcp://127.0.0.1"
+    return spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1", EVERYWHERE
 
 
 def slots(spark: SparkSession) -> int:

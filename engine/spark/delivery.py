@@ -18,6 +18,7 @@ from dlog.engine.plan.local_first import Feed
 from dlog.engine.program.rules import Relation, Type
 from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import gathered, table_of
+from dlog.engine.spark.pieces import cut, joined
 from dlog.engine.spark.secrets import Secrets
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -49,9 +50,9 @@ class Door:
         while missing := [name for name in names if name not in found]:
             if not self._socket.poll(LINGER):
                 raise DlogError(Diagnostic("no-workers", f"{len(missing)} blocks of a DataFrame do not arrive at a worker"))
-            name, block = self._socket.recv_multipart(copy=False)
+            name, *frames = self._socket.recv_multipart(copy=False)
             if name.bytes.decode() in names:
-                found[name.bytes.decode()] = block.buffer
+                [found[name.bytes.decode()]] = joined(frames)
         return found
 
     def close(self) -> None:
@@ -79,7 +80,7 @@ class Delivery:
             for rows in gathered(batches):
                 for feed, owner, block in self._blocks(rows):
                     name = uuid4().hex
-                    sockets[owner].send_multipart([name.encode(), block], copy=False)
+                    sockets[owner].send_multipart([name.encode(), *cut([block])], copy=False)
                     yield _said(feed, owner, name, None)
         except DlogError as error:
             yield _said(0, 0, None, pickle.dumps(error.diagnostics))

@@ -44,7 +44,7 @@ def module(marker: Path) -> str:
 def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process that has dlog from this checkout, and nothing else from the environment that says where modules are."""
     kept = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
-    return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, cwd=cwd, env={**kept, **environment}, capture_output=True, text=True, timeout=120)
 
 
 def dlog(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
