@@ -51,7 +51,6 @@ class Place:
         temporary = str(self.folder / "tmp")
         environment = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
         environment |= {"TMPDIR": temporary, "SPARK_LOCAL_DIRS": temporary, "PYTHONPATH": str(Path(__file__).parents[2])}
-        environment |= {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"}
         return subprocess.Popen(
             [sys.executable, "-P", "-c", *command], cwd=self.folder, env=environment, start_new_session=True, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
