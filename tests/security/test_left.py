@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dlog.temporary import _is_left
 from tests.security.planted import LEFT_OUT, STARTER
 
 SLOW = """.decl n(x: number)
@@ -65,7 +66,8 @@ class Place:
 
 
 def shared() -> Iterator[Path]:
-    return Path("/dev/shm").glob("dlog-*")
+    """Those in memory whose owner is no more: others belong to tests that run beside this one."""
+    return (folder for folder in Path("/dev/shm").glob("dlog-*") if _is_left(folder))
 
 
 @pytest.fixture
