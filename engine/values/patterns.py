@@ -20,6 +20,7 @@ from dlog.engine.kernels.layout import (
     VERDICT_UNKNOWN,
     VERDICT_YES,
 )
+from dlog.engine.values.backtracking import fullmatches
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -65,7 +66,7 @@ def wanted_verdict(wanted: bool) -> int:
 
 def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
     """Whether the pattern matches each string, as VERDICT_ values. Patterns beyond regular languages (references, look-around)
-    are left to Python, a string at a time."""
+    are left to Python, in bounded time. Raises DlogError where that is too little."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -77,9 +78,9 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     except pa.ArrowInvalid:
         pass
     try:
-        compiled = re.compile(pattern, re.ASCII)
-    except re.error as error:
+        re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
         warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
         return np.full(len(ids), VERDICT_NEITHER, np.uint8)
-    matches = (compiled.fullmatch(text) is not None for text in strings.to_pylist())
-    return np.array([VERDICT_YES if found else VERDICT_NO for found in matches], np.uint8)
+    found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
+    return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
