@@ -22,6 +22,7 @@ from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.values.floats import one_nan
 
 MERGES = {
     (Kind.NUMBER, "min"): L.MERGE_MIN,
@@ -47,7 +48,7 @@ class Costs:
 
     cycles: int = 0
     derived: int = 0
-    added: int = 0
+    new: int = 0
 
 
 @dataclass
@@ -102,7 +103,7 @@ class ScopeRun:
         costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
         costs.cycles += read_ticks() - started
         costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
-        costs.added += relation.rows - before
+        costs.new += relation.rows - before
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -183,7 +184,7 @@ class ScopeRun:
         value = len(reduction.keys)
         if reduction.op == "mean":
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
-            sums[:] = sums / counts
+            sums[:] = one_nan(sums / counts)
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
@@ -218,7 +219,8 @@ class ScopeRun:
             costs = self.costs.setdefault(path.path.rule, Costs())
             costs.cycles += path.struct[L.PATH_CYCLES]
             costs.derived += path.struct[L.PATH_DERIVED]
-            costs.added += path.struct[L.PATH_ADDED]
+            if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
+                costs.new += path.struct[L.PATH_ADDED]
 
     def current_rule(self) -> int:
         """The rule whose path a worker ran last, -1 if none."""

@@ -104,7 +104,9 @@ class Team:
         self, paths: Sequence[LoweredPath], storage: Storage, pause: Callable[[], None], begun: bool = False
     ) -> None:
         """Runs shareable paths to their end on all workers and adds their shares. The first worker may have begun with it."""
+        before = [path.struct[L.PATH_ADDED] for path in paths]
         targets = {path.path.sink.relation: storage.relation(path.path.sink.relation) for path in paths}
+        rows = {name: relation.rows for name, relation in targets.items()}
         for relation in targets.values():
             self._share(relation)
         cursors = [Struct(1) for _ in paths]
@@ -123,6 +125,9 @@ class Team:
             for worker in self.workers:
                 worker.share(None)
         self.each([lambda r=r: self._collect(r, storage) for r in targets.values()], pause)  # type: ignore[misc]
+        for name, relation in targets.items():
+            counted = [pair for pair in zip(paths, before, strict=True) if pair[0].path.sink.relation == name]
+            _count_once(counted, relation.rows - rows[name])
 
     def _share(self, relation: StoredRelation) -> None:
         """Gives every worker a share of the relation; bitmaps of shares stay for the next iteration."""
@@ -173,6 +178,16 @@ class _Sharing:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._storage, name)
+
+
+def _count_once(counted: Sequence[tuple[LoweredPath, int]], came: int) -> None:
+    """Makes the paths' counters of added rows, which were some numbers before, tell how many `came` to the relation: a row that
+    several workers have in their shares is one."""
+    twice = sum(path.struct[L.PATH_ADDED] - before for path, before in counted) - came
+    for path, before in counted:
+        less = min(twice, path.struct[L.PATH_ADDED] - before)
+        path.struct[L.PATH_ADDED] -= less
+        twice -= less
 
 
 def seed_rows(path: nodes.Path, storage: Storage) -> int:

@@ -289,19 +289,20 @@ def sink(ctl, path, pc, n):
     target = relation
     if load_i64(ctl, CTL_SHARED) != 0:
         target = load_i64(load_i64(relation, REL_SHARES), load_i64(ctl, CTL_NUMBER))
+    rows = load_i64(target, REL_ROWS)
     if op == OP_INSERT and target == relation:
-        added = insert_block(ctl, relation, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
+        done = insert_block(ctl, relation, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_INSERT:
-        added = share_block(ctl, relation, target, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
+        done = share_block(ctl, relation, target, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_APPEND:
-        added = append_block(ctl, target, pc + 24, n)
+        done = append_block(ctl, target, pc + 24, n)
     else:
         keys = pc + (3 + load_i64(relation, REL_ARITY)) * 8
-        added = merge_block(ctl, target, pc + 24, keys, n, scratch(ctl, 1))
-    if added < 0:
+        done = merge_block(ctl, target, pc + 24, keys, n, scratch(ctl, 1))
+    if done < 0:
         return False
     atomic_add(path, PATH_DERIVED, n)
-    atomic_add(path, PATH_ADDED, added)
+    atomic_add(path, PATH_ADDED, load_i64(target, REL_ROWS) - rows)
     return True
 
 
