@@ -3,7 +3,13 @@
 Importing this package is cheap: the public names are imported when they are first asked for.
 """
 
-from __future__ import annotations
+import sys
+
+# `python -m dlog` looks into the current folder before all others. Before anything else is imported: in no other.
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    _started = sys.orig_argv[-len(sys.argv)]  # the name after `-m`, or the options that end in it
+    if (_started.partition("m")[2] if _started.startswith("-") else _started).partition(".")[0] == "dlog":
+        del sys.path[0]
 
 from importlib import import_module
 from os.path import abspath, dirname, isdir, join

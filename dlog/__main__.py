@@ -72,6 +72,14 @@ def _report(text: str, code: int) -> int:
     return code
 
 
+def _left(code: int) -> NoReturn:
+    """Ends the process with all that it has written where it goes, and none of its folders left behind."""
+    code = _flushed(code)
+    if temporary := sys.modules.get("dlog.temporary"):
+        temporary.remove_all()
+    os._exit(code)
+
+
 def _flushed(code: int) -> int:
     """The exit code once standard output has arrived where it goes; a reader that went away has a right to."""
     try:
@@ -107,8 +115,8 @@ def main() -> NoReturn:
         code = run_command(sys.argv[1:])
     except KeyboardInterrupt:
         # Within this block the interrupted frames are alive, so no finalizer gets to say that what it needs is half done.
-        os._exit(_flushed(_report("interrupted", INTERRUPTED)))
-    os._exit(_flushed(code))
+        _left(_report("interrupted", INTERRUPTED))
+    _left(code)
 
 
 if __name__ == "__main__":

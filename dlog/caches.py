@@ -1,30 +1,54 @@
-"""Where what one run makes for the next is kept: machine code, the tables of grammars."""
+"""Where what one run makes for the next is kept: machine code, the tables of grammars.
+
+What is found there is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all
+that lead to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not
+replace what is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on
+Windows, the user's own folder is trusted as it is.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+ALL_OF_ROOT = ["0", "0", "4294967295"]
+"""What a process reads of its users' numbers that is in no namespace of its own."""
+
+
+class Untrusted(PermissionError):
+    """Somebody else may have written what is there."""
 
 
 def cache_root() -> Path:
     """The folder that `DLOG_CACHE` names, else the user's. One among the temporary files where that cannot be made, or is empty
-    and cannot be written to, as in the containers of clusters. It may be not there yet. Raises OSError if there is none."""
-    if chosen := os.environ.get("DLOG_CACHE"):
-        return Path(chosen)
+    and cannot be written to, as in the containers of clusters. One that cannot be trusted is remarked upon, and not used.
+    Raises OSError if `DLOG_CACHE` names a folder that cannot be made."""
     try:
-        found = _users_cache()
-        found.mkdir(parents=True, exist_ok=True)
-        if not os.access(found, os.W_OK) and not any(found.iterdir()):
-            raise PermissionError(f"{found} cannot be written to")
-        return found
-    except (OSError, RuntimeError) as problem:
-        return _temporary(problem)
+        if chosen := os.environ.get("DLOG_CACHE"):
+            return own_folder(Path(chosen))
+        try:
+            return _users()
+        except Untrusted:
+            raise
+        except (OSError, RuntimeError):
+            return _temporary()
+    except Untrusted as problem:
+        return _instead(problem)
+
+
+def _users() -> Path:
+    """Raises RuntimeError if there is no home, OSError if it cannot be used."""
+    found = own_folder(_users_cache())
+    if not os.access(found, os.W_OK) and not any(found.iterdir()):
+        raise PermissionError(f"{found} cannot be written to")
+    return found
 
 
 def _users_cache() -> Path:
-    """Raises RuntimeError if there is no home."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "dlog"
     if sys.platform == "win32":
@@ -32,15 +56,111 @@ def _users_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dlog"
 
 
-def _temporary(problem: Exception) -> Path:
-    """A folder that only this user can enter, for what others leave there would be run. Raises OSError."""
+def _temporary() -> Path:
+    """One that later runs find, else one for this process."""
     import tempfile
 
+    try:
+        user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
+        return own_folder(Path(tempfile.gettempdir()) / f"dlog{user}")
+    except OSError as problem:
+        return _instead(problem, _fresh)
+
+
+def _fresh() -> Path:
+    from dlog.temporary import lease
+
+    return own_folder(lease("cache").folder)
+
+
+def _instead(problem: OSError, *places: Callable[[], Path]) -> Path:
+    """Another folder, for this process and those that it starts: one remark is enough."""
+    for place in places or (_users, _temporary):
+        try:
+            found = place()
+        except (OSError, RuntimeError):
+            continue
+        if str(found) != os.environ.get("DLOG_CACHE"):
+            os.environ["DLOG_CACHE"] = str(found)
+            print(f"warning: {problem}: what is kept between runs goes to {found}", file=sys.stderr)
+        return found
+    raise problem
+
+
+def own_folder(folder: Path) -> Path:
+    """The folder, made if it is not there, by the path that no link is part of. Raises Untrusted, or another OSError."""
+    folder = Path(os.path.realpath(folder.parent), folder.name)
+    missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    for parent in folder.parents:
+        if parent not in missing:
+            _refuse(parent, parent.stat(), leads=True)
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+    about = folder.lstat()
+    if stat.S_ISLNK(about.st_mode):
+        raise Untrusted(f"{folder} is a link")
+    if not stat.S_ISDIR(about.st_mode):
+        raise NotADirectoryError(f"{folder} is no folder")
+    _refuse(folder, about)
+    return folder
+
+
+def own_tree(folder: Path) -> bool:
+    """Whether all that is in a folder, which has been looked at, is this user's: no links, devices or others' files."""
+    for place, folders, files in os.walk(folder):
+        try:
+            for name in (*folders, *files):
+                path = Path(place, name)
+                _refuse(path, _without_links(path, path.lstat()))
+        except OSError:
+            return False
+    return True
+
+
+def own_content(path: Path) -> bytes:
+    """What is in a file of a folder that has been looked at. Raises Untrusted, or another OSError."""
+    quiet = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    _without_links(path, path.lstat())
+    with open(os.open(path, os.O_RDONLY | quiet), "rb") as file:
+        _refuse(path, _without_links(path, os.fstat(file.fileno())))
+        return file.read()
+
+
+def _without_links(path: Path, about: os.stat_result) -> os.stat_result:
+    if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+        raise Untrusted(f"{path} is neither a file nor a folder")
+    return about
+
+
+def _refuse(path: Path, about: os.stat_result, leads: bool = False) -> None:
+    """Raises Untrusted if somebody else can write there, or replace what is in a folder that `leads` to the one meant."""
     if not hasattr(os, "getuid"):
-        raise OSError(f"{problem}") from problem
-    found = Path(tempfile.gettempdir()) / f"dlog-{os.getuid()}"
-    found.mkdir(mode=0o700, exist_ok=True)
-    about = found.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
-        raise OSError(f"{problem}, and {found} is not for this user alone") from problem
-    return found
+        return
+    if about.st_uid not in (os.getuid(), 0) and not (leads and about.st_uid == _unmapped()):
+        raise Untrusted(f"{path} belongs to another user")
+    kept = leads and about.st_mode & stat.S_ISVTX
+    if about.st_mode & OTHERS and not kept and not (about.st_mode & OTHERS == stat.S_IWGRP and _is_own_group(about.st_gid)):
+        raise Untrusted(f"others can write to {path}")
+
+
+def _is_own_group(group: int) -> bool:
+    """Whether a group has this user alone, as many systems make one for each; root's counts as that, too."""
+    try:
+        import grp
+        import pwd
+
+        user, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except (ImportError, KeyError):
+        return group == 0
+    alone = group == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
+    return group == 0 or alone
+
+
+def _unmapped() -> int | None:
+    """The owner that is shown, in a container with users of its own, for those outside it."""
+    try:
+        if Path("/proc/self/uid_map").read_text().split() == ALL_OF_ROOT:
+            return None
+        return int(Path("/proc/sys/kernel/overflowuid").read_text())
+    except (OSError, ValueError):
+        return None

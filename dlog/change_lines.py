@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from codecs import BOM_UTF8
@@ -32,6 +33,8 @@ STDIN: Final = "-"
 Change = tuple[int, str, int, Row]
 """Round, relation, diff, row."""
 
+_ROUND = re.compile(r'^\s*"?([0-9]+)"?\s*,|"round"\s*:\s*([0-9]+)')
+"""In a line of CSV or JSON."""
 _CHUNK = 1 << 18
 _PAUSE = 0.05
 _FORM = TextFormat(delimiter=b",", rfc4180=True)
@@ -49,6 +52,8 @@ class LineSource:
         self.name = "<stdin>" if path == STDIN else path
         self.number = 0
         """How many lines have been taken: the number of the last one."""
+        self.line = ""
+        """The last one, as far as it is text."""
         self._follow = follow
         self._lines: deque[bytes] = deque()
         self._rest = b""
@@ -63,7 +68,8 @@ class LineSource:
     def __iter__(self) -> Iterator[str]:
         while self._lines or self._fill():
             self.number += 1
-            yield self._decoded(self._lines.popleft())
+            self.line = self._decoded(self._lines.popleft())
+            yield self.line
 
     def _fill(self) -> bool:
         """Reads until there is a line; false at the end."""
@@ -96,8 +102,9 @@ class LineSource:
         try:
             return line.removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
-            shown = line.decode("utf-8", "backslashreplace")
-            raise self.mistake("encoding", f"byte 0x{line[error.start]:02x} is not UTF-8", shown, error.start) from None
+            self.line = line.decode("utf-8", "backslashreplace")
+            column = len(line[: error.start].decode())
+            raise self.mistake("encoding", f"byte 0x{line[error.start]:02x} is not UTF-8", self.line, column) from None
 
     def mistake(self, code: str, message: str, line: str, column: int, *notes: str) -> DlogError:
         """An error at a column (from 0) of the present line."""
@@ -127,6 +134,11 @@ class ChangeReader:
                 if text.replace('"', "").lower().startswith("round,"):
                     continue
             yield self._from_json() if self.is_json else self._from_csv()
+
+    def past(self, round: int) -> bool:
+        """Whether the last line, which may be wrong, says that it belongs to a later round."""
+        found = _ROUND.search(self.source.line)
+        return found is not None and _integer(found[1] or found[2]) > round
 
     def _wrong(self, code: str, message: str, column: int, *notes: str) -> DlogError:
         return self.source.mistake(code, message, self._line, column, *notes)

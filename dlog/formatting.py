@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.preprocess import read_file
 from dlog.grammar.printer import format_source
 from dlog.grammar.source import Source
 from dlog.pipeline import stage
@@ -14,12 +14,7 @@ from dlog.pipeline import stage
 
 def formatted(path: Path) -> tuple[str, str]:
     """The text of the file as it is, and as it should be."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DlogError(Diagnostic("file-error", f"cannot read {path}: {error.strerror}")) from None
-    except UnicodeDecodeError as error:
-        raise DlogError(Diagnostic("file-error", f"cannot read {path}: not UTF-8 at byte {error.start}")) from None
+    text = read_file(path)
     with stage("formatter"):
         return text, format_source(Source(text, str(path)))
 

@@ -198,8 +198,8 @@ def discard_unfinished(output: str) -> None:
     """Removes what a write that was cut off left beside its place."""
     for path in Path(output).glob(f".*.{os.getpid()}.part"):
         path.unlink(missing_ok=True)
-    if (job := sys.modules.get("dlog.engine.spark.job")) is not None:
-        job.discard_folders()
+    if (temporary := sys.modules.get("dlog.temporary")) is not None:
+        temporary.remove_all()
 
 
 def run_job(job: Job, display: Display) -> Report:

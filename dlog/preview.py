@@ -62,7 +62,8 @@ class Preview:
 def of_table(title: str, first: pa.Table, rows: int) -> Preview:
     """The first of `rows` rows, as Arrow has them."""
     columns = first.columns[:COLUMNS]
-    names, texts = [short(name) for name in first.column_names[:COLUMNS]], [_texts(column) for column in columns]
+    names = [short(name) for name in first.column_names[:COLUMNS]]
+    texts = [[short(str(value)) for value in column.to_pylist()] for column in columns]
     right = [_is_number(column) for column in columns]
     if first.num_columns > COLUMNS:
         names, texts, right = [*names, MORE], [*texts, [MORE] * first.num_rows], [*right, False]
@@ -79,18 +80,6 @@ def short(text: str) -> str:
     """Text on one line, without its end where it is long."""
     cut = text if len(text) <= LONGEST else text[: LONGEST - len(MORE)] + MORE
     return cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
-
-
-def _texts(column: pa.ChunkedArray) -> list[str]:
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return [short(_decoded(value)) for value in column.cast(pa.large_binary()).to_pylist()]  # it may be no UTF-8
-    return [short(str(value)) for value in column.to_pylist()]
-
-
-def _decoded(value: bytes | None) -> str:
-    return str(None) if value is None else value[: 4 * LONGEST + 1].decode("utf-8", "replace")
 
 
 def _is_number(column: pa.ChunkedArray) -> bool:

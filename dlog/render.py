@@ -76,11 +76,11 @@ def _rule_table(rules: Sequence[RuleProfile]) -> RichTable:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("seconds", "derived", "added", "iterations"):
+    for name in ("seconds", "derived", "new rows", "iterations"):
         table.add_column(name, justify="right")
     table.add_column("rule", overflow="fold")
     for rule in sorted(rules, key=lambda rule: -rule.seconds):
         # Text, not str: the brackets of a record are not markup.
         text = Text(" ".join(rule.text.split()))
-        table.add_row(f"{rule.seconds:.3f}", count(rule.derived), count(rule.added), count(rule.iterations), text)
+        table.add_row(f"{rule.seconds:.3f}", count(rule.derived), count(rule.new), count(rule.iterations), text)
     return table

@@ -19,7 +19,7 @@ from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.tabular import Tabular
-from dlog.values import DTYPES, Codec, shown
+from dlog.values import DTYPES, Codec, numbers, shown
 
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
@@ -89,9 +89,9 @@ def _from_columns(relation: Relation, codec: Codec, columns: Mapping[str, Any]) 
     _check_names(relation, columns, names)
     given = [_column(relation, name, columns[name]) for name in names]
     _check_lengths(relation, names, [len(column) for column in given])
-    kinds = zip(relation.kinds, given, strict=True)
-    if all(type(column) is np.ndarray and column.dtype == DTYPES.get(kind) for kind, column in kinds):
-        return Table(relation.kinds, tuple(np.ascontiguousarray(column) for column in given))
+    pairs = list(zip(relation.kinds, given, strict=True))
+    if all(type(column) is np.ndarray and column.dtype == DTYPES.get(kind) for kind, column in pairs):
+        return Table(relation.kinds, tuple(numbers(kind, np.ascontiguousarray(column)) for kind, column in pairs))
     if any(kind is Kind.RECORD for kind in relation.kinds):
         return from_tuples(relation, codec, zip(*given, strict=True))
     import pyarrow as pa

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.values.floats import one_nan
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dlog.engine.formats.records import RecordTables
-    from dlog.engine.values.symbols import SymbolTable
 
 Row = tuple[Any, ...]
 _Key = tuple[str, int]  # (record type, id)
@@ -83,7 +84,7 @@ class Codec:
     def _texts(self, ids: np.ndarray) -> list[str]:
         data, offsets = self.symbols.gather(ids)
         heap, ends = data.tobytes(), offsets.tolist()
-        return [heap[a:b].decode("utf-8", "surrogateescape") for a, b in pairwise(ends)]
+        return [heap[a:b].decode() for a, b in pairwise(ends)]
 
     def _tuples(self, type: Type, ids: np.ndarray) -> list[Row | None]:
         """Records as nested tuples. Types may be recursive and values deep, so nothing here recurses."""
@@ -149,7 +150,7 @@ class Codec:
             case Kind.RECORD:
                 return self._records(type, values, refuse)
             case kind:
-                return np.array(values, DTYPES[kind])
+                return numbers(kind, np.array(values, DTYPES[kind]))
 
     def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
         try:
@@ -202,12 +203,15 @@ class Codec:
         try:
             match type.kind:
                 case Kind.SYMBOL:
-                    return self.symbols.intern_arrow(column)
+                    try:
+                        return self.symbols.intern_arrow(column)
+                    except NotText as mistake:
+                        raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
                     return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
                 case kind:
-                    return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy())
+                    return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise _bad_fact(relation, None, f"{name}: {error}") from None
 
@@ -234,6 +238,11 @@ class _Nested:
         self.ids = np.full(len(values), NIL, np.int64)
 
 
+def numbers(kind: Kind, values: np.ndarray) -> np.ndarray:
+    """Numbers from outside, which have the dtype of their kind."""
+    return one_nan(values) if kind is Kind.FLOAT else values
+
+
 def _raw(column: np.ndarray) -> np.ndarray:
     """The 64 bits of each value, as records keep them."""
     return column.astype(np.int64) if column.dtype == np.int32 else column.view(np.int64)
@@ -252,11 +261,11 @@ def shown(value: object) -> str:
 
 
 def is_text(value: str) -> bool:
-    """Whether a string can be a symbol: lone surrogates stand for bytes that are no UTF-8, others for nothing."""
+    """Whether a string can be a symbol: one with lone surrogates is no text."""
     if value.isascii():
         return True
     try:
-        value.encode("utf-8", "surrogateescape")
+        value.encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -110,7 +110,8 @@ class _Watcher:
         try:
             self._follow()
         except DlogError:
-            self._flush(self._rounds[:-1])  # the bad line may belong to the last one
+            finished = bool(self._rounds) and self.reader.past(self._rounds[-1][0])
+            self._flush(self._rounds if finished else self._rounds[:-1])  # the bad line may belong to the last one
             raise
         self._flush(self._rounds)
         self._opened()
@@ -197,14 +198,14 @@ class Writer:
         self._line: Callable[[int, str, int, Row], str] = _csv_line if format == "csv" else _json_line
         self._files: dict[str, TextIO] = {}
         if output == TO_STDOUT and isinstance(sys.stdout, TextIOWrapper):
-            sys.stdout.reconfigure(errors="surrogateescape")  # symbols need not be UTF-8
+            sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the terminal's
         if output != TO_STDOUT:
             with stage("writing changes"):
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if format == "csv" else "jsonl"
                     path = Path(output, f"{name}.changes.{suffix}")
-                    self._files[name] = path.open("w" if anew else "a", encoding="utf-8", errors="surrogateescape", newline="")
+                    self._files[name] = path.open("w" if anew else "a", encoding="utf-8", newline="")
 
     def write(self, round: int, relation: str, rows: list[tuple[int, Row]]) -> None:
         file = self._files.get(relation, sys.stdout)

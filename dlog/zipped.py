@@ -3,15 +3,13 @@ grammars are read as files: so it is unpacked, once for each state of the file, 
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from zipfile import ZipFile
 
-from dlog.caches import cache_root
+from dlog.caches import OTHERS, cache_root, own_folder, own_tree
+from dlog.temporary import lease
 
 
 def unpacked(package: str) -> str:
@@ -20,7 +18,9 @@ def unpacked(package: str) -> str:
     archive = next(parent for parent in inside.parents if parent.is_file())
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     target = _place() / f"zipped-{digest}"
-    if not target.is_dir():
+    if not _is_own(target):
+        if os.path.lexists(target):
+            target = _alone() / target.name
         _unpack(archive, target)
     return str(target / inside.relative_to(archive))
 
@@ -29,25 +29,38 @@ def _place() -> Path:
     """A folder that can be written to; one for this process alone where that is nowhere else."""
     try:
         found = cache_root()
-        found.mkdir(parents=True, exist_ok=True)
         if os.access(found, os.W_OK):
             return found
     except OSError:
         pass
-    alone = tempfile.mkdtemp(prefix="dlog-")
-    atexit.register(shutil.rmtree, alone, ignore_errors=True)
-    return Path(alone)
+    return _alone()
+
+
+def _alone() -> Path:
+    """Raises OSError where others could put something else in its place."""
+    return own_folder(lease("zipped").folder)
+
+
+def _is_own(target: Path) -> bool:
+    """Whether it has been unpacked, and nobody else can have changed anything: it is run."""
+    try:
+        return target.is_dir() and own_tree(own_folder(target))
+    except OSError:
+        return False
 
 
 def _unpack(archive: Path, target: Path) -> None:
     """All of it or nothing: other processes may be about to do the same."""
-    beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+    beside = lease("zipped", target.parent)
     try:
+        made = beside.folder / target.name
         with ZipFile(archive) as file:
-            file.extractall(beside)
-        beside.rename(target)
+            file.extractall(made)
+        for path in (made, *made.rglob("*")):
+            path.chmod(path.stat().st_mode & ~OTHERS)
+        made.rename(target)
     except OSError:
-        if not target.is_dir():
+        if not _is_own(target):
             raise
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        beside.remove()

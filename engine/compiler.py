@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from dlog.engine.garbage import uncollected
 from dlog.engine.program.check import Checked, check
 from dlog.engine.program.resolve import resolve
 from dlog.engine.program.rules import Program
@@ -24,12 +25,14 @@ def compile_source(source: Source) -> Program:
     return stratify(check_tree(parse(source), source))
 
 
+@uncollected
 def parse(source: Source) -> syntax.Program:
     from dlog.grammar.parser import parse as parse_text
 
     return parse_text(source)
 
 
+@uncollected
 def check_tree(tree: syntax.Program, source: Source) -> Checked:
     """A syntax tree to typed rules: what is not executed yet is refused, names are resolved, clauses checked and normalized."""
     refuse_unsupported(tree, source)

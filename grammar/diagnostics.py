@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlog.grammar.source import Location, Source, Span
+
+_COLUMN = re.compile(r":\d+:(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,18 @@ def render(diagnostic: Diagnostic) -> str:
     elif diagnostic.place:
         parts.append(f" --> {diagnostic.place}")
         if diagnostic.line:
-            parts.append(f"  | {diagnostic.line}")
+            parts += [f"  | {diagnostic.line}", *_caret(diagnostic)]
     parts += [f"  = {note}" for note in diagnostic.notes]
-    return "\n".join(parts)
+    return "\n".join(parts).encode("utf-8", "backslashreplace").decode()  # lone surrogates cannot be printed
+
+
+def _caret(diagnostic: Diagnostic) -> list[str]:
+    """What points at the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
+    found = _COLUMN.search(diagnostic.place)
+    if found is None:
+        return []
+    before = diagnostic.line[: int(found[1]) - 1]
+    return ["  | " + "".join("\t" if c == "\t" else " " for c in before) + "^"]
 
 
 def render_all(diagnostics: Sequence[Diagnostic]) -> str:

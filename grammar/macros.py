@@ -103,7 +103,9 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         try:
             text = read_file(Path(includepath))
         except DlogError as error:
-            self._problem(error.diagnostics[0].message)
+            found = error.diagnostics[0]
+            at = found.source.locate(found.labels[0].span.start) if found.source else None
+            self._problem(found.message, note=f"in its line {at.line}, column {at.column}" if at else "")
             raise OutputDirective(Action.IgnoreAndRemove) from None
         self.originals[self._shown(includepath)] = text.split("\n")
         return io.StringIO(dialect_lines(text))

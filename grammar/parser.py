@@ -7,18 +7,21 @@ parse is read again by `recovery`, which says what is wrong, all of it.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 import lark
 
-from dlog.caches import cache_root
+from dlog.caches import cache_root, own_content
 from dlog.grammar import syntax
 from dlog.grammar.actions import READING, Actions, Reading
 from dlog.grammar.automaton import Automaton, Unparsable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Source, Span
+from dlog.grammar.tables import read_tables, tables_as_text
 
 GRAMMAR = Path(__file__).with_name("datalog.lark")
 
@@ -47,12 +50,18 @@ def parse(source: Source) -> syntax.Program:
 
 
 def _check_characters(source: Source) -> None:
-    """Bytes of a file that are no UTF-8 have characters of their own in the text; other lone surrogates are from no file."""
+    """Lone surrogates are no text: they stand for bytes that are no UTF-8, or for nothing."""
     try:
-        source.text.encode("utf-8", "surrogateescape")
+        source.text.encode()
     except UnicodeEncodeError as error:
-        message = f"{error.object[error.start]!r} is a lone surrogate, which is no text"
-        raise DlogError(Diagnostic("syntax", message, (Label(Span(error.start, error.start + 1)),), (), source)) from None
+        place = Label(Span(error.start, error.start + 1))
+        raise DlogError(Diagnostic("encoding", _no_text(error.object[error.start]), (place,), (), source)) from None
+
+
+def _no_text(surrogate: str) -> str:
+    if "\udc80" <= surrogate <= "\udcff":  # as Python reads what is no UTF-8
+        return f"byte 0x{ord(surrogate) - 0xDC00:02x} is not UTF-8"
+    return f"{surrogate!r} is a lone surrogate, which is no text"
 
 
 @cache
@@ -65,15 +74,18 @@ def tables() -> lark.Lark:
     """The LALR tables with the actions; built from the grammar when no usable copy is kept."""
     text = GRAMMAR.read_text()
     kept = _kept(text)
-    if kept is not None:
-        try:
-            return _build(text, str(kept))
-        except OSError:  # a directory that cannot be written: as good as none
-            pass
-    return _build(text, False)
+    if kept is None:
+        return _built(text)
+    try:
+        return read_tables(own_content(kept), Actions())
+    except Exception:  # not there, another's, damaged: whatever Lark makes of it
+        made = _built(text)
+    with suppress(OSError):  # a folder that cannot be written to is as good as none
+        _keep(kept, tables_as_text(made))
+    return made
 
 
-def _build(text: str, kept: str | bool) -> lark.Lark:
+def _built(text: str) -> lark.Lark:
     return lark.Lark(
         text,
         parser="lalr",
@@ -82,15 +94,23 @@ def _build(text: str, kept: str | bool) -> lark.Lark:
         keep_all_tokens=True,
         maybe_placeholders=False,
         transformer=Actions(),
-        cache=kept,
     )
 
 
 def _kept(text: str) -> Path | None:
     """Where the tables of this grammar are kept: the user's own cache directory, which nobody else can write."""
     try:
-        folder = cache_root()
-        folder.mkdir(parents=True, exist_ok=True)
+        return cache_root() / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.json"
     except OSError:
         return None
-    return folder / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.tables"
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """All or nothing: other processes may be about to read it."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

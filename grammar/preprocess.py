@@ -52,10 +52,18 @@ def read_file(path: Path) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
-        message = f"`{path}` is not UTF-8 text: byte 0x{data[error.start]:02x}"
-        raise DlogError(Diagnostic("encoding", message, place=f"{path}:{line}:{column}")) from None
+        raise DlogError(_not_text(path, error)) from None
+
+
+def _not_text(path: Path, error: UnicodeDecodeError) -> Diagnostic:
+    before, behind = (part.decode("utf-8", "backslashreplace").replace("\r\n", "\n") for part in _parts(error))
+    message = f"`{path}` is not UTF-8 text: byte 0x{error.object[error.start]:02x}"
+    place = Label(Span(len(before), len(before) + len("\\xff")))
+    return Diagnostic("encoding", message, (place,), (), Source(before + behind, str(path)))
+
+
+def _parts(error: UnicodeDecodeError) -> tuple[bytes, bytes]:
+    return error.object[: error.start], error.object[error.start :]
 
 
 def dialect_lines(text: str) -> str:

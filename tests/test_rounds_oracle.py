@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from dlog.engine.embedded.engines import make_engine
 from dlog.engine.embedded.recompute import Recompute
-from tests.engine.embedded.maintaining import layered_rounds, replanned_rounds, stretched_rounds
+from tests.engine.embedded.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, random_programs
@@ -25,6 +25,7 @@ ENGINES: dict[str, MakeEngine] = {
     "stretched": stretched_rounds,
     "layered": layered_rounds,
     "replanned": replanned_rounds,
+    "anew": anew_rounds,
     "sharded": sharded_rounds,
     "exchanging": exchanging_rounds,
 }

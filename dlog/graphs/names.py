@@ -245,7 +245,10 @@ def normal_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_floating(type):
         return joined.cast(pa.float64())
     if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
-        return joined.cast(pa.large_string())
+        try:
+            return joined.cast(pa.large_binary()).cast(pa.large_string())  # which looks at the bytes
+        except pa.ArrowInvalid:
+            raise mistake("bad-vertex", "strings that name vertices must be UTF-8") from None
     return joined
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from dlog.engine.program.lower import term_variables
 from dlog.engine.program.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Unpack, Variable
 from dlog.engine.values.differences import row_groups
+from dlog.engine.values.floats import one_nan
 from dlog.proofs.terms import Frame
 
 if TYPE_CHECKING:
@@ -125,9 +126,8 @@ def _values(aggregate: Aggregate, found: Matches, groups: int) -> tuple[np.ndarr
         totals = np.zeros(groups, dtype)
         np.add.at(totals, found.groups, targets)
         if aggregate.op == "mean":
-            totals = totals / np.maximum(counts, 1)
-            return totals.view(np.int64), counts > 0
-        return totals.view(np.int64), np.ones(groups, bool)
+            return one_nan(totals / np.maximum(counts, 1)).view(np.int64), counts > 0
+        return (one_nan(totals) if dtype is np.float64 else totals).view(np.int64), np.ones(groups, bool)
     order = np.lexsort((targets, found.groups))
     groups_in_order = found.groups[order]
     ends = np.searchsorted(groups_in_order, np.arange(groups), "left" if aggregate.op == "min" else "right")

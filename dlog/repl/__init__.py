@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 from dlog.repl.shell import Options, Shell
 
@@ -26,4 +27,6 @@ def run_repl(options: Options) -> int:
         return converse(Shell(options, Screen(sys.stdout, sys.stdout, colours=True), interactive=True))
     from dlog.repl.pipe import obey
 
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # the parser says where bytes are none
     return obey(Shell(options, Screen(sys.stdout, sys.stderr, colours=False)), sys.stdin)

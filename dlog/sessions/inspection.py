@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from dlog.engine.formats import save
 from dlog.engine.program.rules import Io, Program, Relation
@@ -32,6 +31,7 @@ from dlog.sessions.lots import TABLE, Lot
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.state import MARK, State
 from dlog.sessions.text import Text, read_text
+from dlog.temporary import leased
 
 
 def check_state(folder: str | Path) -> list[str]:
@@ -55,15 +55,17 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
     """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
     session can begin with them; as of the last round that can be read. Raises DlogError where something cannot be read, after
     everything else has been written."""
-    with _looked_over(folder) as found, TemporaryDirectory(prefix="dlog-dump-") as copy:
+    with _looked_over(folder) as found, leased("dump") as place:
         wrong = irreparable(found, lambda name: True)
         if wrong:
             raise _together(wrong)
-        _copy(found.folder, Path(copy))
+        copy = place / "state"
+        copy.mkdir()
+        _copy(found.folder, copy)
         lost = _lost_parts(found) | found.contents.lost_relations
         inputs = {_input(name) for name in lost if not name.endswith(DERIVED)}
-        said = [line for line in _repaired(inspect(Path(copy)), inputs) if line.startswith("lost: ")]
-        said += _dumped(Path(copy), Path(output), inputs)
+        said = [line for line in _repaired(inspect(copy), inputs) if line.startswith("lost: ")]
+        said += _dumped(copy, Path(output), inputs)
     if inputs:
         raise _not_dumped({name: error for name, error in lost.items() if not name.endswith(DERIVED)})
     return said
@@ -198,7 +200,7 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
         names = [name for name in program.relations if name in state.externals() and name not in without]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
-            (output / "program.dl").write_text(_reading(text, names), encoding="utf-8", errors="surrogateescape")
+            (output / "program.dl").write_text(_reading(text, names), encoding="utf-8")
         said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
         return said + [_written(state, program, program.relations[name], output) for name in names]
     finally:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from dlog.engine.kernels.floats import NAN
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
@@ -124,7 +125,7 @@ def _unsigned(value: object) -> int:
 def _float(value: object) -> int:
     if type(value) is not float:
         raise _Unusual
-    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(struct.unpack("<q", struct.pack("<d", value))[0]) if value == value else NAN
 
 
 def _record(value: object) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.trace.durable.entries import Entries
-from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.sessions.mistakes import mistake
 
 _SYMBOLS = "symbols"
@@ -31,7 +31,7 @@ class Interned:
         for name, parts in tables.items():
             for entries in parts:
                 if name == _SYMBOLS:
-                    ids = self.symbols.intern_slices(entries.data, entries.offsets[:-1], entries.offsets[1:])
+                    ids = self._intern(entries)
                 elif name.startswith(_RECORDS):
                     ids = self._pack(int(name.removeprefix(_RECORDS)), entries) - 1
                 else:
@@ -40,6 +40,12 @@ class Interned:
                 if not np.array_equal(ids, np.arange(before, before + entries.count)):
                     raise mistake("state-corrupt", f"the state is damaged: the table of {name} has an entry twice")
                 self._saved[name] = before + entries.count
+
+    def _intern(self, entries: Entries) -> np.ndarray:
+        try:
+            return self.symbols.intern_slices(entries.data, entries.offsets[:-1], entries.offsets[1:])
+        except NotText as wrong:
+            raise mistake("state-corrupt", f"the state is damaged: a symbol is no text: {wrong.reason}") from None
 
     def _pack(self, arity: int, entries: Entries) -> np.ndarray:
         fields = entries.data.copy().view(np.int64).reshape(entries.count, arity)

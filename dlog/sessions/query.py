@@ -23,13 +23,14 @@ from dlog.engine.program.scope import scope
 from dlog.engine.program.typecheck import typecheck
 from dlog.engine.program.walk import children
 from dlog.grammar import syntax
-from dlog.grammar.source import Source
+from dlog.grammar.source import Source, Span
 from dlog.pipeline import stage
 from dlog.sessions.mistakes import bad_query, mistake
 from dlog.sessions.text import Text, relations
 
 NAME = "?"
 """The relation that a question's answers are rows of; no program can declare it."""
+_HEAD = "query() :-\n"
 _MARK = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|(?P<mark>\?-)', re.DOTALL)
 
 
@@ -120,7 +121,7 @@ def _parts(text: Text, question: str) -> tuple[syntax.Clause, tuple[syntax.Item,
     written = before if before.strip() else ""  # spaces and lines before the mark are kept with the body
     margin = " " * (len(before) - before.rfind("\n") + 1) if written else before + "  " * bool(marks)
     place = 1 + written.count("\n")
-    placed = f"{written} query() :-\n{margin}{body}"
+    placed = f"{written} {_HEAD}{margin}{body}"
     numbers = [*range(1, place + 1), *range(place, place + (margin + body).count("\n") + 1)]
     origins = [("<query>", number) for number in numbers]
     parsed = text.parsed(Source(placed, "<query>", origins, {"<query>": question.split("\n")}))
@@ -128,7 +129,8 @@ def _parts(text: Text, question: str) -> tuple[syntax.Clause, tuple[syntax.Item,
     if not isinstance(clause, syntax.Clause) or [head.name for head in clause.heads] != ["query"]:
         raise bad_query()
     _check_local(Text(parsed.source, tuple(local)))
-    return clause, tuple(local), parsed.source
+    begin = clause.span.start + len(_HEAD) + len(margin) + len(body) - len(body.lstrip())
+    return replace(clause, span=Span(begin, clause.span.end)), tuple(local), parsed.source
 
 
 def _check_local(local: Text) -> None:

@@ -114,8 +114,8 @@ class State:
     def _program(self, packed: bytes) -> str:
         """The text of a program from the table of them. Raises DlogError where it is damaged."""
         try:
-            return zlib.decompress(packed).decode("utf-8", "surrogateescape")
-        except zlib.error:
+            return zlib.decompress(packed).decode()
+        except (zlib.error, UnicodeDecodeError):
             raise damaged(self.path, "the text of its program cannot be read") from None
 
     # ------------------------------------------------------------------------------------------------------------- reading
@@ -211,7 +211,7 @@ class State:
         """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
         one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
         fresh = self.interned.fresh()
-        new = [] if text is None else [zlib.compress(text.encode("utf-8", "surrogateescape"))]
+        new = [] if text is None else [zlib.compress(text.encode())]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[MARK] = _marking(self.mark, mark, round)
@@ -360,4 +360,4 @@ def _marking(old: int | None, new: int, round: int) -> Updates:
 
 def fingerprint(items: Iterable[str]) -> str:
     """Stands for a program, whatever the order of its clauses and declarations, under this version of dlog."""
-    return hashlib.sha256("\n".join([__version__, *sorted(items)]).encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256("\n".join([__version__, *sorted(items)]).encode()).hexdigest()

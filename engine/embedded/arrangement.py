@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,6 +53,15 @@ from dlog.engine.kernels.layout import (
 
 ONLY_MAX = 2**24
 """Span of values up to which an arrangement can be told which of them it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a relation's rows: 32-bit words at `address`, each less `low`; `keep` holds those that are no column."""
+
+    address: int
+    low: int
+    keep: np.ndarray | None = None
 
 
 class StoredArrangement:
@@ -109,14 +119,10 @@ class StoredArrangement:
     def build(self, needed: Iterable[int]) -> None:
         """Sorts: groups, offsets, and the columns `needed` in the groups' order."""
         rows = self.relation.rows
-        groups = np.empty(rows, np.int32)
-        control = self.memory.control.address
-        ascending = arrange.assign_groups(control, self.address, groups.ctypes.data, rows)
-        if ascending < 0:
-            self.memory.check()
+        groups = self._group_numbers()
         size = (self.struct[ARR_GROUPS] + 2) * 4
         self.struct[ARR_OFFSETS] = self._take(size)
-        arrange.count_groups(self.address, groups.ctypes.data, rows)
+        ascending = arrange.count_groups(self.address, groups.address, groups.low, rows)
         in_place = ascending == 1 and self._ordered(groups)
         if in_place:
             self._alias()
@@ -127,7 +133,19 @@ class StoredArrangement:
         else:
             self._copy(frozenset(needed), groups)
 
-    def _reorder(self, groups: np.ndarray) -> None:
+    def _group_numbers(self) -> Groups:
+        """The group of each row: one narrow key says it itself."""
+        relation, (key, *more) = self.relation, self.key or (-1,)
+        if key >= 0 and not more and self.struct[ARR_MAP] == MAP_DENSE and relation.widths[key] == 4:
+            extent = relation.extents[key]
+            assert extent is not None
+            return Groups(relation.column_address(key), extent.low)
+        numbers = np.empty(relation.rows, np.int32)
+        if not arrange.assign_groups(self.memory.control.address, self.address, numbers.ctypes.data, relation.rows):
+            self.memory.check()
+        return Groups(int(numbers.ctypes.data), 0, numbers)
+
+    def _reorder(self, groups: Groups) -> None:
         """Puts the relation's own rows into the groups' order, one new column at a time."""
         relation, rows = self.relation, self.relation.rows
         single = self.key[0] if len(self.key) == 1 and self.struct[ARR_MAP] == MAP_DENSE else -1
@@ -142,17 +160,18 @@ class StoredArrangement:
         relation.replace_columns([columns[c] for c in range(relation.arity)], rows)
         relation.sorted_by = (*self.key, *self.order)
 
-    def _scatter(self, numbers: frozenset[int], groups: np.ndarray) -> dict[int, int]:
+    def _scatter(self, numbers: frozenset[int], groups: Groups) -> dict[int, int]:
         """New memory per column, with its values in the groups' order."""
         relation, rows, offsets = self.relation, self.relation.rows, self.struct[ARR_OFFSETS]
         targets = {c: self._new_column(rows * relation.widths[c]) for c in sorted(numbers)}
         if len(numbers) == 1 and not self.order:
             (number,) = numbers
             data, width = relation.column_address(number), relation.widths[number]
-            arrange.scatter_grouped(offsets, groups.ctypes.data, data, width, rows, targets[number], self.struct[ARR_GROUPS])
+            last = self.struct[ARR_GROUPS]
+            arrange.scatter_grouped(offsets, groups.address, groups.low, data, width, rows, targets[number], last)
             return targets
         places = np.empty(rows, np.int32)
-        arrange.place_rows(self.address, groups.ctypes.data, self._order_rows(), rows, places.ctypes.data)
+        arrange.place_rows(self.address, groups.address, groups.low, self._order_rows(), rows, places.ctypes.data)
         for number, target in targets.items():
             data, width = relation.column_address(number), relation.widths[number]
             arrange.scatter_column(data, width, places.ctypes.data, rows, target)
@@ -163,12 +182,12 @@ class StoredArrangement:
         self.memory.check()
         return address
 
-    def _ordered(self, groups: np.ndarray) -> bool:
+    def _ordered(self, groups: Groups) -> bool:
         if not self.order:
             return True
         number = self.order[0]
         data = self.relation.column_address(number)
-        return bool(arrange.ascends_within(groups.ctypes.data, data, self.relation.widths[number], self.relation.rows))
+        return bool(arrange.ascends_within(groups.address, data, self.relation.widths[number], self.relation.rows))
 
     def _order_rows(self) -> int:
         """Address of the rows in the order of `order` (a stable radix sort), 0 where there is none to keep."""
@@ -203,7 +222,7 @@ class StoredArrangement:
         self.relation.pinned = True
         self.columns = frozenset(range(self.relation.arity))
 
-    def _copy(self, numbers: frozenset[int], groups: np.ndarray) -> None:
+    def _copy(self, numbers: frozenset[int], groups: Groups) -> None:
         """The columns lookups need, in the groups' order, beside the relation."""
         entries = Struct(2 * self.relation.arity)
         self.columns = numbers

@@ -22,6 +22,7 @@ from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.embedded.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.embedded.scope import reduction_kinds
+from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists, storage, stretches
@@ -65,6 +66,7 @@ class Heirs(Protocol):
 class Dataflow:
     """Everything a batch runs over."""
 
+    @uncollected
     def __init__(
         self,
         program: Program,

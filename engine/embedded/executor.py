@@ -48,12 +48,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RuleProfile:
-    """What one rule cost: its text, seconds, rows its joins made, rows that were new, iterations of its stratum."""
+    """What one rule cost: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were known
+    or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
 
     text: str
     seconds: float
     derived: int
-    added: int
+    new: int
     iterations: int
 
 
@@ -183,7 +184,7 @@ class Executor:
         for rule, text in enumerate(run.scope.rules):
             if rule in run.costs:
                 costs = run.costs[rule]
-                self._profile.append((text, costs.cycles, costs.derived, costs.added, run.iterations))
+                self._profile.append((text, costs.cycles, costs.derived, costs.new, run.iterations))
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
         """Plans a stratum."""
@@ -228,7 +229,7 @@ class Executor:
     def profile(self) -> list[RuleProfile]:
         """What each rule cost in the last run, in order of evaluation."""
         rate = self._cycles_per_second
-        return [RuleProfile(text, ticks / rate, derived, added, n) for text, ticks, derived, added, n in self._profile]
+        return [RuleProfile(text, ticks / rate, derived, new, n) for text, ticks, derived, new, n in self._profile]
 
     def explain(self) -> str:
         """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""

@@ -23,6 +23,8 @@ RANGE = 8.0
 """A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
 FEWEST = 32.0
 """Figures below are as good as this one."""
+FEW_COMING = 4
+"""Where rows grow by less than this part of them, those that come are not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,7 @@ class Figures:
         held = self._collections.get(relation)
         if not self._is_known(relation):
             return None
-        key: tuple[str, str, tuple[int, ...]] = "coming", relation, ()
-        if key not in self._found:
-            waiting = self._coming(relation)
-            self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
-        return int(self._found[key]) + (0 if held is None else _live(held))
+        return self._growth(relation) + (0 if held is None else _live(held))
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
         return self._figure("distinct", relation, columns, distinct_values)
@@ -139,9 +137,25 @@ class Figures:
         return self._figure("pairs", relation, columns, second_moment)
 
     def _coming(self, relation: str) -> Updates | None:
-        """The rows of an input that wait."""
+        """The changes of an input that wait."""
         held = self._collections.get(relation)
         return self._waiting.get(relation) if held is None or held.role is Role.INPUT else None
+
+    def _growth(self, relation: str) -> int:
+        """How many rows more than now there will be at the most when what waits has come."""
+        key: tuple[str, str, tuple[int, ...]] = "coming", relation, ()
+        if key not in self._found:
+            waiting = self._coming(relation)
+            self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
+        return int(self._found[key])
+
+    def _telling(self, relation: str) -> Updates | None:
+        """The rows that wait, if they are so many that values are others by them; where rows come and go, the last ones."""
+        waiting, growth, held = self._coming(relation), self._growth(relation), self._collections.get(relation)
+        if waiting is None or growth * FEW_COMING <= (0 if held is None else _live(held)):
+            return None
+        last = np.flatnonzero(waiting.diffs > 0)[-growth:]
+        return Updates(tuple(column[last] for column in waiting.columns), waiting.diffs[last], waiting.rounds[last])
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
         held = self._collections.get(relation)
@@ -149,7 +163,7 @@ class Figures:
             return None
         key = what, relation, tuple(sorted(set(columns)))
         if key not in self._found:
-            self._found[key] = figure(_Rows(held, self._coming(relation)), key[2])
+            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2])
         return self._found[key]
 
 

@@ -172,10 +172,10 @@ def _plan(flow: Dataflow) -> str:
     sha = hashlib.sha256()
     for scope in flow.scopes.values():
         numbered = replace(scope, rules=tuple(map(str, range(len(scope.rules)))))
-        sha.update(explain(numbered, flow.program).encode("utf-8", "surrogateescape"))
+        sha.update(explain(numbered, flow.program).encode())
     for collection in flow.stamped():
         kept = collection.name, [k.value for k in collection.kinds], collection.role.value, sorted(collection.indexes)
-        sha.update(repr(kept).encode("utf-8", "surrogateescape"))
+        sha.update(repr(kept).encode())
     return sha.hexdigest()
 
 

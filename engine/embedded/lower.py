@@ -13,6 +13,7 @@ from typing import Protocol
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
+from dlog.engine.embedded.sweeping import is_twin, swept_columns
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
@@ -161,6 +162,8 @@ class Tables:
     registers: int = 0
     levels: int = 1
     """Of the longest path."""
+    remembers: bool = False
+    """Whether sweeps remember rows: where these paths are all that derives, from relations that only grow."""
     verdicts: dict[int, Verdicts] = field(default_factory=dict)
     """Of each constant pattern, by its register."""
 
@@ -181,13 +184,15 @@ class PathLowering:
         self.kinds: dict[int, Kind] = {}
         self.next_register = 0
         self.shareable = True
+        self.swept = False
         self.needed = _needed_after(path)
 
     def lower(self) -> LoweredPath:
         self._seed()
         for index, step in enumerate(self.path.steps):
             self._step(step, self.needed[index])
-        self._sink()
+        if not self.swept:
+            self._sink()
         self.levels.append(self.code)
         self.tables.registers = max(self.tables.registers, self.next_register)
         self.tables.levels = max(self.tables.levels, len(self.levels))
@@ -276,11 +281,47 @@ class PathLowering:
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
         arrangement = self.storage.arrangement(step.arrangement)
         group = self._group(arrangement, step.key)
+        swept = self._swept(step, arrangement)
+        if swept is not None:
+            self._sweep(arrangement, group, *swept)
+            return
         carried = self._next_level(needed)
         kinds = arrangement.relation.kinds
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         self._emit(L.OP_JOIN, arrangement.address, group, len(carried), len(bound), *flat)
+
+    def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
+        """What is swept in place of this join, if it is."""
+        return swept_columns(self.path, step, self.storage, arrangement)
+
+    def _sweep(self, arrangement: StoredArrangement, group: int, column: int, place: int) -> None:
+        """The join and the sink in one instruction: the arrangement's column goes to this place of the sink."""
+        assert isinstance(self.path.sink, nodes.Insert)
+        target = self.storage.relation(self.path.sink.relation)
+        twin = arrangement.relation.address if is_twin(arrangement, column, target, place) else 0
+        self._sweep_level(L.OP_SWEEP, arrangement.address, group, column, place, twin)
+
+    def _sweep_level(self, op: int, source: int, start: int, column: int, place: int, last: int) -> None:
+        """A level that ends the path: what the source has goes to this place of the sink."""
+        assert isinstance(self.path.sink, nodes.Insert)
+        target = self.storage.relation(self.path.sink.relation)
+        base = self._fresh()
+        values = [base if c == place else self._term(t) for c, t in enumerate(self.path.sink.terms)]
+        self._emit(L.OP_NEXT)
+        self.levels.append(self.code)
+        self.code = []
+        self._emit(op, source, start, column, target.address, place, base, last, self._reserve_seen(), *values)
+        self.swept = True
+
+    def _reserve_seen(self) -> int:
+        """Where among the marks a sweep remembers rows, 0 where it does not: each worker does, beside the account of memory. A
+        path of one join hardly meets a row twice."""
+        if not self.tables.remembers or len(self.path.steps) < 2:
+            return 0
+        place = self.tables.marks + 1
+        self.tables.marks = place + L.SEEN
+        return place
 
     def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
         keys = [self._term(t) for t in key]
@@ -521,11 +562,11 @@ def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
     result = []
     for step in reversed(path.steps):
         result.append(frozenset(needed))
-        needed |= _reads(step)
+        needed |= reads(step)
     return result[::-1]
 
 
-def _reads(step: nodes.Step) -> set[int]:
+def reads(step: nodes.Step) -> set[int]:
     match step:
         case nodes.HalfJoin(key=key) | nodes.LookUp(key=key):
             terms: Sequence[Term | None] = key

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from dlog.engine.embedded import image
+from dlog.engine.embedded.anew import Before, all_rows, dwarfs
 from dlog.engine.embedded.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection
@@ -106,6 +107,8 @@ class Maintained(PlainRounds):
         self._taken: tuple[str, ...] = ()
         self._stretch: Stretch | None = None
         """The last part of the last commit, if it was one."""
+        self._before: Before | None = None
+        """What there was before the last commit, if that began anew."""
         self._watched = Watched()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
@@ -138,7 +141,9 @@ class Maintained(PlainRounds):
 
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
         with self._turns.lock:
-            self._batches, self._news, self._forgotten, self._stretch = [], None, False, None
+            self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
+            if first == last and flow.started and self._begins_anew(flow, given):
+                return self._begin_anew(flow, given, first)
             watched = self._watched
             if watched.due != NEVER:
                 coming = sum([updates.rows for updates in given.values()])
@@ -171,6 +176,41 @@ class Maintained(PlainRounds):
                 raise
             self._note(flow, last)
         return last
+
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates]) -> bool:
+        """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
+        return not self._taken and self.max_iterations is None and dwarfs(given, flow)
+
+    def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> int:
+        """A commit, of one round, for which another dataflow takes the place of this one; until then it is read."""
+        left = self._watched.left(old, self._figures(old, given))
+        rows, before = all_rows(old, given, round), Before(old, self._now)
+        flow = self._build(rows)
+        flow.running, self._first = True, round
+        try:
+            self._run(flow, rows, round, 1)
+        except BaseException:
+            if flow.phase != "after":
+                flow.free()
+                self.worker.prepare(old.tables)
+                self._watched.planned(old)
+                raise
+            self._replace(flow, left, before, round)
+            raise
+        self._replace(flow, left, before, round)
+        return round
+
+    def _replace(self, flow: Dataflow, left: Mapping[int, Left], before: Before, round: int) -> None:
+        old, self._flow, self._before = self._flow, flow, before
+        assert old is not None
+        changed = [number for number, scope in flow.scopes.items() if number in left and scope != old.scopes[number]]
+        self._watched.note(changed, flow, left, round)
+        old.free()
+        self._note(flow, round)
+
+    def _now(self, relation: str) -> tuple[tuple[np.ndarray, ...], int]:
+        assert self._flow is not None
+        return self._flow.collections[relation].read()
 
     def _looked_at(self, flow: Dataflow, given: Mapping[str, Updates], start: int) -> Dataflow:
         """The dataflow that goes on with the changes from round `start` on: one with other plans where figures have left the
@@ -557,6 +597,8 @@ class Maintained(PlainRounds):
         if flow.running or self._forgotten or self._lending or collection.life is not flow.life:
             message = f"the changes of round {self.round} are no longer kept: the next commit is running"
             raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
+        if self._before is not None:
+            return self._before.changes(relation, self.round)
         last = batch_changes(collection, self._stretch, self._first)
         return joined([*(b[relation] for b in self._batches if relation in b), last]) if self._batches else last
 
@@ -569,6 +611,7 @@ class Maintained(PlainRounds):
                 return self.program.relations
             last = flow.touched() if self._stretch is None else flow.kept()
             found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
+            found.update(() if self._before is None else self._before.relations)
         return sorted(found.intersection(self._places), key=self._places.__getitem__)
 
     def table(self, relation: str) -> Table:

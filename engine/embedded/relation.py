@@ -74,6 +74,8 @@ BITS_LIMIT = 2**26
 """Most bits of a bitmap in one piece: 8 MiB."""
 PAGES_LIMIT = 2**29
 """Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
+WIDE = 512
+"""Values of a bitmap's last column from which on they stand in words of their own."""
 SHARED_ROWS = 2**19
 """Fewest loaded rows whose repetitions several threads look for."""
 AHEAD_ROWS = 2**22
@@ -206,6 +208,11 @@ class StoredRelation:
 
     def _field(self, number: int, field: int) -> int:
         return self._columns[number * COL_SIZE + field]
+
+    @property
+    def first_stride(self) -> int:
+        """How far the dense codes of rows are apart that differ by one in the first column."""
+        return self._field(0, COL_STRIDE)
 
     def _write_widths(self) -> None:
         for number, width in enumerate(self.widths):
@@ -395,7 +402,9 @@ class StoredRelation:
         self.struct.point(REL_KEYS, listed)
         self.struct[REL_KEY_COUNT] = len(key)
 
-    def _write_strides(self, key: Sequence[int]) -> None:
+    def _write_strides(self, key: Sequence[int], whole_words: bool = False) -> int:
+        """Numbers the combinations of these columns' values; returns how many numbers there are. `whole_words`: those that
+        differ only in the last column stand in words of their own, where that wastes little."""
         stride = 1
         for number in reversed(key):
             extent = self.extents[number]
@@ -405,6 +414,9 @@ class StoredRelation:
             self._columns[at + COL_RANGE] = max(extent.span, 1)
             self._columns[at + COL_STRIDE] = stride
             stride *= max(extent.span, 1)
+            if whole_words and number == key[-1] and len(key) > 1 and stride >= WIDE:
+                stride = (stride + 63) // 64 * 64
+        return stride
 
     def new_set(self, paged: bool = True) -> None:
         """An empty set over all columns: a bitmap where the code space is known and small (or, if `paged`, not too large),
@@ -414,11 +426,11 @@ class StoredRelation:
         self._set_key(key)
         space = self.code_space(key)
         if space is not None and space <= BITS_LIMIT:
-            self._write_strides(key)
+            space = self._write_strides(key, whole_words=True)
             self._take_slots(SET_BITS, space, ((space + 63) // 64 + 1) * 8)
             self._reserve_ahead(min(space, AHEAD_ROWS))
         elif paged and space is not None and space <= PAGES_LIMIT:
-            self._write_strides(key)
+            space = self._write_strides(key, whole_words=True)
             self._take_slots(SET_PAGES, space, (space // PAGE_CODES + 1) * 4)
             self._reserve_ahead(min(space, AHEAD_ROWS))
         else:
@@ -483,7 +495,7 @@ class StoredRelation:
         made.extents = list(self.extents)
         made._set_key(self.key)
         if self.set_kind in (SET_BITS, SET_PAGES):
-            made._write_strides(self.key)
+            made._write_strides(self.key, whole_words=True)
             made._take_slots(self.set_kind, self.struct[REL_SLOT_COUNT], self._slot_bytes)
             made._reserve_ahead(min(self.struct[REL_SLOT_COUNT], AHEAD_ROWS))
         elif self.set_kind != SET_NONE:

@@ -29,7 +29,7 @@ WORK_PER_PATH = 1 << 12
 some times as long."""
 WORK_OF_A_ROW = 16
 """As so many of them count rows that come in: what these will lead to is not known before."""
-WORK_PER_FIGURES = 1 << 16
+WORK_PER_FIGURES = 1 << 20
 """The same for each path until values are counted again, which takes longer, if there are no more rows than that."""
 MOST_NOTED = 8
 """So many of the last changes of a stratum's plan are told."""

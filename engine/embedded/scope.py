@@ -13,6 +13,7 @@ from dlog.engine.embedded.components import connect
 from dlog.engine.embedded.extent import Columns, infer_extents
 from dlog.engine.embedded.external import evaluate
 from dlog.engine.embedded.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.embedded.lower_runs import add_runs
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.team import BULK_ROWS, Team, seed_rows
@@ -21,6 +22,7 @@ from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.values.floats import one_nan
 
 MERGES = {
     (Kind.NUMBER, "min"): L.MERGE_MIN,
@@ -34,8 +36,6 @@ MERGES = {
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
 }
 _GIVEN = "@given"
-NOVEL_SHARE = 0.25
-"""Share of new rows among those made above which an iteration is left to one worker."""
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
 DERIVE = 0
@@ -48,7 +48,7 @@ class Costs:
 
     cycles: int = 0
     derived: int = 0
-    added: int = 0
+    new: int = 0
 
 
 @dataclass
@@ -103,7 +103,7 @@ class ScopeRun:
         costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
         costs.cycles += read_ticks() - started
         costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
-        costs.added += relation.rows - before
+        costs.new += relation.rows - before
 
     # ------------------------------------------------------------------------------------------------------------ shape
 
@@ -184,26 +184,29 @@ class ScopeRun:
         value = len(reduction.keys)
         if reduction.op == "mean":
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
-            sums[:] = sums / counts
+            sums[:] = one_nan(sums / counts)
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
         self.team.prepare(tables)
         for path in lowered:
             if self._is_bulk(path):
-                self.team.run_paths([path], self, self.pause)
+                self.team.run_path(path, self, self.pause)
             else:
                 self.team.workers[0].run_path(path, self._evaluate, self.pause)
         self._account(lowered)
 
     def _is_bulk(self, path: LoweredPath) -> bool:
-        return self.team.size > 1 and path.shareable and seed_rows(path.path, self) >= BULK_ROWS
+        """Worth a look at what it costs. Rows that are only copied would be taken into the relation twice."""
+        if self.team.size == 1 or not path.shareable or not path.path.steps:
+            return False
+        return seed_rows(path.path, self) >= BULK_ROWS
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
 
-    def _lower(self, paths: Sequence[nodes.Path]) -> tuple[list[LoweredPath], Tables]:
-        tables = Tables()
+    def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
+        tables = Tables(remembers=remembers)
         lowered = [PathLowering(path, self, tables).lower() for path in paths]
         for made in lowered:
             self._by_address[made.address] = made.path
@@ -216,7 +219,8 @@ class ScopeRun:
             costs = self.costs.setdefault(path.path.rule, Costs())
             costs.cycles += path.struct[L.PATH_CYCLES]
             costs.derived += path.struct[L.PATH_DERIVED]
-            costs.added += path.struct[L.PATH_ADDED]
+            if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
+                costs.new += path.struct[L.PATH_ADDED]
 
     def current_rule(self) -> int:
         """The rule whose path a worker ran last, -1 if none."""
@@ -228,13 +232,14 @@ class ScopeRun:
 
     def _iterate(self) -> None:
         """The fixed point: the rows present are the first changes."""
-        lowered, tables = self._lower(self.scope.loop)
+        lowered, tables = self._lower(self.scope.loop, remembers=not self.catalog.memory.limited)
+        runs = add_runs(lowered, self, tables)
         self.team.prepare(tables)
-        self._run_loop(lowered, self._loop(lowered, self.scope.variables))
+        self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))
         self._account(lowered)
 
-    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str]) -> Struct:
-        """The loop over these paths, whose changes are those of the relations `names`."""
+    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str], runs: Iterable[Struct] = ()) -> Struct:
+        """The loop over these paths, whose changes are those of the relations `names`, some of them sorted to `runs`."""
         variables = [self.catalog.relations[n] for n in names]
         for relation in variables:
             relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
@@ -246,6 +251,7 @@ class ScopeRun:
             (L.LOOP_NEU, [p.address for p in late]),
             (L.LOOP_RELATIONS, [v.address for v in variables]),
             (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
+            (L.LOOP_RUNS, [r.address for r in runs]),
         )
         for at, addresses in lists:
             loop.point(at, words(addresses))
@@ -264,10 +270,16 @@ class ScopeRun:
         shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
-            if _mostly_known(lowered):
+            if self._sharing_pays(lowered):
                 self._run_bulk(early, late)
                 control[L.CTL_PHASE] = ADVANCE
         self.iterations = control[L.CTL_ITERATION]
+
+    def _sharing_pays(self, lowered: Sequence[LoweredPath]) -> bool:
+        """Whether an iteration like those up to now is better shared: rows that were there already are discarded side by side,
+        but new ones pass through a share and then, one after the other, into the relation."""
+        done = self.team.workers[0].control[L.CTL_ITERATION] - 1
+        return done > 0 and self.team.pays(lowered, self, 1 / done)
 
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
@@ -357,13 +369,6 @@ def _sink_terms(path: nodes.Path) -> Sequence[object]:
 
 def _distinct(path: nodes.Path) -> bool:
     return isinstance(path.sink, nodes.Insert) and path.sink.distinct
-
-
-def _mostly_known(paths: Iterable[LoweredPath]) -> bool:
-    """Whether so far most rows that the paths made were there already. Those are what workers can discard side by side; new
-    rows pass through a share and then, one after the other, into the relation, which costs more than it saves."""
-    derived = sum(p.struct[L.PATH_DERIVED] for p in paths)
-    return derived > 0 and sum(p.struct[L.PATH_ADDED] for p in paths) < NOVEL_SHARE * derived
 
 
 def _reads_neu(path: nodes.Path) -> bool:

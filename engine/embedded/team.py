@@ -23,6 +23,10 @@ from dlog.engine.program.rules import Variable
 BULK_ROWS = 8192
 """Fewest changes of an iteration, or rows of a seed, that are worth waking other threads for."""
 WAKE_SECONDS = 0.1
+HAND_OVER = 1_000_000
+"""Cycles that it costs to have threads begin and end."""
+COLLECT = {L.SET_NONE: 10, L.SET_BITS: 30, L.SET_PAGES: 60, L.SET_DENSE: 60, L.SET_HASH: 150}
+"""Cycles per row that a share adds to its relation, by what it is checked against there: work that is not shared."""
 
 
 class Cancelled(Exception):
@@ -77,19 +81,43 @@ class Team:
         if self._cancelled:
             raise Cancelled
 
-    def run_paths(self, paths: Sequence[LoweredPath], storage: Storage, pause: Callable[[], None]) -> None:
-        """Runs shareable paths to their end on all workers and adds their shares."""
+    def run_path(self, path: LoweredPath, storage: Storage, pause: Callable[[], None]) -> None:
+        """Runs a shareable path: alone at first, and on all workers if what is left then is worth it."""
+        first, alone = _first_row(path, storage), self.workers[0]
+        if alone.probe(path):
+            return
+        left = (seed_rows(path.path, storage) + first - alone.claimed) / max(alone.claimed - first, 1)
+        if self.pays([path], storage, left):
+            self.run_paths([path], storage, pause, begun=True)
+        else:
+            alone.resume(path, _no_externals, pause)
+
+    def pays(self, paths: Iterable[LoweredPath], storage: Storage, times: float = 1.0) -> bool:
+        """Whether workers together need less than one alone for so many times the work that these paths did up to now."""
+        cycles = collected = 0
+        for path in paths:
+            cycles += path.struct[L.PATH_CYCLES]
+            collected += path.struct[L.PATH_ADDED] * COLLECT[storage.relation(path.path.sink.relation).set_kind]
+        return times * (cycles * (1 - 1 / self.size) - collected) > HAND_OVER
+
+    def run_paths(
+        self, paths: Sequence[LoweredPath], storage: Storage, pause: Callable[[], None], begun: bool = False
+    ) -> None:
+        """Runs shareable paths to their end on all workers and adds their shares. The first worker may have begun with it."""
+        before = [path.struct[L.PATH_ADDED] for path in paths]
         targets = {path.path.sink.relation: storage.relation(path.path.sink.relation) for path in paths}
+        rows = {name: relation.rows for name, relation in targets.items()}
         for relation in targets.values():
             self._share(relation)
         cursors = [Struct(1) for _ in paths]
         for path, cursor in zip(paths, cursors, strict=True):
-            cursor[0] = _first_row(path, storage)
+            cursor[0] = self.workers[0].claimed if begun else _first_row(path, storage)
 
         def work(worker: Worker) -> None:
             for path, cursor in zip(paths, cursors, strict=True):
                 worker.share(cursor)
-                worker.run_path(path, _no_externals, self._check)
+                run = worker.resume if begun and worker is self.workers[0] else worker.run_path
+                run(path, _no_externals, self._check)
 
         try:
             self.each([lambda w=w: work(w) for w in self.workers], pause)  # type: ignore[misc]
@@ -97,6 +125,9 @@ class Team:
             for worker in self.workers:
                 worker.share(None)
         self.each([lambda r=r: self._collect(r, storage) for r in targets.values()], pause)  # type: ignore[misc]
+        for name, relation in targets.items():
+            counted = [pair for pair in zip(paths, before, strict=True) if pair[0].path.sink.relation == name]
+            _count_once(counted, relation.rows - rows[name])
 
     def _share(self, relation: StoredRelation) -> None:
         """Gives every worker a share of the relation; bitmaps of shares stay for the next iteration."""
@@ -147,6 +178,16 @@ class _Sharing:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._storage, name)
+
+
+def _count_once(counted: Sequence[tuple[LoweredPath, int]], came: int) -> None:
+    """Makes the paths' counters of added rows, which were some numbers before, tell how many `came` to the relation: a row that
+    several workers have in their shares is one."""
+    twice = sum(path.struct[L.PATH_ADDED] - before for path, before in counted) - came
+    for path, before in counted:
+        less = min(twice, path.struct[L.PATH_ADDED] - before)
+        path.struct[L.PATH_ADDED] -= less
+        twice -= less
 
 
 def seed_rows(path: nodes.Path, storage: Storage) -> int:

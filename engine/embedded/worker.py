@@ -17,6 +17,9 @@ from dlog.engine.program.rules import Kind
 BUDGET = 1 << 24
 """Rows a run may make before it returns to let signals and progress through: some tens of milliseconds."""
 
+PROBE = 1 << 15
+"""Rows of a run that only measures what a path costs."""
+
 Evaluate = Callable[[ExternalCall, Sequence[np.ndarray]], np.ndarray]
 
 
@@ -36,7 +39,7 @@ class Worker:
         self.number = number
         self.control = memory.new_control(L.CTL_SIZE)
         self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
-        self.control.point(L.CTL_CURSOR, Struct(1))
+        self.share(None)
         self.control[L.CTL_BUDGET] = BUDGET
         self.control[L.CTL_NUMBER] = number
         self.registers = np.empty((0, L.REGISTER), np.int64)
@@ -68,6 +71,27 @@ class Worker:
         machine.start_path(path.address, self.control.address)
         self._drive(path.address, evaluate, pause)
 
+    def probe(self, path: LoweredPath) -> bool:
+        """Begins a path that calls no Python; whether a small budget was enough for all of it. If not, `resume` goes on."""
+        control, budget = self.control, self.control[L.CTL_BUDGET]
+        control[L.CTL_PHASE] = -1
+        machine.start_path(path.address, control.address)
+        control[L.CTL_BUDGET] = min(PROBE, budget)
+        status = machine.run(path.address, control.address)
+        control[L.CTL_BUDGET] = budget
+        if status == L.FAILED:
+            raise self._failure()
+        return bool(status == L.DONE)
+
+    def resume(self, path: LoweredPath, evaluate: Evaluate, pause: Callable[[], None]) -> None:
+        """Runs a path that was begun to its end."""
+        self._drive(path.address, evaluate, pause)
+
+    @property
+    def claimed(self) -> int:
+        """The first row of the seed that nobody took from the cursor yet."""
+        return self._cursor[0]
+
     def run_loop(self, loop: Struct, evaluate: Evaluate, pause: Callable[[], None]) -> bool:
         """Iterates a scope to its fixed point; true when it stopped before a bulk iteration instead."""
         return self._drive(loop.address, evaluate, pause)
@@ -81,13 +105,15 @@ class Worker:
             if status == L.BULK:
                 return True
             if status == L.FAILED:
-                code = control[L.CTL_ERROR]
-                control[L.CTL_ERROR] = 0
-                raise RunFailed(code, control[L.CTL_ERROR_PATH])
+                raise self._failure()
             if status == L.EXTERNAL:
                 self.call(evaluate)
             else:
                 pause()
+
+    def _failure(self) -> RunFailed:
+        code, self.control[L.CTL_ERROR] = self.control[L.CTL_ERROR], 0
+        return RunFailed(code, self.control[L.CTL_ERROR_PATH])
 
     def call(self, evaluate: Evaluate) -> None:
         """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""

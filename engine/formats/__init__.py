@@ -6,6 +6,7 @@ ever sees half of it. All mistakes of the user, in the directive or in the data,
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from dlog.engine.program.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.temporary import lock, remove_left
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -189,8 +191,11 @@ def _write_all(file: BinaryIO, pieces: object) -> None:
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Writes a file under another name beside its own, then renames it; leaves nothing behind on failure."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    remove_left(path.parent.glob(f".{glob.escape(path.name)}.*.part"))
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:  # never one that was there, which may be somebody's link
+            lock(file.fileno())
             write(file)
         beside.replace(path)
     except OSError as error:

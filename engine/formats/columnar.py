@@ -18,7 +18,8 @@ from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
-from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.floats import one_nan
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 
 _ARROW = {Kind.NUMBER: pa.int64(), Kind.UNSIGNED: pa.uint64(), Kind.FLOAT: pa.float64()}
@@ -85,10 +86,10 @@ def _values(
 ) -> np.ndarray:
     match type_.kind:
         case Kind.SYMBOL:
-            return symbols.intern_arrow(_strings(io, program, column, where))
+            return _interned(io, program, column, where, symbols)
         case Kind.RECORD:
             texts = SymbolTable()
-            which = texts.intern_arrow(_strings(io, program, column, where))
+            which = _interned(io, program, column, where, texts)
             try:
                 return parse_records(texts, type_, program.types, symbols, records)[which]
             except BadRecord as mistake:
@@ -98,12 +99,19 @@ def _values(
             return _numbers(io, program, column, kind, where)
 
 
+def _interned(io: Io, program: Program, column: pa.ChunkedArray, where: str, symbols: SymbolTable) -> np.ndarray:
+    try:
+        return symbols.intern_arrow(_strings(io, program, column, where))
+    except NotText as mistake:
+        raise directive_error(io, program, "encoding", f"{where}, row {mistake.index + 1}: {mistake.reason}") from None
+
+
 def _strings(io: Io, program: Program, column: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)):
         return column
-    if kind == pa.string_view():
-        return column.cast(pa.large_string())
+    if kind == pa.string_view():  # by way of bytes, which anything may be
+        return column.cast(pa.large_binary())
     raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not text")
 
 
@@ -115,9 +123,10 @@ def _numbers(io: Io, program: Program, column: pa.ChunkedArray, kind: Kind, wher
     if not (whole or (real and kind is Kind.FLOAT)):
         raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {kind.value}")
     try:
-        return column.cast(_ARROW[kind]).to_numpy()
+        values = column.cast(_ARROW[kind]).to_numpy()
     except pa.ArrowInvalid as error:
         raise directive_error(io, program, "number-out-of-range", f"{where} does not fit {kind.value}: {error}") from error
+    return one_nan(values) if kind is Kind.FLOAT else values
 
 
 def save_columnar(

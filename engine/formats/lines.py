@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.mistakes import explain_line, names_of
+from dlog.engine.formats.mistakes import explain_line, explain_text, names_of
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import TextFormat, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
-from dlog.engine.formats.text import CODES, BadLine, load_text, read_bytes
+from dlog.engine.formats.text import CODES, BadLine, BadText, load_text, read_bytes
 from dlog.engine.program.rules import Io, Kind, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -47,6 +47,9 @@ def load_lines(
         table = load_text(data, relation.kinds, form, symbols, texts, threads)
     except BadLine as mistake:
         raise DlogError(explain_line(mistake.data, mistake.position, file, relation, form)) from None
+    except BadText as mistake:
+        name = relation.attributes[mistake.attribute][0]
+        raise DlogError(explain_text(mistake.data, mistake.start, file, name)) from None
     columns = list(table.columns)
     for i, strings in texts.items():
         try:

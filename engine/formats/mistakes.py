@@ -145,6 +145,30 @@ def explain_line(data: np.ndarray, position: int, file: str, relation: Relation,
     return finding("wrong-column-count", extra, message, *_count_notes(shown, fields, wanted, form))
 
 
+def explain_text(data: np.ndarray, start: int, file: str, name: str) -> Diagnostic:
+    """The diagnostic for the first byte from `start` on that is not UTF-8, which is in a field of attribute `name`."""
+    at = start + _wrong_byte(data, start)
+    number = int(np.count_nonzero(data[:at] == 10)) + 1
+    before = data[max(0, at - (1 << 20)) : at].tobytes()
+    before = before[before.rfind(b"\n") + 1 :]
+    line = before + data[at : at + (1 << 20)].tobytes().split(b"\n", 1)[0].removesuffix(b"\r")
+    message = f"line {number} (`{name}`): byte 0x{data[at]:02x} is not UTF-8"
+    place = f"{file}:{number}:{len(_decoded(before)) + 1}"
+    return Diagnostic("encoding", message, notes=("text files are UTF-8",), place=place, line=_decoded(line))
+
+
+def _wrong_byte(data: np.ndarray, start: int) -> int:
+    """How far behind `start` the first byte that is not UTF-8 is."""
+    size = 1 << 12
+    while True:
+        try:
+            data[start : start + size].tobytes().decode()
+        except UnicodeDecodeError as error:
+            if error.start < size - 4 or start + size >= len(data):  # not a character that is cut here
+                return error.start
+        size *= 2
+
+
 def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
     notes = []
     if kind is Kind.NUMBER and text[:2] in (b"0x", b"0b"):

@@ -22,7 +22,7 @@ from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
 from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED
 from dlog.engine.program.rules import Kind
-from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 
 BLOCK = 1 << 22
@@ -38,6 +38,16 @@ class BadLine(Exception):
         super().__init__(position)
         self.data = data
         self.position = position
+
+
+class BadText(Exception):
+    """The text of an attribute, which starts at `start` of `data`, is not UTF-8."""
+
+    def __init__(self, data: np.ndarray, start: int, attribute: int) -> None:
+        super().__init__(start)
+        self.data = data
+        self.start = start
+        self.attribute = attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +127,11 @@ def load_text(
     threads: int,
 ) -> Table:
     """Parses a whole file. Texts of attribute i are interned in `texts[i]` where that is given (records), else in `symbols`.
-    Raises `BadLine`."""
+    Raises `BadLine` and `BadText`."""
     layout = layout_of(kinds, form)
     blocks = []
     for block in _parse(data, _after_headers(data) if form.headers else 0, layout, threads):
-        blocks.append(_interned(block, layout, [texts.get(i, symbols) for i in range(len(kinds))]))
+        blocks.append(_interned(data, block, [texts.get(i, symbols) for i in range(len(kinds))]))
         if block.wrong:
             raise BadLine(data, block.position)
     columns = []
@@ -207,10 +217,13 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     return Block(data, tuple(fields), rows, int(state[0]), bool(state[1]))
 
 
-def _interned(block: Block, layout: Layout, tables: list[SymbolTable]) -> tuple[list[np.ndarray], int]:
+def _interned(data: np.ndarray, block: Block, tables: list[SymbolTable]) -> tuple[list[np.ndarray], int]:
     columns = []
-    for field, table in zip(block.fields, tables, strict=True):
-        columns.append(field[0] if len(field) == 1 else table.intern_slices(block.data, *field))
+    for i, (field, table) in enumerate(zip(block.fields, tables, strict=True)):
+        try:
+            columns.append(field[0] if len(field) == 1 else table.intern_slices(block.data, *field))
+        except NotText as mistake:
+            raise BadText(data, int(field[0][mistake.index]), i) from None
     return columns, block.rows
 
 

@@ -198,31 +198,14 @@ def group_size(arrangement, group):
 
 @entry()
 def assign_groups(ctl, arrangement, groups, rows):
-    """groups[row] (int32) for every row; returns 1 if they are ascending already, 0 if not, -1 on error."""
-    ascending = 1
-    last = -1
-    if load_i64(arrangement, ARR_MAP) == MAP_DENSE and load_i64(arrangement, ARR_KEY_COUNT) == 1:
-        column = column_of(load_i64(arrangement, ARR_RELATION), load_i64(load_i64(arrangement, ARR_KEYS), 0))
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
-        low = load_i64(load_i64(arrangement, ARR_LOWS), 0)
-        for row in range(rows):
-            group = load_cell(data, width, row) - low
-            if group < last:
-                ascending = 0
-            last = group
-            store_i32(groups, row, group)
-        return ascending
+    """groups[row] (int32) for every row; false with CTL_ERROR set on error."""
     dense = load_i64(arrangement, ARR_MAP) == MAP_DENSE
     for row in range(rows):
         group = dense_group(arrangement, row) if dense else hash_group(ctl, arrangement, row)
         if group < 0:
-            return -1
-        if group < last:
-            ascending = 0
-        last = group
+            return False
         store_i32(groups, row, group)
-    return ascending
+    return True
 
 
 @entry()
@@ -235,20 +218,28 @@ def ascends_within(groups, data, width, rows):
 
 
 @entry()
-def count_groups(arrangement, groups, rows):
-    """Offsets of the groups, from groups[row]. The offsets are zeroed and have room for one group more than there are."""
+def count_groups(arrangement, groups, low, rows):
+    """Offsets of the groups, from groups[row] - low; returns whether these ascend. The offsets are zeroed and have room for one
+    group more than there are."""
     offsets = load_i64(arrangement, ARR_OFFSETS)
+    ascending = 1
+    last = low
     for row in range(rows):
-        at = load_i32(groups, row) + 1
+        value = load_i32(groups, row)
+        if value < last:
+            ascending = 0
+        last = value
+        at = value - low + 1
         store_i32(offsets, at, load_i32(offsets, at) + 1)
     total = 0
     for group in range(load_i64(arrangement, ARR_GROUPS) + 1):
         total += load_i32(offsets, group)
         store_i32(offsets, group, total)
+    return ascending
 
 
 @entry()
-def place_rows(arrangement, groups, order, rows, places):
+def place_rows(arrangement, groups, low, order, rows, places):
     """places[row] = where the row goes: grouped, stable in `order` (a permutation, or 0 for the rows' own order).
 
     Advances the offsets while it runs and sets them back at the end.
@@ -256,14 +247,14 @@ def place_rows(arrangement, groups, order, rows, places):
     offsets = load_i64(arrangement, ARR_OFFSETS)
     if order == 0:
         for row in range(rows):
-            group = load_i32(groups, row)
+            group = load_i32(groups, row) - low
             at = load_i32(offsets, group)
             store_i32(offsets, group, at + 1)
             store_i32(places, row, at)
     else:
         for i in range(rows):
             row = load_i32(order, i)
-            group = load_i32(groups, row)
+            group = load_i32(groups, row) - low
             at = load_i32(offsets, group)
             store_i32(offsets, group, at + 1)
             store_i32(places, row, at)
@@ -305,17 +296,17 @@ def sort_pass(data, width, low, shift, source, target, rows, counts):
 
 
 @entry()
-def scatter_grouped(offsets, groups, data, width, rows, target, last):
+def scatter_grouped(offsets, groups, low, data, width, rows, target, last):
     """Places one column by its rows' groups directly; the offsets advance and are set back, `last` is the number of groups."""
     if width == 4:
         for row in range(rows):
-            group = load_i32(groups, row)
+            group = load_i32(groups, row) - low
             at = load_i32(offsets, group)
             store_i32(offsets, group, at + 1)
             store_i32(target, at, load_i32(data, row))
     else:
         for row in range(rows):
-            group = load_i32(groups, row)
+            group = load_i32(groups, row) - low
             at = load_i32(offsets, group)
             store_i32(offsets, group, at + 1)
             store_i64(target, at, load_i64(data, row))

@@ -110,20 +110,24 @@ def page_word(relation, code):
     page = load_i32(load_i64(relation, REL_SLOTS), code >> 9)
     if page == 0:
         return 0
-    return load_i64(load_i64(relation, REL_POOL), ((page - 1) << 3) + ((code >> 6) & 7))
+    return load_i64(load_i64(relation, REL_POOL), (page << 3) + ((code >> 6) & 7))
 
 
 @kernel
 def reserve_pages(ctl, relation, extra):
-    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none."""
+    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none. Page 0 is that of
+    codes without one: its bits are clear for ever."""
     capacity = load_i64(relation, REL_POOL_CAPACITY)
-    pages = load_i64(relation, REL_POOL_PAGES) + extra
+    pages = load_i64(relation, REL_POOL_PAGES) + extra + 1
     if pages <= capacity:
         return True
     target = max(pages, capacity + (capacity >> 1))
     moved = resize(ctl, load_i64(relation, REL_POOL), capacity * PAGE_WORDS * 8, target * PAGE_WORDS * 8)
     if moved == 0:
         return False
+    if capacity == 0:
+        for word in range(PAGE_WORDS):
+            store_i64(moved, word, 0)
     store_i64(relation, REL_POOL, moved)
     store_i64(relation, REL_POOL_CAPACITY, target)
     return True
@@ -140,8 +144,8 @@ def take_bit(relation, code):
         store_i64(relation, REL_POOL_PAGES, page)
         store_i32(slots, code >> 9, page)
         for word in range(PAGE_WORDS):
-            store_i64(pool, ((page - 1) << 3) + word, 0)
-    at = ((page - 1) << 3) + ((code >> 6) & 7)
+            store_i64(pool, (page << 3) + word, 0)
+    at = (page << 3) + ((code >> 6) & 7)
     word = load_i64(pool, at)
     store_i64(pool, at, word | (1 << (code & 63)))
     return 1 - ((word >> (code & 63)) & 1)

@@ -3,6 +3,7 @@ per row."""
 
 from __future__ import annotations
 
+from dlog.engine.kernels.floats import float_word
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
@@ -280,7 +281,7 @@ def float_block(operation, left, right, n, target):
             a = b if b < a else a
         else:
             a = b if b > a else a
-        store_i64(target, i, as_bits(a))
+        store_i64(target, i, float_word(a))
 
 
 @kernel

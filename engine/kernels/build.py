@@ -202,6 +202,7 @@ def _as_word(builder: Any, value: Any) -> Any:
 
 
 def main(path: str) -> None:
+    os.umask(0o077)
     builder = _Builder()
     _import_kernels()
     for kernel in list(ENTRIES.values()):

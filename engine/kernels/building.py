@@ -15,7 +15,6 @@ from dlog.engine.kernels.jit import ENGINE
 
 def build(path: Path) -> None:
     """Makes the library at `path` unless another process just did. Raises OSError or RuntimeError if it cannot be made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path.with_name(f"{path.name}.lock")):
         if not path.exists():
             print("compiling the kernels, once for this version: a minute or two", file=sys.stderr, flush=True)
@@ -28,12 +27,14 @@ def _run(path: Path) -> None:
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     _remove_remains(path)
     root = str(ENGINE.parent.parent) if ENGINE.parent.name == "dlog" else str(ENGINE.parent)
-    places = [root, *(place for place in (os.environ.get("PYTHONPATH"),) if place)]
+    # It looks for modules, and for settings of Numba's, in no folder but these: none of them is the current one.
+    places = [root, *(os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(beside)]
+    command = [sys.executable, "-P", "-m", "dlog.engine.kernels.build", str(beside.absolute())]
     watched, held = os.pipe()
     try:
-        done = subprocess.run(command, env=environment, stdin=watched, capture_output=True, text=True, check=False)
+        place = {"cwd": path.parent, "env": environment}
+        done = subprocess.run(command, **place, stdin=watched, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
         beside.replace(path)

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dlog.caches import cache_root
+from dlog.caches import cache_root, own_folder, own_tree
 
 ENGINE = Path(__file__).resolve().parent.parent
 FOLDERS = ("kernels", "values", "formats")
@@ -41,10 +41,10 @@ def cache_folder() -> Path:
 
 @cache
 def _keeps() -> bool:
-    """Whether the cache folder can be written: Numba would otherwise write beside the sources."""
+    """Whether the cache folder can be written, Numba would otherwise write beside the sources; and whether all that is there
+    is this user's, for Numba keeps pickles."""
     try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        return os.access(cache_folder(), os.W_OK)
+        return os.access(own_folder(cache_folder()), os.W_OK) and own_tree(cache_folder())
     except OSError:
         return False
 

@@ -154,6 +154,7 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
 # Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
 # whether few changes go through it row by row (few.py); of a path that does, columns, or -1: PATH_SOUGHT and PATH_GROUP of the
 # seed, by which it looks rows up and chooses the group of PATH_REDUCTION, PATH_KEY of the rows looked up, by which it does.
+# PATH_RUN_CODE: its code for changes in runs, where PATH_RUNS is ready.
 (
     PATH_LEVELS,
     PATH_CODE,
@@ -171,8 +172,10 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     PATH_GROUP,
     PATH_KEY,
     PATH_REDUCTION,
+    PATH_RUNS,
+    PATH_RUN_CODE,
     PATH_SIZE,
-) = range(17)
+) = range(19)
 # PATH_FEW: they do not; they do, and rows of a group share what is carried over; they do not share it, as it is changed; they
 # share it, and each contributes a value that is carried over to the lattice's group by PATH_KEY.
 FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
@@ -187,8 +190,15 @@ FEW_NOT, FEW_SHARED, FEW_APART, FEW_VALUE = range(4)
     LOOP_RELATION_COUNT,
     LOOP_ARRANGEMENTS,
     LOOP_ARRANGEMENT_COUNT,
+    LOOP_RUNS,
+    LOOP_RUN_COUNT,
     LOOP_SIZE,
-) = range(9)
+) = range(11)
+# Runs of a relation's changes: the column they are sorted by; whether they are, in this iteration; iterations until they are
+# looked at again; fewest changes that are (runs.py).
+RUNS_RELATION, RUNS_COLUMN, RUNS_READY, RUNS_WAIT, RUNS_LEAST, RUNS_SIZE = range(6)
+SEEN = 1 << 15
+"""Rows that a sweep remembers (sweep.py): no more than the second-level cache holds."""
 
 # What a run returns.
 DONE, YIELD, EXTERNAL, FAILED, BULK = range(5)
@@ -225,6 +235,9 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_UNIT,
     OP_JOIN,
     OP_EXTEND,
+    OP_SWEEP,
+    OP_SWEEP_RUNS,
+    OP_RUNS,
     OP_NEXT,
     OP_GROUP,
     OP_HAS_GROUP,
@@ -254,7 +267,7 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_STAGGER,
     OP_DERIVE,
     OP_REDUCE,
-) = range(34)
+) = range(37)
 
 # OP_COMPARE's and OP_ARITHMETIC's second word.
 CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import struct
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, ArgumentError, c_bool, c_double, c_int64, c_uint64
@@ -21,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from dlog.caches import Untrusted, own_content, own_folder
 from dlog.engine.kernels.building import build
 from dlog.engine.kernels.jit import Kernel, cache_folder
 
@@ -160,22 +160,33 @@ def _made() -> bytes:
     """`_content`. Raises OSError, ValueError or RuntimeError."""
     try:
         path = library_path()
-        content = path.read_bytes() if path.exists() else b""
+        own_folder(path.parent)
+        content = _own(path)
         if not _is_whole(content):
             path.unlink(missing_ok=True)
             build(path)
-            content = path.read_bytes()
+            content = own_content(path)
     except OSError as problem:
         content = _not_kept(problem)
     return content
+
+
+def _own(path: Path) -> bytes:
+    """The file; nothing where there is none, or one that somebody else may have written."""
+    try:
+        return own_content(path)
+    except (FileNotFoundError, Untrusted):
+        return b""
 
 
 def _not_kept(problem: OSError) -> bytes:
     """Compiles without keeping it: still less work than Numba's for the few kernels of a run."""
     print(f"warning: the cache cannot be used ({problem}): kernels are compiled for this run alone, a minute or two; "
           "DLOG_CACHE names another folder", file=sys.stderr)  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="dlog-") as folder:
-        path = Path(folder) / "library"
+    from dlog.temporary import leased
+
+    with leased("kernels") as folder:
+        path = own_folder(folder) / "library"
         build(path)
         return path.read_bytes()
 

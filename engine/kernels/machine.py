@@ -62,6 +62,8 @@ from dlog.engine.kernels.layout import (
     LOOP_NEU_COUNT,
     LOOP_RELATION_COUNT,
     LOOP_RELATIONS,
+    LOOP_RUN_COUNT,
+    LOOP_RUNS,
     OP_APPEND,
     OP_ARITHMETIC,
     OP_CHANGES,
@@ -86,7 +88,10 @@ from dlog.engine.kernels.layout import (
     OP_PROPOSE,
     OP_QUEUE,
     OP_ROWS_OF,
+    OP_RUNS,
     OP_SCAN,
+    OP_SWEEP,
+    OP_SWEEP_RUNS,
     OP_UNPACK,
     PATH_ADDED,
     PATH_CHANGES,
@@ -94,6 +99,8 @@ from dlog.engine.kernels.layout import (
     PATH_CYCLES,
     PATH_DERIVED,
     PATH_LIST,
+    PATH_RUN_CODE,
+    PATH_RUNS,
     PATH_SEED,
     REL_ARITY,
     REL_HEAP,
@@ -103,14 +110,17 @@ from dlog.engine.kernels.layout import (
     REL_QUEUE_ROWS,
     REL_ROWS,
     REL_SHARES,
+    RUNS_READY,
     YIELD,
 )
 from dlog.engine.kernels.lookups import entries_of, once, rows_of, scan_changes, step_lookup
 from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.merge import merge_block, next_changes
 from dlog.engine.kernels.proposals import propose_values
+from dlog.engine.kernels.runs import scan_runs, sort_changes
 from dlog.engine.kernels.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.storage import append_block, register
+from dlog.engine.kernels.sweep import sweep
 from dlog.engine.kernels.texts import text_block
 
 _FAIL = -1
@@ -130,8 +140,10 @@ def scratch(ctl, number):
 
 @kernel
 def generate(ctl, code, level):
-    """Runs a level's generator; returns the rows it made, 0 when exhausted."""
+    """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with CTL_ERROR set."""
     op = load_i64(code, 0)
+    if op in (OP_SWEEP, OP_SWEEP_RUNS):
+        return sweep(ctl, code, level)
     if op == OP_SCAN:
         return scan(ctl, code, level)
     if op == OP_JOIN:
@@ -140,6 +152,8 @@ def generate(ctl, code, level):
         return extend(ctl, code, level, scratch(ctl, 0))
     if op == OP_QUEUE:
         return scan_queue(ctl, code, level)
+    if op == OP_RUNS:
+        return scan_runs(ctl, code, level)
     if op == OP_ROWS_OF:
         return rows_of(ctl, code, level)
     if op == OP_CHANGES:
@@ -275,19 +289,20 @@ def sink(ctl, path, pc, n):
     target = relation
     if load_i64(ctl, CTL_SHARED) != 0:
         target = load_i64(load_i64(relation, REL_SHARES), load_i64(ctl, CTL_NUMBER))
+    rows = load_i64(target, REL_ROWS)
     if op == OP_INSERT and target == relation:
-        added = insert_block(ctl, relation, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
+        done = insert_block(ctl, relation, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_INSERT:
-        added = share_block(ctl, relation, target, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
+        done = share_block(ctl, relation, target, pc + 24, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_APPEND:
-        added = append_block(ctl, target, pc + 24, n)
+        done = append_block(ctl, target, pc + 24, n)
     else:
         keys = pc + (3 + load_i64(relation, REL_ARITY)) * 8
-        added = merge_block(ctl, target, pc + 24, keys, n, scratch(ctl, 1))
-    if added < 0:
+        done = merge_block(ctl, target, pc + 24, keys, n, scratch(ctl, 1))
+    if done < 0:
         return False
     atomic_add(path, PATH_DERIVED, n)
-    atomic_add(path, PATH_ADDED, added)
+    atomic_add(path, PATH_ADDED, load_i64(target, REL_ROWS) - rows)
     return True
 
 
@@ -318,6 +333,9 @@ def start_path(path, ctl):
 def run_path(path, ctl):
     """Runs (or resumes) a path to its end. Returns DONE, YIELD, EXTERNAL or FAILED."""
     codes = load_i64(path, PATH_CODE)
+    runs = load_i64(path, PATH_RUNS)
+    if runs != 0 and load_i64(runs, RUNS_READY) != 0:
+        codes = load_i64(path, PATH_RUN_CODE)
     levels = load_i64(ctl, CTL_LEVELS)
     depth = load_i64(ctl, CTL_LEVEL)
     pc = load_i64(ctl, CTL_PC)
@@ -340,6 +358,11 @@ def run_path(path, ctl):
                 if depth == 0:
                     break
                 depth -= 1
+                continue
+            if n < 0:
+                status = FAILED
+                break
+            if load_i64(code, 0) in (OP_SWEEP, OP_SWEEP_RUNS):
                 continue
             pc = code + load_i64(code, 1) * 8
         op = load_i64(pc, 0)
@@ -436,6 +459,8 @@ def advance(ctl, loop):
             changes += load_i64(relation, REL_HI) - load_i64(relation, REL_LO)
         limit = load_i64(relation, REL_LIMIT)
         full = full or 0 < limit <= load_i64(relation, REL_ROWS)
+    for r in range(load_i64(loop, LOOP_RUN_COUNT)):
+        sort_changes(ctl, load_i64(load_i64(loop, LOOP_RUNS), r))
     store_i64(ctl, CTL_CHANGES, changes)
     store_i64(ctl, CTL_ITERATION, load_i64(ctl, CTL_ITERATION) + 1)
     return 0 if full else changes

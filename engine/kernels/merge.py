@@ -9,6 +9,7 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 from __future__ import annotations
 
 from dlog.engine.kernels.bitmaps import dense_codes
+from dlog.engine.kernels.floats import float_word
 from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -40,7 +41,7 @@ from dlog.engine.kernels.layout import (
     REL_VALUE,
     SET_DENSE,
 )
-from dlog.engine.kernels.memory import as_bits, as_float, bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.memory import as_float, bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
 
 _SIGN = -9223372036854775808
@@ -121,7 +122,7 @@ def merge_block(ctl, relation, registers, keys, n, codes):
             store_i64(data, row, load_i64(data, row) + value)
             continue
         elif merge == MERGE_SUM_FLOAT:
-            store_i64(data, row, as_bits(as_float(load_i64(data, row)) + as_float(value)))
+            store_i64(data, row, float_word(as_float(load_i64(data, row)) + as_float(value)))
             if load_i64(relation, REL_ARITY) == number + 2:
                 add_count(relation, ctl, registers, number + 1, i, row)
             continue

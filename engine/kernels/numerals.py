@@ -11,6 +11,7 @@ import ctypes
 
 import numpy as np
 
+from dlog.engine.kernels.floats import float_word
 from dlog.engine.kernels.jit import JIT, entry, intrinsic, kernel
 from dlog.engine.kernels.memory import as_bits, as_float, calloc, free, load_i32, load_i64, load_u8, store_u8
 
@@ -183,7 +184,7 @@ def read_float(start, stop, scratch):
     if letter == 45 or letter == 43:
         letter = load_u8(skip_space(start, stop), 1)
     overflow = np.isinf(value) and letter | 32 != 105
-    return as_bits(value), start + used, (RANGE if overflow else GOOD)
+    return float_word(value), start + used, (RANGE if overflow else GOOD)
 
 
 @entry("u8[:]", "i64[:]", "i64[:]", "i64", "bool", "i64[:]")
@@ -233,8 +234,18 @@ def write_signed(out, value):
 
 
 @kernel
+def write_nan(out):
+    store_u8(out, 0, 110)
+    store_u8(out, 1, 97)
+    store_u8(out, 2, 110)
+    return 3
+
+
+@kernel
 def write_float(out, value):
-    """Writes a double as a C++ stream of precision 17 does (%.17g)."""
+    """Writes a double as a C++ stream of precision 17 does (%.17g), but any NaN without a sign."""
+    if value != value:
+        return write_nan(out)
     if abs(value) < 1e15 and value == np.floor(value) and as_bits(value) != as_bits(-0.0):
         return write_signed(out, np.int64(value))
     _gcvt(value, out)
@@ -248,10 +259,7 @@ def write_float(out, value):
 def write_fixed(out, value):
     """Writes a double with six digits behind the point (%f); needs WIDEST_FIXED bytes."""
     if value != value:
-        store_u8(out, 0, 110)
-        store_u8(out, 1, 97)
-        store_u8(out, 2, 110)
-        return 3
+        return write_nan(out)
     return _print_fixed(out, value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.floats import NAN
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     CO_SUM_WORDS,
@@ -18,7 +19,6 @@ from dlog.engine.kernels.memory import as_bits, as_float, load_i64, store_i64
 
 _SCALE = 2.0**-64
 _TOP = -9223372036854775808
-_NAN = 9221120237041090560
 _INFINITE = 9218868437227405312
 
 
@@ -66,7 +66,7 @@ def sum_value(op, place):
         rising = (odd >> 21) & 0x1FFFFF
         falling = (odd >> 42) & 0x1FFFFF
         if odd & 0x1FFFFF != 0 or (rising != 0 and falling != 0):
-            return _NAN
+            return NAN
         return _INFINITE if rising != 0 else _INFINITE | _TOP
     total = as_float(load_i64(place, SUM_VALUE)) + as_float(load_i64(place, SUM_LOST))
     if op == RED_MEAN:

@@ -1,9 +1,10 @@
 """The symbol table for kernels: strings as ids, found or added many at once.
 
-Ids are dense from 0. The bytes of all strings lie in one heap, string i from offset i to offset i + 1; an open-addressing table
-of `(hash << 32) | (id + 1)` finds them, 0 marking a free slot. Entries never change. The arrays are Python's
-(values/symbols.py), which replaces them by larger ones: whoever uses their addresses holds the table's lock, as one of many who
-read or as the only one who writes. A kernel that finds no room stops and lets Python make some.
+Ids are dense from 0. Strings are UTF-8, checked when they are new: other bytes get no id. All lie in one heap, string i from
+offset i to offset i + 1; an open-addressing table of `(hash << 32) | (id + 1)` finds them, 0 marking a free slot. Entries never
+change. The arrays are Python's (values/symbols.py), which replaces them by larger ones: whoever uses their addresses holds the
+table's lock, as one of many who read or as the only one who writes. A kernel that finds no room stops and lets Python make
+some; so it does where bytes are no text.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.memory import atomic_add, load_i64, prefetch, store_i64
 from dlog.engine.kernels.storage import store_cell
+from dlog.engine.kernels.utf8 import is_utf8
 from dlog.engine.kernels.words import copy_bytes, equal_bytes, hash_bytes
 
 AHEAD = 32
@@ -117,8 +119,8 @@ def add_text(table, address, limit, length, hashed, slot):
 @entry()
 def intern(table, source, size, starts, ends, begin, count, ids, width, hashes):
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
-    from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit and returns its number;
-    `count` when done. `hashes` has room for AHEAD words."""
+    from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit or is not UTF-8 and
+    returns its number; `count` when done. `hashes` has room for AHEAD words."""
     begin_writing(table)
     done = intern_locked(table, source, size, starts, ends, begin, count, ids, width, hashes)
     end_writing(table)
@@ -143,7 +145,7 @@ def intern_locked(table, source, size, starts, ends, begin, count, ids, width, h
             hashed = load_i64(hashes, k)
             found = find_text(table, source + start, limit, length, hashed)
             if found < 0:
-                if not has_room(table, length):
+                if not has_room(table, length) or not is_utf8(source + start, length):
                     return base + k
                 found = add_text(table, source + start, limit, length, hashed, -1 - found)
             store_cell(ids, width, base + k, found)

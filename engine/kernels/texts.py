@@ -1,9 +1,9 @@
 """Functors and comparisons on strings, a block of rows at a time, on the symbol table's own memory.
 
-Strings are bytes, as in Souffle: `strlen` and `substr` count bytes, `<` compares bytes. New strings are composed in the
-worker's scratch while the table is read, then interned all at once. What does not work out here (no room in the table or the
-scratch, a text that is no number, a pattern not yet tried on a text) leaves the whole block to Python (values/functions.py),
-which makes room, raises or tries.
+Strings are UTF-8: `strlen` and `substr` count characters, `<` compares bytes, which is the order of code
+points. New strings are composed in the worker's scratch while the table is read, then interned all at once. What does not work
+out here (no room in the table or the scratch, a text that is no number, a pattern not yet tried on a text) leaves the whole
+block to Python (values/functions.py), which makes room, raises or tries.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from dlog.engine.kernels.numerals import (
 )
 from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.symbols import begin_reading, end_reading, intern
+from dlog.engine.kernels.utf8 import count_characters, skip_characters
 from dlog.engine.kernels.words import copy_bytes, load_word
 
 _STARTS, _ENDS, _HASHES = range(3)
@@ -98,15 +99,14 @@ def is_within(needle, needle_length, text, length):
 
 
 @kernel
-def warm_texts(table, ids, n, chars):
-    """Asks for the offsets of a block's strings and, with `chars`, for the strings."""
+def warm_texts(table, ids, n):
+    """Asks for the offsets of a block's strings, then for the strings."""
+    heap = load_i64(table, SYM_HEAP)
     offsets = load_i64(table, SYM_OFFSETS)
     for i in range(n):
         prefetch(offsets + load_i64(ids, i) * 8)
-    if chars:
-        heap = load_i64(table, SYM_HEAP)
-        for i in range(n):
-            prefetch(heap + load_i64(offsets, load_i64(ids, i)))
+    for i in range(n):
+        prefetch(heap + load_i64(offsets, load_i64(ids, i)))
 
 
 # ----------------------------------------------------------------------------------------------------------- comparisons
@@ -176,11 +176,20 @@ def judge(verdicts, wanted, ids, n, out):
 
 @kernel
 def measure(table, ids, n, out):
-    """out[i] = bytes of string ids[i]. The table is being read."""
+    """out[i] = characters of string ids[i]. The table is being read."""
+    heap = load_i64(table, SYM_HEAP)
     offsets = load_i64(table, SYM_OFFSETS)
     for i in range(n):
         number = load_i64(ids, i)
-        store_i64(out, i, load_i64(offsets, number + 1) - load_i64(offsets, number))
+        start = load_i64(offsets, number)
+        store_i64(out, i, count_characters(heap + start, load_i64(offsets, number + 1) - start))
+
+
+@entry()
+def measure_texts(table, ids, n, out):
+    begin_reading(table)
+    measure(table, ids, n, out)
+    end_reading(table)
 
 
 @kernel
@@ -242,22 +251,31 @@ def compose(ctl, table, args, count, n, text, starts, ends):
 
 @kernel
 def slice_texts(table, ids, index, length, n, starts, ends):
-    """Bounds in the heap of each string's bytes from `index` on, at most `length`, a negative length meaning all; nothing where
-    the index lies outside the string. The table is being read."""
+    """Bounds in the heap of each string's characters from `index` on, at most `length`, a negative length meaning all; nothing
+    where the index lies outside the string. The table is being read."""
+    heap = load_i64(table, SYM_HEAP)
     offsets = load_i64(table, SYM_OFFSETS)
     for i in range(n):
         number = load_i64(ids, i)
         start = load_i64(offsets, number)
         size = load_i64(offsets, number + 1) - start
         at = load_i64(index, i)
-        taken = load_i64(length, i)
-        if at < 0 or at > size:
-            at = 0
-            taken = 0
-        elif taken < 0 or taken > size - at:
-            taken = size - at
-        store_i64(starts, i, start + at)
-        store_i64(ends, i, start + at + taken)
+        wanted = load_i64(length, i)
+        skipped, missing = (0, 1) if at < 0 or at > size else skip_characters(heap + start, size, at)
+        taken = 0
+        if missing <= 0:
+            taken = size - skipped
+            if 0 <= wanted < taken:
+                taken, _ = skip_characters(heap + start + skipped, taken, wanted)
+        store_i64(starts, i, start + skipped)
+        store_i64(ends, i, start + skipped + taken)
+
+
+@entry()
+def slice_all(table, ids, index, length, n, starts, ends):
+    begin_reading(table)
+    slice_texts(table, ids, index, length, n, starts, ends)
+    end_reading(table)
 
 
 # ----------------------------------------------------------------------------------------------------------- instruction
@@ -269,18 +287,18 @@ def read_block(ctl, table, pc, n, target):
     operation = load_i64(pc, 3)
     first = register(ctl, load_i64(pc, 8))
     if operation == TEXT_LENGTH:
-        warm_texts(table, first, n, False)
+        warm_texts(table, first, n)
         measure(table, first, n, target)
         return True
     if operation >= TEXT_NUMBER:
-        warm_texts(table, first, n, True)
+        warm_texts(table, first, n)
         return parse(table, operation, first, n, load_i64(ctl, CTL_SCRATCH), target)
     second = register(ctl, load_i64(pc, 10))
     if operation in (TEXT_MATCH, TEXT_MATCH_NOT):
         wanted = VERDICT_YES if operation == TEXT_MATCH else VERDICT_NO
         return judge(load_i64(pc, 5), wanted, second, n, target)
-    warm_texts(table, first, n, True)
-    warm_texts(table, second, n, True)
+    warm_texts(table, first, n)
+    warm_texts(table, second, n)
     if operation in (TEXT_MIN, TEXT_MAX):
         better(table, operation, first, second, n, target)
         for p in range(2, load_i64(pc, 6)):
@@ -301,7 +319,7 @@ def make_block(ctl, table, pc, n, target):
     begin_reading(table)
     for p in range(count):
         if load_i64(pc, 7 + p * 2) == FORM_ID:
-            warm_texts(table, register(ctl, load_i64(pc, 8 + p * 2)), n, True)
+            warm_texts(table, register(ctl, load_i64(pc, 8 + p * 2)), n)
     fits = True
     if load_i64(pc, 3) == TEXT_CAT:
         fits = compose(ctl, table, pc + 56, count, n, text, starts, ends)

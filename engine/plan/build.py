@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from dlog.engine.garbage import uncollected
 from dlog.engine.plan.aggregates import Aggregates, split
 from dlog.engine.plan.check import check
 from dlog.engine.plan.computed import with_computed
@@ -28,6 +29,7 @@ from dlog.engine.plan.unify import unify
 from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
 
 
+@uncollected
 def build_scope(stratum: Stratum, program: Program, statistics: Statistics, loaded: Collection[str] = ()) -> Scope:
     """The plan of one stratum; `statistics` are asked for relations of earlier strata only. Relations that are `loaded` may
     hold rows already that no rule, fact or input of the program says."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dlog.engine.garbage import uncollected
 from dlog.engine.program.check import Checked
 from dlog.engine.program.dependencies import Dependency, components, dependencies, path_between
 from dlog.engine.program.lattice import NotWellDefined, is_lattice_candidate, lattice_of
@@ -27,6 +28,7 @@ class _Graph:
     edges: dict[str, list[str]]
 
 
+@uncollected
 def stratify(checked: Checked) -> Program:
     problems = Problems(checked.source)
     graph = _graph(checked)

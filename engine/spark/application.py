@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
@@ -17,7 +18,7 @@ from dlog.engine.spark.reasons import DISTRIBUTION, failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from dlog.engine.spark.rendezvous import Rendezvous
 
@@ -34,6 +35,8 @@ theirs."""
 NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
 """Over TCP a task of Python waits 40 ms for an acknowledgement; from Spark 4.1 on there is this other way."""
 
+SAFE = "PYTHONSAFEPATH"
+"""What Python is told by to look for modules where they are installed only."""
 ATTEMPTS_MAX = 32
 """Attempts of a stage among which tasks are looked for; Spark itself gives up after a few."""
 
@@ -87,9 +90,20 @@ def _launch(settings: Mapping[str, str], log: TextIO) -> None:
 
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         _need_java()
+        _name_home()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": log}))
     SparkContext._ensure_initialized()
+
+
+def _name_home() -> None:
+    """PySpark would look for a Spark, and run it, in the folder above the current one before its own."""
+    import pyspark
+
+    own = Path(pyspark.__file__).resolve().parent
+    found = (home for home in (own, own.parent.parent) if (home / "bin" / "spark-submit").is_file())
+    if home := next(found, None):
+        os.environ.setdefault("SPARK_HOME", str(home))
 
 
 def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
@@ -146,6 +160,21 @@ def need_context(spark: SparkSession) -> None:
         spark.sparkContext.pythonExec = sys.executable  # read for each function; else the PATH's `python3`
 
 
+def in_tasks(frame: DataFrame, function: Any, schema: str, barrier: bool = False) -> DataFrame:
+    """`mapInArrow` in processes of Python that import nothing from their current folder. They are other ones than those of the
+    user's functions, which may have modules there."""
+    environment = cast("dict[str, str]", frame.sparkSession.sparkContext.environment)
+    with _lock:  # it is read here, not when the tasks run
+        before = environment.get(SAFE)
+        environment[SAFE] = "1"
+        try:
+            return frame.mapInArrow(function, schema, barrier=barrier)
+        finally:
+            del environment[SAFE]
+            if before is not None:
+                environment[SAFE] = before
+
+
 def _python_is_chosen(spark: SparkSession) -> bool:
     """Whether the user said which Python tasks run."""
     return "PYSPARK_PYTHON" in os.environ or spark.sparkContext.getConf().contains("spark.pyspark.python")
@@ -160,9 +189,17 @@ def rendezvous_of(spark: SparkSession) -> Rendezvous:
     context = spark.sparkContext
     with _lock:
         if context.applicationId not in _rendezvous:
-            host = context.getConf().get("spark.driver.host") or "127.0.0.1"
-            _rendezvous[context.applicationId] = Rendezvous(host)
+            _rendezvous[context.applicationId] = Rendezvous(*driver_host(spark))
         return _rendezvous[context.applicationId]
+
+
+def driver_host(spark: SparkSession) -> tuple[str, str]:
+    """The host by which workers find the driver, and where it listens: where all is on one machine, nobody else is heard."""
+    from dlog.engine.spark.rendezvous import EVERYWHERE
+
+    if is_local(spark):
+        return "127.0.0.1", "tcp://127.0.0.1"
+    return spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1", EVERYWHERE
 
 
 def slots(spark: SparkSession) -> int:

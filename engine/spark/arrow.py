@@ -10,7 +10,8 @@ import pyarrow as pa
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Kind, Relation, Type
-from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.floats import one_nan
+from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -47,17 +48,18 @@ class ArrowCodec:
         if column.null_count:
             raise _bad(relation, name, "the column has nulls", "filter them out, or coalesce them")
         if type.kind is Kind.SYMBOL:
-            return self._symbols.intern_arrow(column)
+            return _interned(relation, name, column, self._symbols)
         if type.kind is Kind.RECORD:
             return self._read_records(relation, name, type, column)
         try:
-            return np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
+            values = np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
         except pa.ArrowInvalid as error:
             raise _bad(relation, name, f"a value is no {type.kind.value}: {error}") from None
+        return one_nan(values) if type.kind is Kind.FLOAT else values
 
     def _read_records(self, relation: Relation, name: str, type: Type, column: pa.ChunkedArray) -> np.ndarray:
         texts = SymbolTable()
-        which = texts.intern_arrow(column)
+        which = _interned(relation, name, column, texts)
         try:
             return parse_records(texts, type, self._types, self._symbols, self._records)[which]
         except BadRecord as error:
@@ -89,6 +91,13 @@ class ArrowCodec:
 
 def schema_of(relation: Relation) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[type.kind]) for name, type in relation.attributes])
+
+
+def _interned(relation: Relation, name: str, column: pa.ChunkedArray, symbols: SymbolTable) -> np.ndarray:
+    try:
+        return symbols.intern_arrow(column)
+    except NotText as mistake:
+        raise _bad(relation, name, mistake.reason, "decode(bytes, 'UTF-8') makes text of bytes") from None
 
 
 def _bad(relation: Relation, attribute: str, message: str, *notes: str) -> DlogError:

@@ -24,10 +24,11 @@ import zmq
 from dlog.engine.spark import application
 from dlog.engine.spark.delivery import Delivery, Door, deliver
 from dlog.engine.spark.letterbox import sweep
+from dlog.engine.spark.pieces import frames_of, message_of
 from dlog.engine.spark.reasons import advice, failures, reason_of
-from dlog.engine.spark.rendezvous import PATIENCE, Meeting, own_host
+from dlog.engine.spark.rendezvous import EVERYWHERE, PATIENCE, Meeting
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.transport import PeerTransport, frames_of, message_of
+from dlog.engine.spark.transport import PeerTransport
 from dlog.engine.trace.durable import parts
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
@@ -56,9 +57,9 @@ class SparkCrew:
         self._context: zmq.Context[Any] = zmq.Context()
         self._guard = self._secrets.guard(self._context)
         self._socket = self._secrets.listener(self._context, zmq.ROUTER)
-        host = spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1"
-        port = self._socket.bind_to_random_port("tcp://*")
-        self._meeting = Meeting(f"tcp://{host}:{port}", 0, self.size, self._secrets)
+        host, door = application.driver_host(spark)
+        port = self._socket.bind_to_random_port(door)
+        self._meeting = Meeting(f"tcp://{host}:{port}", 0, self.size, self._secrets, door != EVERYWHERE)
         self._group = f"dlog-crew-{uuid4().hex}"
         self._stage: tuple[int, int] | None = None
         self._lock = threading.Lock()
@@ -80,7 +81,7 @@ class SparkCrew:
             spark = self.spark
             spark.sparkContext.setJobGroup(self._group, f"dlog: a session's {self.size} workers", interruptOnCancel=True)
             rows = spark.range(self.size).repartition(self.size)
-            rows.mapInArrow(_Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
+            application.in_tasks(rows, _Duty(self._meeting, dict(limits)), "worker int", barrier=True).collect()
             self._over = "they went home"
         except BaseException as error:
             self._over = error
@@ -272,7 +273,7 @@ class _Duty:
             pass
         task = BarrierTaskContext.get()
         rank, tasks = task.partitionId(), [info.address for info in task.getTaskInfos()]
-        host = own_host(self.meeting.address, tasks)
+        host = self.meeting.host(tasks)
         transport = PeerTransport(rank, len(tasks), self.meeting.secrets, host)
         door = Door(self.meeting.secrets, host)
         context: zmq.Context[Any] = zmq.Context()

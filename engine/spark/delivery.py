@@ -18,6 +18,7 @@ from dlog.engine.plan.local_first import Feed
 from dlog.engine.program.rules import Relation, Type
 from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import gathered, table_of
+from dlog.engine.spark.pieces import cut, joined
 from dlog.engine.spark.secrets import Secrets
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
@@ -49,9 +50,9 @@ class Door:
         while missing := [name for name in names if name not in found]:
             if not self._socket.poll(LINGER):
                 raise DlogError(Diagnostic("no-workers", f"{len(missing)} blocks of a DataFrame do not arrive at a worker"))
-            name, block = self._socket.recv_multipart(copy=False)
+            name, *frames = self._socket.recv_multipart(copy=False)
             if name.bytes.decode() in names:
-                found[name.bytes.decode()] = block.buffer
+                [found[name.bytes.decode()]] = joined(frames)
         return found
 
     def close(self) -> None:
@@ -79,7 +80,7 @@ class Delivery:
             for rows in gathered(batches):
                 for feed, owner, block in self._blocks(rows):
                     name = uuid4().hex
-                    sockets[owner].send_multipart([name.encode(), block], copy=False)
+                    sockets[owner].send_multipart([name.encode(), *cut([block])], copy=False)
                     yield _said(feed, owner, name, None)
         except DlogError as error:
             yield _said(0, 0, None, pickle.dumps(error.diagnostics))
@@ -111,13 +112,14 @@ def _said(feed: int, owner: int, block: str | None, mistake: bytes | None) -> pa
 def deliver(frame: DataFrame, delivery: Delivery) -> list[tuple[int, Feed, str]]:
     """Sends a DataFrame's rows, in the relation's columns and types, to the workers. Returns the worker, the feed and the name
     of each block. Raises DlogError where the rows are wrong."""
+    from dlog.engine.spark.application import in_tasks
     from dlog.engine.spark.inputs import has_plain_rows, has_python, unweighed
     from dlog.engine.spark.reasons import failures, reason_of
 
     try:
         light = has_plain_rows(delivery.relation) and not has_python(frame)
         with unweighed(frame.sparkSession, light):
-            said: Sequence[Any] = frame.mapInArrow(delivery, SCHEMA).collect()
+            said: Sequence[Any] = in_tasks(frame, delivery, SCHEMA).collect()
     except failures() as error:
         message = f"the rows for {delivery.relation.name} cannot be read: {reason_of(error)}"
         raise DlogError(Diagnostic("spark-failed", message)) from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.plan.places import choose_homes
 from dlog.engine.program.rules import Kind, Program, Relation
-from dlog.engine.spark.application import need_running
+from dlog.engine.spark.application import in_tasks, need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
 from dlog.engine.spark.reasons import failures
 from dlog.engine.spark.slots import SQL_TYPES
@@ -115,7 +115,7 @@ def in_blocks(
     for number, (name, data) in enumerate(frames.items()):
         cut = Cut(((number, homes[name]),), program.relations[name], program.types, workers, most)
         few = data.coalesce(workers) if sizes[name] <= SMALL_BYTES * workers else data
-        parts.append(few.mapInArrow(cut, SCHEMA))
+        parts.append(in_tasks(few, cut, SCHEMA))
     return Arriving(reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane"), light)
 
 

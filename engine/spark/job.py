@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlog import temporary
 from dlog.engine.plan.numbering import refuse_ords
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application, jobs, letterbox
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from dlog.engine.embedded.executor import Progress
 
-_folders: set[str] = set()
 OnProgress = Callable[[int, "Progress"], None]
 DESCRIPTION = 400
 """Most characters of a job's description."""
@@ -118,7 +115,7 @@ class Outcome:
         if self.cached is not None:
             self.cached.unpersist()
         if self.task.folder is not None:
-            _discard(self.task.folder)
+            temporary.remove(Path(self.task.folder).parent)
 
 
 class _Reports:
@@ -229,7 +226,7 @@ def _in_stage(
         options=options,
     )
     outcome = Outcome(spark, program, task, workers)
-    made = arriving.blocks.mapInArrow(task, task.output_slots.schema, barrier=True)
+    made = application.in_tasks(arriving.blocks, task, task.output_slots.schema, barrier=True)
     try:
         with unweighed(spark, arriving.light):
             _execute(spark, made, outcome, reports)
@@ -284,23 +281,10 @@ def _workers(spark: SparkSession, wanted: int | None) -> int:
 
 
 def _folder(outputs: Sequence[str]) -> str:
-    folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
+    rows = temporary.lease("spark").folder / "rows"
     for name in outputs:
-        (folder / name).mkdir()
-    _folders.add(str(folder))
-    return str(folder)
-
-
-def _discard(folder: str) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    _folders.discard(folder)
-
-
-@atexit.register
-def discard_folders() -> None:
-    """Removes what workers of this process' runs have written and nobody released."""
-    for folder in list(_folders):
-        _discard(folder)
+        (rows / name).mkdir(parents=True)
+    return str(rows)
 
 
 def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _Reports) -> None:

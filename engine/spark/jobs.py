@@ -19,6 +19,7 @@ from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
 from dlog.engine.program.rules import Program, Relation, Type
 from dlog.engine.shards import superstep
 from dlog.engine.shards.superstep import Figures, Lot
+from dlog.engine.spark.application import in_tasks
 from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
 from dlog.engine.spark.inputs import as_declared
@@ -135,7 +136,8 @@ class JobStage:
     def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[DataFrame, Figures]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
-        made = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane").mapInArrow(work, LEFT)
+        given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
+        made = in_tasks(given, work, LEFT)
         self.spark.sparkContext.setJobDescription(self._description(step, number))
         left = made.localCheckpoint(eager=False)
         # One job computes all partitions, which stay, and says the figures.
@@ -192,7 +194,7 @@ def given_blocks(
     for name, data in inputs.items():
         relation = program.relations[name]
         targets = tuple((numbers[held], plan.homes[held]) for held in plan.held[name])
-        rows = as_declared(relation, data).mapInArrow(Cut(targets, relation, program.types, tasks), SCHEMA)
+        rows = in_tasks(as_declared(relation, data), Cut(targets, relation, program.types, tasks), SCHEMA)
         parts.append(rows.selectExpr("*", "0 kind", "0L rows"))
     return reduce(lambda a, b: a.unionAll(b), parts)
 
@@ -248,7 +250,7 @@ def _rows(stage: JobStage, lots: Mapping[str, Lot], program: Program, written: W
     if not parts:
         return stage.spark.createDataFrame([], written.output_slots.schema)
     blocks = reduce(lambda a, b: a.unionAll(b), parts)
-    return blocks.mapInArrow(Rows(relations, program.types, written.output_slots), written.output_slots.schema)
+    return in_tasks(blocks, Rows(relations, program.types, written.output_slots), written.output_slots.schema)
 
 
 def written_as(program: Program, outputs: Sequence[str]) -> Written:

@@ -1,35 +1,28 @@
 """Large blocks between workers of one machine: files in memory instead of messages.
 
-Each worker has a folder of its own, which nobody but its user can enter. A peer that finds there what the worker told it about
+Each worker has a folder of its own (dlog/temporary.py). A peer that finds there what the worker told it about
 itself is on the same machine: it writes a block as one file, and only the file's name goes through the connection that knows
-who speaks. The receiver maps the file and removes its name at once. The folder of a worker that was killed has a lock that
-nobody holds: the next worker to begin here removes it, and so does a driver on this machine when a run ends.
+who speaks. The receiver maps the file and removes its name at once. What a worker that was killed leaves, the next one to begin
+here removes, and so does a driver on this machine when a run ends.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import secrets
-import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from io import FileIO
+from dlog import temporary
+from dlog.temporary import LOCK, Lease, lease
 
-PREFIX = "dlog-worker-"
-LOCK = "owner"
-"""The file that a folder's owner keeps locked; it holds the folder's token."""
+KIND = "worker"
 LARGE = 1 << 16
 """Bytes from which on a file costs less than a message."""
 ALIGNED = 64
-YOUNG = 60.0
-"""Seconds in which a folder gets its lock."""
 AT_ONCE = 512
 """Pieces that one call writes; systems take 1,024 or more."""
 
@@ -44,25 +37,20 @@ class Block(NamedTuple):
 class Letterbox:
     """A worker's own folder. `open` finds none where the system has no such locks or no place is writable."""
 
-    def __init__(self, folder: Path, lock: FileIO, token: str) -> None:
-        self.folder = folder
-        self.address = f"{token}{folder}"
-        self._lock = lock
+    def __init__(self, folder: Lease) -> None:
+        self.folder = folder.folder
+        self.address = f"{folder.token}{folder.folder}"
+        self._lease = folder
 
     @classmethod
     def open(cls) -> Letterbox | None:
         sweep()
         for place in _places():
-            try:
-                folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-                token = secrets.token_hex(16)
-                # It is open as long as the worker lives.
-                lock = open(folder / LOCK, "xb", buffering=0)  # noqa: SIM115
-                if _locked(lock):
-                    lock.write(token.encode())
-                    return cls(folder, lock, token)
-            except OSError:
-                continue
+            with suppress(OSError):
+                made = lease(KIND, place)
+                if made.is_locked:
+                    return cls(made)
+                made.remove()
         return None
 
     def take(self, block: Block) -> list[memoryview]:
@@ -74,8 +62,7 @@ class Letterbox:
         return [whole[start : start + size] for start, size in zip(_starts(block.sizes), block.sizes, strict=True)]
 
     def close(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._lock.close()
+        self._lease.remove()
 
 
 class Slot:
@@ -113,19 +100,8 @@ class Slot:
 
 
 def sweep() -> None:
-    """Removes the folders of workers of this user that are no more."""
-    for place in _places():
-        for folder in place.glob(f"{PREFIX}*"):
-            try:
-                with open(folder / LOCK, "rb", buffering=0) as lock:
-                    if _locked(lock):
-                        shutil.rmtree(folder, ignore_errors=True)
-            except FileNotFoundError:  # it may be about to get one
-                with suppress(OSError):
-                    if time.time() - folder.stat().st_mtime > YOUNG:
-                        shutil.rmtree(folder, ignore_errors=True)
-            except OSError:
-                continue
+    """Removes the folders of processes of this user that are no more."""
+    temporary.sweep(_places())
 
 
 def _places() -> Iterator[Path]:
@@ -133,17 +109,6 @@ def _places() -> Iterator[Path]:
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             yield place
-
-
-def _locked(file: Any) -> bool:
-    """Whether the lock was free and is ours now, until the file is closed."""
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, OSError):
-        return False
-    return True
 
 
 def _starts(sizes: Sequence[int]) -> Iterator[int]:

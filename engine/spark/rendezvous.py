@@ -7,7 +7,6 @@ knows; and what a task says after a later one of its rank spoke up is not heard 
 
 from __future__ import annotations
 
-import pickle
 import socket as sockets
 import sys
 import threading
@@ -20,10 +19,13 @@ from urllib.parse import urlparse
 
 import zmq
 
+from dlog.engine.spark.pieces import frames_of, message_of
 from dlog.engine.spark.secrets import Secrets
 
 PATIENCE = 100
 """Milliseconds."""
+EVERYWHERE = "tcp://*"
+"""Where the driver listens whose workers are on other machines, too: it does not know on which of its ways they come."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class Meeting:
     run: int
     size: int
     secrets: Secrets
+    is_here: bool = False
+    """Whether all workers are on the driver's machine."""
+
+    def host(self, tasks: Sequence[str]) -> str:
+        """The host under which the others reach a worker on this machine; tasks' addresses are as Spark has them."""
+        return own_host(self.address, () if self.is_here else tasks)
 
 
 Together = Callable[[int, Sequence[int]], bool]
@@ -65,13 +73,14 @@ class _Run:
 class Rendezvous:
     """The driver's side; one for all runs of a Spark application. A thread answers."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, door: str = EVERYWHERE) -> None:
         self.secrets = Secrets.new()
         self._context: zmq.Context[Any] = zmq.Context()
         self._guard = self.secrets.guard(self._context)
         self._socket = self.secrets.listener(self._context, zmq.ROUTER)
-        port = self._socket.bind_to_random_port("tcp://*")
+        port = self._socket.bind_to_random_port(door)
         self.address = f"tcp://{host}:{port}"
+        self._is_here = door != EVERYWHERE
         self._runs: dict[int, _Run] = {}
         self._numbers = 0
         self._closing = False
@@ -82,14 +91,14 @@ class Rendezvous:
         """A new run of `size` workers. `on_message(rank, kind, content)` hears what they report, on the answering thread."""
         self._numbers += 1
         self._runs[self._numbers] = _Run(size, on_message, together)
-        return Meeting(self.address, self._numbers, size, self.secrets)
+        return Meeting(self.address, self._numbers, size, self.secrets, self._is_here)
 
     def _serve(self) -> None:
         while not self._closing:
             if self._socket.poll(PATIENCE):
-                name, content = self._socket.recv_multipart()
+                name, *frames = self._socket.recv_multipart(copy=False)
                 try:
-                    self._answer(name, *pickle.loads(content))
+                    self._answer(name.bytes, *message_of(frames))
                 except Exception:  # in hearing one worker: the others need answers all the same
                     threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), self._thread)))
 
@@ -104,7 +113,7 @@ class Rendezvous:
         if run.join(rank, task, name, address, stage):
             addresses = [run.present[r][2] for r in range(run.size)]
             for _, peer, _ in run.present.values():
-                self._socket.send_multipart([peer, pickle.dumps(addresses)])
+                self._socket.send_multipart([peer, *frames_of(addresses)])
             run.present.clear()
 
     def close(self) -> None:
@@ -127,12 +136,12 @@ class Visitor:
         self._socket.connect(meeting.address)
 
     def tell(self, kind: str, content: Any) -> None:
-        self._socket.send(pickle.dumps((self._meeting.run, self._rank, self._task, kind, content)))
+        self._socket.send_multipart(frames_of((self._meeting.run, self._rank, self._task, kind, content)))
 
     def meet(self, address: str, stage: int) -> list[str]:
         """Says where this worker of a stage is; returns where all are. Waits for as long as Spark lets the task live."""
         self.tell("here", (address, stage))
-        return list(pickle.loads(self._socket.recv()))
+        return list(message_of(self._socket.recv_multipart(copy=False)))
 
     def close(self) -> None:
         self._socket.close(2000)

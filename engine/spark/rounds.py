@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +21,7 @@ from dlog.engine.spark.slots import SQL_TYPES
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.temporary import lease
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,8 +100,8 @@ class SparkRounds(ShardedRounds):
         schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in declared.attributes)
         if not application.is_local(spark):
             return spark.createDataFrame(self._arrow(relation), schema)
-        folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = lease("spark").folder / "rows"
+        folder.mkdir()
         feed = self.plan.answers[relation]
         with self._lock:
             command = "write_rows", (self.number, feed.part, feed.name, str(folder))

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
+
+from dlog.engine.spark.pieces import PIECE
+
+ENVELOPE = 256
+"""Bytes that encryption adds to a frame, and more."""
+DOMAIN = "dlog"
+PATIENCE = 10_000
+"""Milliseconds in which a connection has to prove that it belongs to the run."""
 
 
 @dataclass(frozen=True)
@@ -15,9 +23,9 @@ class Secrets:
     whoever has them belongs to the run. Elliptic-curve encryption and authentication are ZeroMQ's CURVE."""
 
     listener_public: bytes
-    listener_secret: bytes
+    listener_secret: bytes = field(repr=False)
     caller_public: bytes
-    caller_secret: bytes
+    caller_secret: bytes = field(repr=False)
 
     @classmethod
     def new(cls) -> Secrets:
@@ -31,26 +39,32 @@ class Secrets:
         """Refuses strangers on all listening sockets of a context; `stop` ends it."""
         guard = ThreadAuthenticator(context)
         guard.start()
-        guard.configure_curve_callback("*", self)
+        guard.configure_curve_callback(DOMAIN, self)
         return guard
 
     def listener(self, context: zmq.Context[Any], kind: int) -> zmq.Socket[Any]:
         """A socket that is to be bound."""
         socket = context.socket(kind)
         socket.curve_server = True
+        # Without a guard ZeroMQ would let everybody in who knows the listener's public key; with these two nobody.
+        socket.zap_domain = DOMAIN.encode()
+        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
         socket.curve_publickey, socket.curve_secretkey = self.listener_public, self.listener_secret
-        return _unbounded(socket)
+        return _open(socket)
 
     def caller(self, context: zmq.Context[Any], kind: int) -> zmq.Socket[Any]:
         """A socket that is to be connected."""
         socket = context.socket(kind)
         socket.curve_serverkey = self.listener_public
         socket.curve_publickey, socket.curve_secretkey = self.caller_public, self.caller_secret
-        return _unbounded(socket)
+        return _open(socket)
 
 
-def _unbounded(socket: zmq.Socket[Any]) -> zmq.Socket[Any]:
-    """No queue of messages is ever full: workers keep step, so there is one message between two of them, or two."""
+def _open(socket: zmq.Socket[Any]) -> zmq.Socket[Any]:
+    """No queue of messages is ever full: workers keep step, so there is one message between two of them, or two. A stranger has
+    little time, and a piece of memory."""
     socket.sndhwm = socket.rcvhwm = 0
     socket.linger = 0
+    socket.maxmsgsize = PIECE + ENVELOPE
+    socket.handshake_ivl = PATIENCE
     return socket

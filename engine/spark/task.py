@@ -110,11 +110,10 @@ class _Worker:
         from dlog.engine.shards.executor import ShardExecutor
         from dlog.engine.shards.gang import Gang
         from dlog.engine.spark.arrow import ArrowCodec
-        from dlog.engine.spark.rendezvous import own_host
         from dlog.engine.spark.transport import PeerTransport
 
         begun = time.perf_counter()
-        host = own_host(self.task.meeting.address, [info.address for info in self.context.getTaskInfos()])
+        host = self.task.meeting.host([info.address for info in self.context.getTaskInfos()])
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, host)
         try:
             gang = Gang(self._connected(transport))

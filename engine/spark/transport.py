@@ -15,23 +15,11 @@ from typing import Any
 import zmq
 
 from dlog.engine.spark.letterbox import Block, Letterbox, Slot
+from dlog.engine.spark.pieces import cut, joined, message_of, parts_of
 from dlog.engine.spark.secrets import Secrets
 
 LEFT = b"left"
 """Follows the sender's rank in a message whose arrays are in the letterbox."""
-
-
-def frames_of(message: Any) -> list[Any]:
-    """A message as parts to send."""
-    buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    return [head, *(b.raw() for b in buffers)]
-
-
-def message_of(frames: Sequence[Any]) -> Any:
-    """The message that parts are; its arrays are views of them."""
-    head, *buffers = frames
-    return pickle.loads(head.buffer, buffers=[b.buffer for b in buffers])
 
 
 class PeerTransport:
@@ -74,9 +62,9 @@ class PeerTransport:
     def _frames(self, message: Any, slot: Slot | None) -> list[Any]:
         """A message to a worker, its arrays left in its letterbox if they are large."""
         rank = self.rank.to_bytes(4, "big")
-        head, *arrays = frames_of(message)
+        head, *arrays = parts_of(message)
         block = slot.put(arrays) if slot is not None else None
-        return [rank, head, *arrays] if block is None else [rank + LEFT, head, pickle.dumps(tuple(block))]
+        return [rank, *cut([head, *arrays])] if block is None else [rank + LEFT, *cut([head, pickle.dumps(tuple(block))])]
 
     def _from(self, rank: int) -> Any:
         """The next message of a worker; others that come meanwhile wait. If the worker is gone, Spark ends this task too."""
@@ -87,8 +75,8 @@ class PeerTransport:
         if not left:
             return message_of(frames)
         assert self._letterbox is not None
-        head, block = frames
-        return pickle.loads(head.buffer, buffers=self._letterbox.take(Block(*pickle.loads(block.buffer))))
+        head, block = joined(frames)
+        return pickle.loads(head, buffers=self._letterbox.take(Block(*pickle.loads(block))))
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""

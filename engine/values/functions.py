@@ -1,7 +1,7 @@
 """Functors and comparisons that touch strings, a block of rows at a time.
 
 Arguments and results are int64 arrays: ids of symbols, numbers, or the bits of unsigned numbers; floats are float64 arrays.
-Strings are bytes, as in Souffle: `strlen` and `substr` count bytes, `<` compares bytes. Programs run the same functors in
+Strings are UTF-8: `strlen` and `substr` count characters, `<` compares code points. Programs run the same functors in
 kernels/texts.py; what those cannot finish comes here.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from dlog.engine.kernels.layout import TEXT_CONTAINS, TEXT_CONTAINS_NOT, TEXT_LESS, TEXT_LESS_EQUAL
 from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED, number_texts, read_numbers
-from dlog.engine.kernels.texts import relate_texts
+from dlog.engine.kernels.texts import measure_texts, relate_texts, slice_all
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.patterns import match
 from dlog.engine.values.symbols import SymbolTable
@@ -54,8 +54,7 @@ def evaluate(op: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], symbols
         case "cat":
             return _cat([_to_string(c, kind, symbols) for c, kind in zip(columns, kinds, strict=True)], symbols)
         case "strlen":
-            offsets = symbols.strings[1]
-            return offsets[columns[0] + 1] - offsets[columns[0]]
+            return _strlen(columns[0], symbols)
         case "substr":
             return _substr(columns[0], columns[1], columns[2], symbols)
         case "ord":
@@ -77,15 +76,17 @@ def _cat(columns: Sequence[np.ndarray], symbols: SymbolTable) -> np.ndarray:
     return symbols.intern_slices(data, bounds[:-1], bounds[1:]).astype(np.int64)
 
 
+def _strlen(ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
+    ids, out = np.ascontiguousarray(ids, np.int64), np.empty(len(ids), np.int64)
+    measure_texts(symbols.address, ids.ctypes.data, len(ids), out.ctypes.data)
+    return out
+
+
 def _substr(ids: np.ndarray, index: np.ndarray, length: np.ndarray, symbols: SymbolTable) -> np.ndarray:
-    """From `index`, at most `length` bytes, a negative length meaning all; nothing where the index lies outside the string."""
-    heap, offsets = symbols.strings
-    starts, ends = offsets[ids], offsets[1:][ids]
-    size = ends - starts
-    inside = (index >= 0) & (index <= size)
-    start = np.where(inside, index, 0)
-    taken = np.where(inside, np.where(length < 0, size - start, np.minimum(length, size - start)), 0)
-    return symbols.intern_slices(heap, starts + start, starts + start + taken).astype(np.int64)
+    given = [np.ascontiguousarray(column, np.int64) for column in (ids, index, length)]
+    starts, ends = np.empty((2, len(ids)), np.int64)
+    slice_all(symbols.address, *(a.ctypes.data for a in given), len(ids), starts.ctypes.data, ends.ctypes.data)
+    return symbols.intern_slices(symbols.strings[0], starts, ends).astype(np.int64)
 
 
 def _to_string(values: np.ndarray, kind: Kind, symbols: SymbolTable) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Regular expressions on strings: `match(pattern, text)` holds where the pattern matches the whole text.
 
-A pattern that is no regular expression matches nothing, nor does its negation, with a warning. Strings are bytes: a `.` matches
-one byte.
+A pattern that is no regular expression matches nothing, nor does its negation, with a warning. A `.` matches one
+character; `\\w`, `\\d` and the like are ASCII's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dlog.engine.kernels.layout import (
     VERDICT_UNKNOWN,
     VERDICT_YES,
 )
+from dlog.engine.values.backtracking import fullmatches
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -65,24 +66,21 @@ def wanted_verdict(wanted: bool) -> int:
 
 def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
     """Whether the pattern matches each string, as VERDICT_ values. Patterns beyond regular languages (references, look-around)
-    are left to Python, a string at a time."""
+    are left to Python, in bounded time. Raises DlogError where that is too little."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     data, offsets = symbols.gather(ids)
-    strings = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(ids), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
-    source = pattern.encode("utf-8", "surrogateescape")
+    strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
     try:
-        found = pc.match_substring_regex(strings, pattern=b"\\A(?:" + source + b")\\z").to_numpy(zero_copy_only=False)
+        found = pc.match_substring_regex(strings, pattern=f"\\A(?:{pattern})\\z").to_numpy(zero_copy_only=False)
         return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
     except pa.ArrowInvalid:
         pass
     try:
-        compiled = re.compile(source)
-    except re.error as error:
+        re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
         warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
         return np.full(len(ids), VERDICT_NEITHER, np.uint8)
-    matches = (compiled.fullmatch(text) is not None for text in strings.to_pylist())
-    return np.array([VERDICT_YES if found else VERDICT_NO for found in matches], np.uint8)
+    found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
+    return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)

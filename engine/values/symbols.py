@@ -1,8 +1,8 @@
 """Strings as ids: the table that every symbol of a run lives in.
 
 Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/symbols.py: here are its arrays, and
-what makes them grow. No Python object per string. Strings are bytes: text that is not UTF-8 comes back with surrogate escapes,
-so files of any encoding survive.
+what makes them grow. No Python object per string. Strings are UTF-8: bytes that are not are refused here, whichever way they
+came, so nothing that reads the table need look.
 
 Arrays only ever grow by replacement and entries never change, so a reader may use the arrays it took while another thread, or
 compiled code, interns. Interning from here holds a lock; within it, as in compiled code, the table's own is held by whoever
@@ -29,9 +29,25 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.symbols import AHEAD, begin_writing, end_writing, intern, rehash
 from dlog.engine.kernels.words import copy_bytes, hash_bytes
+from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class NotText(DlogError):
+    """Bytes that were to become symbols are not UTF-8. Who knows where they are from says so."""
+
+    def __init__(self, index: int, offset: int, byte: int) -> None:
+        self.index = index
+        """Which of the strings."""
+        self.offset = offset
+        """The place in it of the first byte that is wrong."""
+        self.reason = f"byte 0x{byte:02x} is not UTF-8"
+        super().__init__(Diagnostic("encoding", self.reason))
+
+    def __reduce__(self) -> tuple[type[DlogError], tuple[list[Diagnostic]]]:
+        return DlogError, (list(self.diagnostics),)
 
 
 @entry("u8[:]", "i64[:]", "i64[:]", "u8[:]")
@@ -106,7 +122,8 @@ class SymbolTable:
         return self._heap, self._offsets[: count + 1]
 
     def intern_slices(self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The int32 ids of the strings `data[starts[i]:ends[i]]`; `data` is uint8, the others int64."""
+        """The int32 ids of the strings `data[starts[i]:ends[i]]`; `data` is uint8, the others int64. Raises
+        `NotText`."""
         data = np.ascontiguousarray(data)
         starts, ends = (np.ascontiguousarray(a, np.int64) for a in (starts, ends))
         ids = np.empty(len(starts), np.int32)
@@ -118,6 +135,7 @@ class SymbolTable:
             while done < len(ids):
                 done = intern(self.address, source, len(data), *bounds, done, len(ids), *out)
                 if done < len(ids):
+                    _check(data, int(starts[done]), int(ends[done]), done)
                     self._make_room(int(ends[done] - starts[done]), len(ids) - done)
         return ids
 
@@ -145,13 +163,13 @@ class SymbolTable:
             self._slots = slots
 
     def intern(self, text: str) -> int:
-        """The id of `text`, new if it has not been seen."""
+        """The id of `text`, new if it has not been seen; UnicodeEncodeError for lone surrogates."""
         data = _encode(text)
         return int(self.intern_slices(data, np.zeros(1, np.int64), np.array([len(data)], np.int64))[0])
 
     def intern_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """The int32 ids of `texts`: for the constants of a program, not for data."""
-        pieces = [t.encode("utf-8", "surrogateescape") for t in texts]
+        """The int32 ids of `texts`: for the constants of a program, not for data; UnicodeEncodeError for lone surrogates."""
+        pieces = [t.encode() for t in texts]
         offsets = np.zeros(len(pieces) + 1, np.int64)
         np.cumsum([len(p) for p in pieces], out=offsets[1:])
         return self.intern_slices(np.frombuffer(b"".join(pieces), np.uint8), offsets[:-1], offsets[1:])
@@ -171,7 +189,7 @@ class SymbolTable:
 
     def text(self, id: int) -> str:
         """The string of an id."""
-        return self._heap[self._offsets[id] : self._offsets[id + 1]].tobytes().decode("utf-8", "surrogateescape")
+        return self._heap[self._offsets[id] : self._offsets[id + 1]].tobytes().decode()
 
     def gather(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The bytes of the strings of `ids`, one after the other, and the int64 offsets that part them."""
@@ -179,18 +197,24 @@ class SymbolTable:
         return gather(heap, offsets, ids)
 
     def intern_arrow(self, strings: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """The int32 ids of an Arrow array of (large, dictionary-encoded) strings without nulls."""
+        """The int32 ids of an Arrow array of (large, dictionary-encoded) strings or bytes without nulls. Raises `NotText`."""
         import pyarrow as pa
 
         chunks = strings.chunks if isinstance(strings, pa.ChunkedArray) else [strings]
-        parts = [self._intern_chunk(chunk) for chunk in chunks]
+        parts: list[np.ndarray] = []
+        for chunk in chunks:
+            try:
+                parts.append(self._intern_chunk(chunk))
+            except NotText as mistake:
+                mistake.index += sum(map(len, parts))
+                raise
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
     def _intern_chunk(self, strings: pa.Array) -> np.ndarray:
         import pyarrow as pa
 
         if pa.types.is_dictionary(strings.type):
-            return self._intern_chunk(strings.dictionary)[strings.indices.to_numpy()]
+            return self._intern_entries(strings.dictionary, strings.indices.to_numpy())
         if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
             width = np.int32
         else:
@@ -203,6 +227,13 @@ class SymbolTable:
         offsets = np.frombuffer(offsets_buffer, width)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
         data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         return self.intern_slices(data, offsets[:-1], offsets[1:])
+
+    def _intern_entries(self, strings: pa.Array, indices: np.ndarray) -> np.ndarray:
+        try:
+            return self._intern_chunk(strings)[indices]
+        except NotText as mistake:
+            mistake.index = int(np.argmax(indices == mistake.index))
+            raise
 
     def to_arrow(self, ids: np.ndarray) -> pa.Array:
         """The strings of `ids` as an Arrow string array (large_string where int32 offsets do not reach)."""
@@ -222,8 +253,16 @@ class SymbolTable:
         return self._ranks
 
 
+def _check(data: np.ndarray, start: int, end: int, index: int) -> None:
+    """Raises where these bytes are why string `index` did not become a symbol."""
+    try:
+        data[start:end].tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise NotText(index, error.start, int(data[start + error.start])) from None
+
+
 def _encode(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def _larger(array: np.ndarray, used: int, size: int) -> np.ndarray:

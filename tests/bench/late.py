@@ -80,7 +80,7 @@ def ticks() -> Rows:
 
 def pointers() -> Rows:
     random = np.random.default_rng(7)
-    sizes = {"new": 3_000, "copy": 6_000, "store": 1_500, "load": 1_500}
+    sizes = {"new": 2_000, "copy": 4_000, "store": 500, "load": 500}
     return {name: np.unique(random.integers(0, 5_000, (size, 2)), axis=0) for name, size in sizes.items()}
 
 

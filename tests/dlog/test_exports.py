@@ -121,11 +121,6 @@ def test_rows_without_columns_and_no_rows_have_a_title_alone() -> None:
     assert result["no"]._repr_html_() == "<p>dlog.Relation no(x), 0 rows</p>"
 
 
-def test_symbols_that_are_no_utf8_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "edge.facts").write_bytes(b"\xff\xfe\t1\n")
-    assert "\ufffd\ufffd  1" in repr(dlog.run(PROGRAM + ".input edge\n", tmp_path)["edge"])
-
-
 def test_deep_records_and_many_columns_are_cut() -> None:
     deep = ".type L = [head: number, tail: L]\n.decl l(n: number, at: L)\nl(0, nil).\nl(n + 1, [n, r]) :- l(n, r), n < 5000.\n"
     shown = repr(dlog.run(deep + ".decl last(at: L)\nlast(r) :- l(5000, r).\n")["last"])

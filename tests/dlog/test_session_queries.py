@@ -233,3 +233,20 @@ def test_rules_of_a_question_give_what_rules_of_the_program_give(shape: str, edg
     with dlog.session(inputs, given_) as s, dlog.session(inputs + local, given_) as whole:
         event(s.explain(local + asked).partition(":")[0])
         assert sorted(s.query(local + asked)) == sorted(whole.query(asked))
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("e(x), 1 / x = 1", "1:1\n  |\n1 | e(x), 1 / x = 1\n  | ^^^^^^^^^^^^^^^ while"),
+        ("?- e(x), 1 / x = 1.", "1:4\n  |\n1 | ?- e(x), 1 / x = 1.\n  |    ^^^^^^^^^^^^^^^^ while"),
+        ("  ?-  e(x),\n1 / x = 1.", "1:7\n  |\n1 |   ?-  e(x),\n  |       ^^^^^ while"),
+        (".decl r(x: number) r(x) :- e(x).\n ?- r(x), 1 / x = 1.", "2:5\n  |\n2 |  ?- r(x), 1 / x = 1.\n  |     ^^^^^^^^"),
+        ("?- zz(1).", "1:4\n  |\n1 | ?- zz(1).\n  |    ^^^^^"),
+        ("e(x) e(y)", "1:5\n  |\n1 | e(x) e(y)\n  |     ^"),
+    ],
+)
+def test_mistakes_are_shown_where_they_are_in_the_question(question: str, place: str) -> None:
+    with dlog.session(".decl e(x: number)\ne(0).\n") as s, pytest.raises(dlog.DlogError) as raised:
+        s.query(question)
+    assert f"\n --> <query>:{place}" in str(raised.value)

@@ -54,7 +54,7 @@ EACH = [
     (NUMBER, [0, -(2**63), 2**63 - 1, 0]),
     (UNSIGNED, [0, 2**64 - 1]),
     (FLOAT, [0.5, -1e300, float("inf")]),
-    (SYMBOL, ["a", "", "a", "\u00e4\u20ac", "not utf-8: \udcff"]),
+    (SYMBOL, ["a", "", "a", "\u00e4\u20ac", "\U0001f600"]),
     (LIST, [None, (1, None), (2, (1, None)), (1, None), (-5, (2, (1, None)))]),
     (MIXED, [("x", 0.25, 2**64 - 1, (7, None)), None, ("y", -0.5, 0, None)]),
 ]

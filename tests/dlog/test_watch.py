@@ -212,6 +212,27 @@ def test_rounds_that_were_complete_before_a_bad_line_are_written(watch: RunWatch
     assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n2,path,+1,5,6\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "ended"),
+    [
+        ("2,edge,+1,x,6", True),
+        ("2,egde,+1,5,6", True),
+        ("2,edge", True),
+        ("1,edge,+1,x,6", False),
+        ("x,edge,+1,5,6", False),
+        ('{"round": 2, "relation": "edge", "diff": 1, "row": [5]}', True),
+        ('{"round": 2, "relation": "edge", ', True),
+        ('{"round": 1, "relation": "edge", "diff": 1, "row": [5]}', False),
+        ('{"relation": "edge", "diff": 1, "row": [5, 6]}', False),
+    ],
+)
+def test_a_bad_line_ends_a_round_if_it_begins_a_later_one(watch: RunWatch, line: str, ended: bool) -> None:
+    csv, json = "1,edge,+1,1,2\n", '{"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}\n'
+    finished = watch("closure.dl", (json if line.startswith("{") else csv) + f"{line}\n", "--format", "csv")
+    assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n" if ended else "")
+    assert " --> changes.txt:2:" in finished.err
+
+
 def test_rounds_before_one_that_fails_are_written(watch: RunWatch, folder: Path) -> None:
     (folder / "p.dl").write_text(".decl n(x: number)\n.decl q(y: number)\n.output q\nq(100 / x) :- n(x).\n")
     finished = watch("p.dl", "1,n,+1,5\n2,n,+1,0\n3,n,+1,4\n")

@@ -70,7 +70,10 @@ def test_labels_in_another_file_name_it() -> None:
 
 def test_a_place_in_a_data_file_shows_its_line() -> None:
     diagnostic = Diagnostic("bad-number", "not a number", place="facts/e.facts:3:2", line="1\tx", notes=("column y",))
-    assert render(diagnostic) == "error: not a number\n --> facts/e.facts:3:2\n  | 1\tx\n  = column y"
+    assert render(diagnostic) == "error: not a number\n --> facts/e.facts:3:2\n  | 1\tx\n  |  ^\n  = column y"
+    third = Diagnostic("bad-number", "not a number", place="facts/e.facts:3:3", line="1\tx")
+    assert render(third) == "error: not a number\n --> facts/e.facts:3:3\n  | 1\tx\n  |  \t^"
+    assert render(Diagnostic("bad-number", "not a number", place="e.facts", line="x")).endswith("\n  | x")
 
 
 def test_a_warning_says_so() -> None:

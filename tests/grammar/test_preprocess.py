@@ -137,7 +137,10 @@ def test_a_missing_program_is_an_error(folder: Path) -> None:
 
 def test_a_program_that_is_not_utf8_is_an_error(folder: Path) -> None:
     Path("latin.dl").write_bytes(b'a(1).\nb("\xe9").')
-    assert errors(Path("latin.dl")) == "error: `latin.dl` is not UTF-8 text: byte 0xe9\n --> latin.dl:2:4"
+    assert (
+        errors(Path("latin.dl"))
+        == 'error: `latin.dl` is not UTF-8 text: byte 0xe9\n --> latin.dl:2:4\n  |\n2 | b("\\xe9").\n  |    ^^^^'
+    )
 
 
 def test_the_width_of_numbers_is_known_to_macros() -> None:

@@ -129,7 +129,7 @@ def _open_and_wait(place: str, inbox: Any) -> None:
 
 
 def test_a_folder_without_a_lock_goes_when_it_is_old(place: Path) -> None:
-    young, old = (Path(place / f"{letterbox.PREFIX}{name}") for name in ("young", "old"))
+    young, old = (Path(place / f"dlog-worker-{name}") for name in ("young", "old"))
     young.mkdir()
     old.mkdir()
     os.utime(old, (0, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import pytest
 
 zmq = pytest.importorskip("zmq")
 
+from dlog.engine.spark.pieces import message_of  # noqa: E402
 from dlog.engine.spark.rendezvous import Meeting, Rendezvous, Visitor, own_host  # noqa: E402
 from dlog.engine.spark.secrets import Secrets  # noqa: E402
 from dlog.engine.spark.transport import PeerTransport  # noqa: E402
@@ -58,7 +58,7 @@ def stage(rendezvous: Rendezvous) -> Iterator[Stage]:
 
 def answer(visitor: Visitor, patience: int = LATE) -> list[str] | None:
     """Where all are, if the driver says so in time."""
-    return pickle.loads(visitor._socket.recv()) if visitor._socket.poll(patience) else None
+    return message_of(visitor._socket.recv_multipart(copy=False)) if visitor._socket.poll(patience) else None
 
 
 def test_workers_of_one_start_meet(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dlog.engine.rounds import RELAYED
+from dlog.engine.spark.application import in_tasks
 from dlog.graphs.frames.numbers import Numbers, dense, renumbered
 from dlog.graphs.frames.running import Answer, SparkRunning
 from dlog.graphs.library import Program
@@ -151,7 +152,7 @@ def pagerank(
 def independent_set(numbers: Numbers, running: SparkRunning, seed: int, block: int) -> Answer:
     """The set that a walk through the vertices in random order finds: of graphs of arrays the same one."""
     placed, order = dense(numbers.vertex(), "x")
-    vertex = order.mapInArrow(_Mixed(seed), "x bigint, priority bigint").persist()
+    vertex = in_tasks(order, _Mixed(seed), "x bigint, priority bigint").persist()
     facts: dict[str, Any] = {
         "vertex": vertex,
         "edge": numbers.edge("plain"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from dlog.engine.garbage import uncollected
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.passes.drop_redundant_rules import drop_redundant_rules
 from dlog.engine.program.passes.linearize import linearize
@@ -32,6 +33,7 @@ PASSES: Final[tuple[tuple[Pass, str], ...]] = (
 )
 
 
+@uncollected
 def optimize(program: Program, observed: frozenset[str]) -> Program:
     """The program after all passes: the `observed` relations have the same rows as before."""
     for run, _ in PASSES:

@@ -18,6 +18,8 @@ import numpy as np
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Bytes = bytes | bytearray | memoryview
+ITSELF = getattr(os, "O_NOFOLLOW", 0)
+"""What is opened to be written is the file of this name, not one that a link leads to: others' links may lead anywhere."""
 
 
 @contextmanager
@@ -74,8 +76,11 @@ def sync_folder(path: Path) -> None:
 
 
 def create(path: Path, pieces: Sequence[Bytes]) -> None:
-    """A new file that is wholly on the disk, under a name nothing refers to yet: what is there is overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    """A new file that is wholly on the disk, under a name nothing refers to yet: what is there is overwritten,
+    or replaced where it is a link."""
+    if path.is_symlink():
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ITSELF, 0o666)
     try:
         write_all(descriptor, pieces)
         sync(descriptor)
@@ -93,7 +98,7 @@ def replace(path: Path, content: bytes) -> None:
 
 def open_to_append(path: Path, size: int) -> int:
     """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF, 0o666)
     cut(descriptor, size)
     return descriptor
 

@@ -18,7 +18,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         with files.refusals(self.path, "lock"):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF, 0o666)
         if not _try_lock(self._descriptor):
             holder = os.read(self._descriptor, 64).decode("ascii", "replace").strip()
             os.close(self._descriptor)

@@ -81,6 +81,18 @@ def replanned_rounds(program: Program, **options: Any) -> RoundsEngine:
     return Replanned(program, **options) if is_incremental(program) else make_engine(program, **options)
 
 
+class Anew(Maintained):
+    """Begins anew with each commit of one round."""
+
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates]) -> bool:
+        return not self._taken
+
+
+def anew_rounds(program: Program, **options: Any) -> RoundsEngine:
+    """The engine for a program, which begins anew all the time where it is maintained."""
+    return Anew(program, **options) if is_incremental(program) else make_engine(program, **options)
+
+
 @contextmanager
 def engine_of(text: str, make: Callable[..., Maintained] = Maintained, **options: Any) -> Iterator[Maintained]:
     engine = make(compile_source(Source(text)), **options)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlog.engine.embedded import relation, scope, team, worker
+from dlog.engine.embedded import lower_runs, relation, scope, sweeping, team, worker
 from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.executor import Executor
 from dlog.engine.plan import computed as plan_computed
@@ -53,20 +53,35 @@ def ran(text: str, facts: Rows | None = None, **options: Any) -> dict[str, list[
 
 @contextmanager
 def variant(
-    hashed: bool = False, bulk: bool = False, yielding: bool = False, computed: bool = False, restricted: bool = False
+    hashed: bool = False,
+    bulk: bool = False,
+    yielding: bool = False,
+    computed: bool = False,
+    restricted: bool = False,
+    swept: bool = False,
+    paged: bool = False,
 ) -> Iterator[None]:
     """`hashed`: no bitmaps and no dense maps. `bulk`: any work is worth several threads. `yielding`: kernels return to Python
     after every block. `computed`: no relation is too small for a temporary of the values computed from its rows. `restricted`:
-    arrangements hold only what leads on, however much that is."""
+    arrangements hold only what leads on, however much that is. `swept`: every last join is swept, few changes are sorted to
+    runs, and rows of bitmaps begin with a word. `paged`: bitmaps have pages."""
     with pytest.MonkeyPatch.context() as patch:
         if hashed:
             for limit in ("BITS_LIMIT", "PAGES_LIMIT", "DENSE_LIMIT"):
                 patch.setattr(relation, limit, 0)
             patch.setattr(StoredArrangement, "_dense_limit", lambda self: 0)
+        if paged:
+            patch.setattr(relation, "BITS_LIMIT", 0)
+        if swept:
+            patch.setattr(lower_runs, "RUNS_LEAST", 1)
+            patch.setattr(sweeping, "LONG", 0.0)
+            patch.setattr(relation, "WIDE", 1)
         if bulk:
             patch.setattr(team, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
-            patch.setattr(scope, "_mostly_known", lambda paths: True)
+            patch.setattr(scope.ScopeRun, "_sharing_pays", lambda self, paths: True)
+            patch.setattr(team.Team, "pays", lambda self, paths, storage, times=1.0: True)
+            patch.setattr(worker, "PROBE", 1)
             patch.setattr(team, "WAKE_SECONDS", 0.001)
         if yielding:
             patch.setattr(worker, "BUDGET", 1)

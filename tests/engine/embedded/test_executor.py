@@ -176,10 +176,10 @@ def test_the_profile_counts_what_each_rule_made(threads: int) -> None:
         executor = executor_of(text, {"e": [*CHAIN, (0, 2)]}, threads=threads)
         executor.run()
     enter, loop, last = executor.profile
-    assert (enter.text, enter.derived, enter.added) == ("p(x, y) :- e(x, y).", 121, 121)
+    assert (enter.text, enter.derived, enter.new) == ("p(x, y) :- e(x, y).", 121, 121)
     assert loop.text == "p(x, z) :- p(x, y), e(y, z)."
-    assert loop.added == PAIRS - 121
-    assert loop.derived > loop.added
+    assert loop.new == PAIRS - 121
+    assert loop.derived > loop.new
     assert enter.iterations == loop.iterations == 121 - 1
     assert (last.derived, last.iterations) == (sum(120 - x for x in range(0, 120, 2)), 0)
     assert all(0 <= rule.seconds < 60 for rule in executor.profile)

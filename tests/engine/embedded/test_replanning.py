@@ -65,11 +65,22 @@ def test_a_plan_for_skewed_rows_is_left_when_they_go() -> None:
         commit(engine, star(SPOKES))
         assert "extend" in engine.explain()
         commit(engine, star(SPOKES), -1)
-        for _ in range(40):
+        for _ in range(150):
             commit(engine, even)
             commit(engine, even, -1)
         commit(engine, even)
         assert "extend" not in engine.explain()
+
+
+def test_rows_that_come_and_go_within_a_commit_are_not_taken_for_more() -> None:
+    with engine_of(PROJECTED) as engine:
+        edges = np.stack([np.arange(SPOKES), np.arange(SPOKES) + 1], 1)
+        commit(engine, edges)
+        columns = tuple(np.tile(np.repeat(edges[:, c], 2), 8) for c in (0, 1))
+        diffs = np.tile(np.array([-1, 1]), 8 * SPOKES)
+        waiting = Updates(columns, diffs, 2 + np.arange(len(diffs)))
+        now = Figures({"e": waiting}, frozenset(), {"e": engine._flow.collections["e"]})
+        assert (now.rows("e"), now.second_moment("e", (0,))) == (SPOKES, SPOKES)
 
 
 def test_rounds_of_one_commit_are_planned_for_together() -> None:

@@ -63,9 +63,9 @@ def test_bulk_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     shared: list[int] = []
     run_paths = team.Team.run_paths
 
-    def counted(self: team.Team, paths: list[object], *rest: object) -> None:
+    def counted(self: team.Team, paths: list[object], *rest: object, **options: object) -> None:
         shared.append(len(paths))
-        run_paths(self, paths, *rest)  # type: ignore[arg-type]
+        run_paths(self, paths, *rest, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(team.Team, "run_paths", counted)
     with variant(bulk=True):

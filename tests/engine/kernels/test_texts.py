@@ -23,7 +23,8 @@ from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN
 
-PLANTED = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\udcff\udce4", "\0", "\xe9"]
+ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
+PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]
 TEXT = st.one_of(st.sampled_from(PLANTED), st.text(max_size=9))
 NUMBER = st.one_of(st.sampled_from(EXTREMES), st.integers(MIN, MAX))
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=20)
@@ -69,24 +70,22 @@ def desk() -> Desk:
     return Desk()
 
 
-def raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
 @settings(max_examples=EXAMPLES)
 @given(rows=PAIRS)
-def test_strings_compare_by_their_bytes(rows: list[tuple[str, str]]) -> None:
+def test_strings_compare_by_their_code_points_and_are_measured_in_characters(rows: list[tuple[str, str]]) -> None:
     d = Desk()
-    pairs = [(raw(a), raw(b)) for a, b in rows]
+    pairs = [(a.encode(), b.encode()) for a, b in rows]
     columns = [(S, d.ids(column)) for column in zip(*rows, strict=True)]
-    assert d.values(L.TEXT_LESS, *columns).tolist() == [a < b for a, b in pairs]
-    assert d.values(L.TEXT_LESS_EQUAL, *columns).tolist() == [a <= b for a, b in pairs]
-    assert d.values(L.TEXT_CONTAINS, *columns).tolist() == [a in b for a, b in pairs]
-    assert d.values(L.TEXT_CONTAINS_NOT, *columns).tolist() == [a not in b for a, b in pairs]
-    assert d.texts(d.values(L.TEXT_MIN, *columns)) == [min(p, key=raw) for p in rows]
-    assert d.texts(d.values(L.TEXT_MAX, *columns)) == [max(p, key=raw) for p in rows]
-    assert d.texts(d.values(L.TEXT_MAX, *columns, (S, d.ids(["b"] * len(rows))))) == [max(*p, "b", key=raw) for p in rows]
-    assert d.values(L.TEXT_LENGTH, columns[0]).tolist() == [len(a) for a, _ in pairs]
+    assert d.values(L.TEXT_LESS, *columns).tolist() == [a < b for a, b in rows] == [a < b for a, b in pairs]
+    assert d.values(L.TEXT_LESS_EQUAL, *columns).tolist() == [a <= b for a, b in rows]
+    assert d.values(L.TEXT_CONTAINS, *columns).tolist() == [a in b for a, b in rows]
+    assert d.values(L.TEXT_CONTAINS_NOT, *columns).tolist() == [a not in b for a, b in rows]
+    assert d.texts(d.values(L.TEXT_MIN, *columns)) == [min(p, key=str.encode) for p in rows]
+    assert d.texts(d.values(L.TEXT_MAX, *columns)) == [max(p, key=str.encode) for p in rows]
+    assert d.texts(d.values(L.TEXT_MAX, *columns, (S, d.ids(["b"] * len(rows))))) == [
+        max(*p, "b", key=str.encode) for p in rows
+    ]
+    assert d.values(L.TEXT_LENGTH, columns[0]).tolist() == [len(a) for a, _ in rows]
 
 
 @settings(max_examples=EXAMPLES)
@@ -113,17 +112,18 @@ def test_cat_joins_strings_and_the_texts_of_numbers(rows: list[tuple[str, int, i
 
 @settings(max_examples=EXAMPLES)
 @given(rows=st.lists(st.tuples(TEXT, st.integers(-3, 12) | NUMBER, st.integers(-3, 12) | NUMBER), min_size=1, max_size=20))
-def test_substr_counts_bytes(rows: list[tuple[str, int, int]]) -> None:
+def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
     d = Desk()
     texts, starts, lengths = zip(*rows, strict=True)
     columns = [d.ids(texts), np.array(starts, np.int64), np.array(lengths, np.int64)]
     found = d.values(L.TEXT_SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
     naive = []
     for text, start, length in rows:
-        inside = 0 <= start <= len(raw(text))
+        inside = 0 <= start <= len(text)
         end = None if length < 0 else start + length
-        naive.append(raw(text)[start:end] if inside else b"")
-    assert [raw(t) for t in d.texts(found)] == naive
+        naive.append(text[start:end] if inside else "")
+    assert d.texts(found) == naive
+    assert d.texts(evaluate("substr", columns, [Kind.SYMBOL, Kind.NUMBER, Kind.NUMBER], d.table)) == naive
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,12 @@ def test_symbols_compare_by_their_bytes(rows: list[tuple[str, str]]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=20))
-def test_cat_joins_and_strlen_counts_bytes(rows: list[tuple[str, str, str]]) -> None:
+def test_cat_joins_and_strlen_counts_characters(rows: list[tuple[str, str, str]]) -> None:
     s = Strings()
     columns = [s.ids(*column) for column in zip(*rows, strict=True)]
     joined = evaluate("cat", columns, [S, S, S], s.table)
     assert s.texts(joined) == ["".join(row) for row in rows]
-    assert evaluate("strlen", [joined], [S], s.table).tolist() == [len("".join(row).encode()) for row in rows]
+    assert evaluate("strlen", [joined], [S], s.table).tolist() == [len("".join(row)) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,9 @@ def test_cat_joins_and_strlen_counts_bytes(rows: list[tuple[str, str, str]]) -> 
         ("hello", -1, 2, ""),
         ("hello", 2, -1, "llo"),
         ("hello", 2, 0, ""),
+        ("h\u00e9\U0001f600o", 1, 2, "\u00e9\U0001f600"),
+        ("h\u00e9\U0001f600o", 3, 1, "o"),
+        ("h\u00e9\U0001f600o", 5, 1, ""),
         ("", 0, 1, ""),
     ],
 )
@@ -153,7 +156,12 @@ def test_text_that_is_no_number_is_an_error(strings: Strings, op: str, text: str
         ("a|ab", "ab", True),
         ("", "", True),
         (".", "\n", False),
-        ("..", "\u00e4", True),
+        (".", "\u00e4", True),
+        ("..", "\u00e4", False),
+        ("[\u00e0-\u00ff]", "\u00e4", True),
+        (r"(.)\1", "\u00e4\u00e4", True),
+        (r"(?=\w).", "\u00e4", False),
+        (r"\w", "\u00e4", False),
         ("[0-9]+", "123", True),
         (r"(.)\1", "aa", True),
         (r"(.)\1", "ab", False),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.values import symbols
-from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.symbols import NotText, SymbolTable
 
 PLANTED = st.sampled_from(["", "a", "b", "12345678", "123456789", "a\0", "\0"])
 WORDS = st.lists(st.one_of(PLANTED, st.text(max_size=30)), max_size=60)
@@ -75,12 +75,56 @@ def test_sliced_and_dictionary_encoded_arrays() -> None:
     assert table.intern_arrow(pa.array([], pa.string())).tolist() == []
 
 
-def test_bytes_that_are_not_utf8_come_back() -> None:
+PIECES = st.sampled_from(
+    [b"a", b"abcdefg", b"\xc3", b"\xa9", b"\xe2\x82", b"\xac", b"\xed\xa0\x80", b"\xf0\x9f", b"\x98\x80", b"\xf4\x90"]
+)
+BYTES = st.binary(max_size=12) | st.text(max_size=12).map(str.encode) | st.lists(PIECES, max_size=6).map(b"".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(BYTES, min_size=1, max_size=12))
+def test_bytes_become_symbols_if_they_are_utf8(strings: list[bytes]) -> None:
     table = SymbolTable()
-    data = np.frombuffer(b"\xff\xe4", np.uint8)
-    ids = table.intern_slices(data, np.array([0, 1]), np.array([2, 2]))
-    assert [table.text(int(i)).encode("utf-8", "surrogateescape") for i in ids] == [b"\xff\xe4", b"\xe4"]
-    assert table.find(table.text(0)) == 0
+    ends = np.cumsum([len(s) for s in strings])
+    slices = np.frombuffer(b"".join(strings), np.uint8), ends - [len(s) for s in strings], ends
+    wrong = [(i, error) for i, error in enumerate(map(_mistake, strings)) if error is not None]
+    if not wrong:
+        assert [table.text(i) for i in table.intern_slices(*slices).tolist()] == [s.decode() for s in strings]
+        return
+    index, offset = wrong[0]
+    for intern in (lambda: table.intern_slices(*slices), lambda: table.intern_arrow(pa.array(strings))):
+        with pytest.raises(NotText) as caught:
+            intern()
+        assert (caught.value.index, caught.value.offset) == (index, offset)
+        assert caught.value.diagnostics[0].message == f"byte 0x{strings[index][offset]:02x} is not UTF-8"
+    assert [table.text(i) for i in range(len(table))] == list(dict.fromkeys(s.decode() for s in strings[:index]))
+
+
+def _mistake(data: bytes) -> int | None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
+def test_the_first_wrong_string_is_named_by_its_row_in_chunks_and_dictionaries() -> None:
+    words = pa.array([b"a", b"b", b"a", b"\xff", b"b"])
+    for strings in (
+        pa.chunked_array([words[:2], words[2:]]),
+        words.dictionary_encode(),
+        pa.chunked_array([words[:1].dictionary_encode(), words[1:].dictionary_encode()]),
+        pa.StringArray.from_buffers(5, *words.buffers()[1:]),
+    ):
+        with pytest.raises(NotText) as caught:
+            SymbolTable().intern_arrow(strings)
+        assert caught.value.index == 3
+
+
+def test_surrogates_are_no_text() -> None:
+    for intern in (SymbolTable().intern, SymbolTable().find, lambda text: SymbolTable().intern_texts([text])):
+        with pytest.raises(UnicodeEncodeError):
+            intern("a\udcff")
 
 
 @pytest.mark.parametrize("word", ["a", "", "unseen"])

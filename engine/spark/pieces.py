@@ -1,0 +1,60 @@
+"""Messages in pieces of bounded size, so that nobody need take a large one from somebody who has not said yet who he is.
+
+ZeroMQ takes a frame into memory before it is complete, a stranger's too. So listeners refuse frames that are longer than a
+piece (secrets.py), and what is longer is sent as several. The first frame of a message has the sizes of its parts.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+PIECE = 1 << 20
+"""Bytes of a frame at most."""
+
+
+def parts_of(message: Any) -> list[Any]:
+    """An object as a pickle and its arrays."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    return [head, *(b.raw() for b in buffers)]
+
+
+def frames_of(message: Any) -> list[Any]:
+    """An object as frames to send."""
+    return cut(parts_of(message))
+
+
+def message_of(frames: Sequence[Any]) -> Any:
+    """The object that frames are; its arrays are views of them, or of what they were put together to."""
+    head, *buffers = joined(frames)
+    return pickle.loads(head, buffers=buffers)
+
+
+def cut(parts: Sequence[Any]) -> list[Any]:
+    """Parts as frames to send."""
+    views = [memoryview(part) for part in parts]
+    return [struct.pack(f"<{len(views)}Q", *(view.nbytes for view in views)), *(p for view in views for p in _pieces(view))]
+
+
+def _pieces(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, PIECE):
+        yield view[start : start + PIECE]
+
+
+def joined(frames: Sequence[Any]) -> list[memoryview]:
+    """The parts that frames, as they were received, are."""
+    sizes = frames[0].buffer
+    left = iter(frames[1:])
+    return [_part(size, left) for (size,) in struct.iter_unpack("<Q", sizes)]
+
+
+def _part(size: int, frames: Iterator[Any]) -> memoryview:
+    if size <= PIECE:
+        return memoryview(next(frames).buffer if size else b"")
+    whole = memoryview(bytearray(size))
+    for start in range(0, size, PIECE):
+        whole[start : start + PIECE] = next(frames).buffer
+    return whole

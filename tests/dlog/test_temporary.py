@@ -1,0 +1,85 @@
+"""Folders that last as long as their process, however that ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlog import temporary
+from dlog.temporary import LOCK, lease, leased, sweep
+
+HOLD = """import sys
+from pathlib import Path
+from dlog.temporary import lease
+made = lease("spark", Path(sys.argv[1]))
+print(made.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_folder_is_for_this_user_alone_and_goes_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with leased("dump") as folder:
+        assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_leaves_goes_with_the_next_lease(tmp_path: Path) -> None:
+    held = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert held.stdout is not None and held.stdin is not None
+    folder = Path(held.stdout.readline().strip())
+    (folder / "rows").write_text("many")
+    sweep([tmp_path])
+    assert folder.is_dir()
+    held.kill()
+    held.communicate()
+    assert folder.is_dir()
+    made = lease("spark", tmp_path)
+    assert list(tmp_path.iterdir()) == [made.folder]
+    made.remove()
+
+
+def test_a_process_that_ends_leaves_nothing(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.DEVNULL, check=True, capture_output=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_forked_child_removes_nothing(tmp_path: Path) -> None:
+    made = lease("spark", tmp_path)
+    child = os.fork()
+    if not child:
+        temporary.remove_all()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert made.folder.is_dir()
+    made.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_only_looks_alike_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary, "YOUNG", -1.0)
+    (tmp_path / "dlog-mine").mkdir()
+    (tmp_path / "dlog-spark-file").write_text("")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "dlog-spark-link").symlink_to(tmp_path / "home")
+    (tmp_path / "dlog-spark-left").mkdir()
+    piped = tmp_path / "dlog-spark-pipe"
+    piped.mkdir()
+    os.mkfifo(piped / LOCK)  # opening it must not wait for a writer
+    sweep([tmp_path])
+    assert not (tmp_path / "dlog-spark-left").exists()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names - {"dlog-spark-pipe"} == {"dlog-mine", "dlog-spark-file", "home", "dlog-spark-link"}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user")
+def test_what_belongs_to_others_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(temporary, "YOUNG", -1.0)
+    (tmp_path / "dlog-spark-theirs").mkdir()
+    os.chown(tmp_path / "dlog-spark-theirs", 12345, -1)
+    sweep([tmp_path])
+    assert (tmp_path / "dlog-spark-theirs").exists()

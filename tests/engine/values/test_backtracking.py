@@ -1,0 +1,59 @@
+"""Patterns that an attacker would choose: they end, in time or with an error that says why."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dlog.engine.values import backtracking
+from dlog.engine.values.backtracking import fullmatches
+from dlog.grammar.diagnostics import DlogError
+from tests.security.planted import dlog
+
+PROGRAM = '.decl t(x: symbol)\nt("{text}").\n.decl p(x: symbol)\np(x) :- t(x), {body}.\n.printsize p\n'
+
+
+def run(folder: Path, pattern: str, text: str, negated: str = "") -> tuple[int, str, str]:
+    (folder / "p.dl").write_text(PROGRAM.format(text=text, body=f'{negated}match("{pattern}", x)'))
+    done = dlog("run", "p.dl", cwd=folder)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(a|aa)+$", "(.*a){20}", "(([a-z])+.)+[A-Z]([a-z])+$"])
+def test_regular_patterns_take_linear_time(tmp_path: Path, pattern: str) -> None:
+    begun = time.monotonic()
+    code, _, err = run(tmp_path, pattern, 100_000 * "a" + "!")
+    assert (code, err) == (0, "")
+    assert time.monotonic() - begun < 60
+
+
+def test_a_pattern_that_would_take_for_ever_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(tmp_path, r"(a+)+(?=b)", 64 * "a")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: match(") and "takes more than 10 seconds" in err and "Traceback" not in err
+
+
+def test_references_and_look_around_hold_as_python_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backtracking, "AT_ONCE", 7)
+    chosen = random.Random(1)
+    texts = ["".join(chosen.choices("abé", k=chosen.randrange(6))) for _ in range(100)]
+    ends = np.cumsum([len(text.encode()) for text in texts])
+    for pattern in (r"(.*)\1", r"(?=a)..", r"(?=é).", r"(?<!b)a*"):
+        expected = [re.fullmatch(pattern, text) is not None for text in texts]
+        assert fullmatches(pattern, "".join(texts).encode(), ends).tolist() == expected and any(expected)
+
+
+def test_a_pattern_too_deep_for_anybody_is_a_wrong_one(tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, 5000 * "(?=" + "a" + 5000 * ")", "a")
+    assert (code, out) == (0, "p\t0\n") and err.startswith("warning: wrong pattern")
+
+
+def test_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backtracking, "SECONDS", 1)
+    with pytest.raises(DlogError, match="takes more than 1 seconds"):
+        fullmatches(r"(a+)+(?=b)", 64 * b"a", np.array([64]))

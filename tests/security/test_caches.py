@@ -1,0 +1,203 @@
+"""Files that somebody left where dlog keeps what one run makes for the next: none is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dlog.engine.kernels import library
+from dlog.grammar import parser
+from dlog.zipped import unpacked
+from tests.conftest import ROOT
+from tests.security.planted import PROGRAM, dlog, module, pickled, run
+from tests.zipped import zip_of_dlog
+
+TABLES = "grammar-*.json"
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Path:
+    return tmp_path / "was run"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "work" / "program.dl"
+    path.parent.mkdir()
+    path.write_text(PROGRAM)
+    return path
+
+
+def check(program: Path, cache: Path) -> str:
+    done = dlog("check", str(program), cwd=program.parent, DLOG_CACHE=str(cache))
+    assert done.returncode == 0 and done.stdout.endswith("ok (2 relations, 2 rules)\n"), done
+    return done.stderr
+
+
+@pytest.mark.parametrize("wrap", [lambda kept: kept, lambda kept: b"0\n" + kept, lambda kept: kept + kept])
+def test_a_pickle_in_the_place_of_the_grammars_tables_is_not_run(
+    program: Path, tmp_path: Path, marker: Path, wrap: Callable[[bytes], bytes]
+) -> None:
+    cache = tmp_path / "cache"
+    check(program, cache)
+    [tables] = cache.glob(TABLES)
+    tables.write_bytes(wrap(pickled(marker)))
+    tables.with_suffix(".tables").write_bytes(wrap(pickled(marker)))
+    assert check(program, cache) == ""
+    assert not marker.exists()
+    assert "parser" in json.loads(tables.read_bytes())[0]
+
+
+def test_tables_that_say_what_is_to_be_run_are_refused(program: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    check(program, cache)
+    [tables] = cache.glob(TABLES)
+    planted = tables.read_bytes().replace(b'"options":{', b'"options":{"_plugins":{"LALR_Parser":1},', 1)
+    tables.write_bytes(planted)
+    assert check(program, cache) == ""
+    assert b"_plugins" in planted and b"_plugins" not in tables.read_bytes()
+
+
+def test_nothing_is_read_from_a_cache_that_others_can_write_to(program: Path, tmp_path: Path) -> None:
+    cache, homes = tmp_path / "cache", tmp_path / "homes"
+    cache.mkdir()
+    cache.chmod(0o777)
+    done = dlog("check", str(program), cwd=program.parent, DLOG_CACHE=str(cache), XDG_CACHE_HOME=str(homes))
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"warning: others can write to {cache}: what is kept between runs goes to {homes / 'dlog'}\n"
+    )
+    assert not list(cache.iterdir())
+    assert len(list((homes / "dlog").glob(TABLES))) == 1
+
+
+def test_a_program_is_checked_where_no_folder_can_be_trusted_and_leaves_nothing(program: Path, tmp_path: Path) -> None:
+    for name in ("cache", "homes", "tmp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+    named = {"DLOG_CACHE": str(tmp_path / "cache"), "XDG_CACHE_HOME": str(tmp_path / "homes"), "TMPDIR": str(tmp_path / "tmp")}
+    done = dlog("check", str(program), cwd=program.parent, **named)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not [path for name in ("cache", "homes", "tmp") for path in (tmp_path / name).rglob("*") if path.is_file()]
+    assert not [*(tmp_path / "tmp").iterdir(), *(tmp_path / "homes").iterdir()]
+
+
+def test_among_the_temporary_files_a_folder_for_the_process_is_enough(program: Path, tmp_path: Path) -> None:
+    for name, mode in (("homes", 0o777), ("tmp", 0o1777)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    taken = tmp_path / "tmp" / f"dlog-{os.getuid()}"
+    taken.symlink_to(tmp_path / "homes")
+    named = {"DLOG_CACHE": "", "XDG_CACHE_HOME": str(tmp_path / "homes"), "TMPDIR": str(tmp_path / "tmp")}
+    done = dlog("check", str(program), cwd=program.parent, **named)
+    assert done.returncode == 0
+    assert f"what is kept between runs goes to {tmp_path / 'tmp' / 'dlog-cache-'}" in done.stderr
+    assert done.stderr.count("warning: ") == 1
+    assert [*(tmp_path / "tmp").iterdir()] == [taken] and not [*(tmp_path / "homes").iterdir()]
+
+
+@pytest.mark.parametrize("how", ["link", "open"])
+def test_a_library_that_somebody_else_may_have_left_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """LLVM gets the bytes of a file that is read once; so it is enough that they are never read."""
+    path, made = tmp_path / "kernels" / "library", b"made here"
+    path.parent.mkdir(mode=0o700)
+    (tmp_path / "theirs").write_bytes(b"planted")
+    if how == "link":
+        path.symlink_to(tmp_path / "theirs")
+    else:
+        path.write_bytes(b"planted")
+        path.chmod(0o666)
+    monkeypatch.setattr(library, "library_path", lambda: path)
+    monkeypatch.setattr(library, "_is_whole", lambda content: content != b"")
+    monkeypatch.setattr(library, "build", lambda path: path.write_bytes(made))
+    assert library._made() == made
+    assert (tmp_path / "theirs").read_bytes() == b"planted"
+
+
+def test_a_library_in_a_folder_that_others_can_write_to_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kernels" / "library"
+    path.parent.mkdir()
+    path.write_bytes(b"planted")
+    path.parent.chmod(0o777)
+    monkeypatch.setattr(library, "library_path", lambda: path)
+    monkeypatch.setattr(library, "_is_whole", lambda content: content != b"")
+    monkeypatch.setattr(library, "build", lambda path: path.write_bytes(b"made here"))
+    assert library._made() == b"made here"
+    assert path.read_bytes() == b"planted"
+
+
+KERNEL = """import sys; sys.path.insert(0, sys.argv[1])
+from dlog.engine.kernels.jit import cache_folder, kernel
+from dlog.engine.kernels.hashes import row_bits
+print(row_bits(1000), cache_folder())
+"""
+
+
+def test_pickles_in_numbas_cache_are_run_only_where_nobody_else_can_have_left_them(tmp_path: Path, marker: Path) -> None:
+    cache = tmp_path / "cache"
+
+    def result() -> str:
+        done = run(sys.executable, "-P", "-c", KERNEL, str(ROOT), cwd=tmp_path, DLOG_CACHE=str(cache))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    first = result()
+    folder = Path(first.split()[1])
+    [index] = folder.rglob("*.nbi")
+    stamp = len(pickle.dumps(_stamped(index)))
+    index.write_bytes(index.read_bytes()[:stamp] + pickled(marker))
+    index.chmod(0o622)
+    assert result() == first
+    assert not marker.exists()
+    index.chmod(0o600)
+    index.parent.chmod(0o733)
+    assert result() == first
+    assert not marker.exists()
+    index.parent.chmod(0o700)
+    run(sys.executable, "-P", "-c", KERNEL, str(ROOT), cwd=tmp_path, DLOG_CACHE=str(cache))
+    assert marker.exists()  # what was planted is what Numba would run
+
+
+def _stamped(index: Path) -> object:
+    """Numba's version, with which the file begins."""
+    with index.open("rb") as file:
+        return pickle.load(file)
+
+
+@pytest.mark.parametrize("how", ["open", "link", "within"])
+def test_what_a_zip_file_was_unpacked_to_is_imported_only_if_nobody_else_can_have_changed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marker: Path, how: str
+) -> None:
+    monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
+    archive = zip_of_dlog(tmp_path / "dlog.zip")
+    first = Path(unpacked(f"{archive}/dlog"))
+    planted = first / "caches.py"
+    planted.write_text(module(marker))
+    if how == "link":
+        first.parent.rename(tmp_path / "theirs")
+        first.parent.symlink_to(tmp_path / "theirs")
+    else:
+        (planted if how == "within" else first.parent).chmod(0o777)
+    second = Path(unpacked(f"{archive}/dlog"))
+    assert second != first
+    assert (second / "caches.py").read_text() == (ROOT / "dlog" / "caches.py").read_text()
+    assert not marker.exists()
+
+
+def test_tables_are_kept_for_this_user_alone(program: Path, tmp_path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        check(program, tmp_path / "cache")
+    finally:
+        os.umask(mask)
+    [tables] = (tmp_path / "cache").iterdir()
+    assert tables.stat().st_mode & 0o777 == 0o600
+    assert tables.name == parser._kept(parser.GRAMMAR.read_text()).name  # type: ignore[union-attr]

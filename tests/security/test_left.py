@@ -1,0 +1,179 @@
+"""However a process ends, nothing of it stays: in temporary folders, shared memory, among the processes, beside its files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dlog.temporary import _is_left
+from tests.security.planted import LEFT_OUT, STARTER
+
+SLOW = """.decl n(x: number)
+n(0). n(x + 1) :- n(x), x < 40000000.
+.output n
+"""
+QUICK = SLOW.replace("40000000", "100")
+WATCHED = """.decl edge(x: number, y: number)
+.input edge
+.decl path(x: number, y: number)
+.output path
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+SESSION = """import sys, time, dlog
+session = dlog.session(open("watched.dl").read(), state="state", threads=2)
+while True:
+    session.insert("edge", [(session.round, session.round + 1)])
+    session.commit()
+    print(session.round, flush=True)
+    if sys.argv[1:] == ["once"]:
+        session.close()
+        break
+    if session.round % 3 == 2 and sys.argv[1:] == ["fail"]:
+        raise SystemExit(3)
+"""
+
+
+@dataclass
+class Place:
+    """Where processes work that have these temporary files and no others."""
+
+    folder: Path
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        temporary = str(self.folder / "tmp")
+        environment = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
+        environment |= {"TMPDIR": temporary, "SPARK_LOCAL_DIRS": temporary, "PYTHONPATH": str(Path(__file__).parents[2])}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", *command], cwd=self.folder, env=environment, start_new_session=True, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def dlog(self, *arguments: str) -> subprocess.Popen[str]:
+        return self.start(STARTER, *arguments)
+
+    def left(self) -> list[str]:
+        """What is there of processes that have ended."""
+        return sorted(str(path) for path in (*self.folder.glob("tmp/*"), *self.folder.rglob(".*.part"), *shared()))
+
+
+def shared() -> Iterator[Path]:
+    """Those in memory whose owner is no more: others belong to tests that run beside this one."""
+    return (folder for folder in Path("/dev/shm").glob("dlog-*") if _is_left(folder))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    for name in ("tmp", "out"):
+        (tmp_path / name).mkdir()
+    for name, text in (("slow.dl", SLOW), ("quick.dl", QUICK), ("watched.dl", WATCHED), ("wrong.dl", "a(1).")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "edge.facts").write_text("1\t2\n")
+    return Place(tmp_path)
+
+
+def gone(process: subprocess.Popen[str], patience: float = 30.0) -> bool:
+    """Whether the process and all that it has started are no more, soon after it has ended."""
+    process.wait(120)
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def finish(process: subprocess.Popen[str]) -> int:
+    process.communicate(timeout=180)
+    assert gone(process)
+    return process.returncode
+
+
+TABLES = [f"{name}.{part}" for name in ("symbols", "program") for part in ("bytes", "ends")]
+ENDS = [signal.SIGTERM, signal.SIGKILL, signal.SIGINT]
+
+
+@pytest.mark.parametrize("program", ["quick.dl", "wrong.dl"])
+def test_a_run_that_ends_by_itself_leaves_nothing(place: Place, program: str) -> None:
+    assert finish(place.dlog("run", "-j", "2", "-D", "out", program)) == (0 if program == "quick.dl" else 1)
+    assert place.left() == []
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_run_that_is_ended_leaves_nothing_behind_the_next_one(place: Place, end: signal.Signals) -> None:
+    for delay in (0.3, 1.5, 3.0):
+        process = place.dlog("run", "-j", "2", "-D", "out", "slow.dl")
+        time.sleep(delay)
+        process.send_signal(end)
+        finish(process)
+    (place.folder / "quick.dl").write_text(QUICK)
+    assert finish(place.dlog("run", "-j", "2", "-D", "out", "quick.dl")) == 0
+    assert place.left() == []
+
+
+def test_what_a_killed_writer_left_beside_its_file_goes_when_the_file_is_written_again(place: Place) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    for name in (f".n.csv.{dead.pid}.part", f".n.csv.{os.getpid()}.part", f".other.csv.{dead.pid}.part", ".n.csv.mine.part"):
+        (place.folder / "out" / name).write_text("half")
+    assert finish(place.dlog("run", "-D", "out", "quick.dl")) == 0
+    names = [f".n.csv.{os.getpid()}.part", ".n.csv.mine.part", f".other.csv.{dead.pid}.part", "n.csv"]
+    assert sorted(path.name for path in (place.folder / "out").iterdir()) == sorted(names)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_session_with_a_state_leaves_its_state_alone(place: Place, end: signal.Signals) -> None:
+    for _ in range(2):
+        process = place.start(SESSION)
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline()
+        process.send_signal(end)
+        finish(process)
+    assert finish(place.start(SESSION, "fail")) == 3
+    assert finish(place.start(SESSION, "once")) == 0
+    assert place.left() == []
+    names = {path.name.lstrip("0123456789") for path in (place.folder / "state").rglob("*") if path.is_file()}
+    assert names <= {".log", ".layer", ".image", "manifest.json", "manifest.copy", "lock", *TABLES}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_watching_leaves_nothing(place: Place, end: signal.Signals) -> None:
+    process = place.dlog("watch", "watched.dl", "-D", "out", "--follow")
+    assert process.stdin is not None
+    process.stdin.write("1,edge,+1,1,2\n2,edge,+1,2,3\n")
+    process.stdin.flush()
+    time.sleep(2)
+    process.send_signal(end)
+    finish(process)
+    assert place.left() == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("end", [None, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_on_spark_leaves_nothing_behind_the_next_one(place: Place, end: signal.Signals | None) -> None:
+    pytest.importorskip("pyspark")
+    run = ("run", "--engine", "spark", "--workers", "2", "-D", "out")
+    if end is not None:
+        process = place.dlog(*run, "slow.dl")
+        deadline = time.monotonic() + 60
+        while not list(place.folder.glob("tmp/dlog-spark-*")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(4)
+        process.send_signal(end)
+        finish(process)
+    assert finish(place.dlog(*run, "quick.dl")) == 0
+    assert place.left() == []
+    assert {path.name for path in place.folder.iterdir()} <= {
+        *("tmp", "out", "slow.dl", "quick.dl", "watched.dl", "wrong.dl", "edge.facts"),
+    }

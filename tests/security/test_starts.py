@@ -1,0 +1,121 @@
+"""Whoever starts dlog in a folder runs nothing that lies there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.security.planted import PROGRAM, STARTER, module, run
+
+LOADED_BEFORE = (
+    *("collections", "contextlib", "functools", "importlib", "keyword"),
+    *("operator", "pkgutil", "reprlib", "types", "warnings"),
+)
+"""What Python itself imports for `-m`, before the module that it is to run."""
+BESIDE = (
+    *("yaml", "sitecustomize", "usercustomize", "parsetab", "lextab", "pcpp", "numpy", "numba", "llvmlite", "lark", "pyarrow"),
+    *("typer", "rich", "pandas", "polars", "pyspark", "py4j", "zmq", "networkx"),
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A current folder with a module of every name that could be imported, and a program."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for name in sorted({*sys.stdlib_module_names, *BESIDE}):
+        if name not in LOADED_BEFORE:
+            (folder / f"{name}.py").write_text(module(tmp_path / f"ran {name}"))
+    (folder / "program.dl").write_text(PROGRAM)
+    (folder / ".numba_config.yaml").write_text("cache_dir: .\n")
+    return folder
+
+
+def ran(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.parent.glob("ran *"))
+
+
+def script(here: Path) -> str:
+    """A file like the one that an installation makes for the command."""
+    made = here.parent / "installed" / "dlog"
+    made.parent.mkdir()
+    made.write_text(STARTER)
+    return str(made)
+
+
+STARTS: dict[str, tuple[str, ...]] = {
+    "the command": (),
+    "the module": (sys.executable, "-m", "dlog"),
+    "the module, options before": (sys.executable, "-B", "-W", "ignore", "-mdlog"),
+    "the module, options joined": (sys.executable, "-Bmdlog"),
+}
+
+
+@pytest.mark.parametrize("arguments", ["--version", "check program.dl", "run program.dl", "fmt --check program.dl"])
+@pytest.mark.parametrize("start", STARTS)
+def test_no_start_imports_from_the_current_folder(here: Path, start: str, arguments: str) -> None:
+    command = STARTS[start]
+    if start == "the command":
+        command = (sys.executable, script(here))
+    done = run(*command, *arguments.split(), cwd=here)
+    assert ran(here) == []
+    assert "ImportError" not in done.stderr and done.returncode in (0, 1), done.stderr
+
+
+def test_what_python_imports_before_dlog_is_all_that_the_module_can_be_tricked_with(here: Path) -> None:
+    """Which is why the command is safer; `-P` closes this, too."""
+    for name in LOADED_BEFORE:
+        (here / f"{name}.py").write_text(module(here.parent / f"ran {name}"))
+    done = run(sys.executable, "-P", "-m", "dlog", "check", "program.dl", cwd=here)
+    assert (done.returncode, ran(here)) == (0, []), done.stderr
+
+
+def test_the_current_folder_stays_where_another_module_is_started(tmp_path: Path) -> None:
+    (tmp_path / "tool.py").write_text("import dlog, sys, helper\nprint(sys.path[0])\n")
+    (tmp_path / "helper.py").write_text("")
+    done = run(sys.executable, "-m", "tool", cwd=tmp_path)
+    assert done.stdout == f"{tmp_path}\n", done.stderr
+
+
+def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is started with the places of this environment, made absolute: an empty one would be the current folder."""
+    from dlog.engine.kernels import building
+
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(ROOT), ""]))
+    seen = here.parent / "seen"
+    seen.mkdir()
+    program = "import sys, os, lark; print(sys.path[:1], os.getcwd(), sys.flags.safe_path, file=open('seen', 'w'))"
+    real = building.subprocess.run
+
+    def instead(command: list[str], **given: object) -> object:
+        assert command[1:3] == ["-P", "-m"]
+        done = real([command[0], "-P", "-c", program], **given)  # type: ignore[call-overload]
+        Path(command[-1]).write_bytes(b"")
+        return done
+
+    monkeypatch.setattr(building.subprocess, "run", instead)
+    building._run(seen / "library")
+    assert ran(here) == []
+    assert (seen / "seen").read_text() == f"['{ROOT}'] {seen} True\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("workers", [1, 2])
+def test_neither_spark_nor_its_tasks_run_what_lies_here_or_above(here: Path, workers: int) -> None:
+    pytest.importorskip("pyspark")
+    for name in LOADED_BEFORE:
+        (here / f"{name}.py").write_text(module(here.parent / f"ran {name}"))
+    above = here.parent / "bin" / "spark-submit"
+    above.parent.mkdir()
+    above.write_text(f"#!/bin/sh\nmkdir '{here.parent}/ran spark-submit'\n")
+    above.chmod(0o755)
+    (here.parent / "jars").mkdir()
+    command = (sys.executable, script(here), "run", "--engine", "spark", "--workers", str(workers), "program.dl")
+    done = run(*command, cwd=here)
+    assert ran(here) == []
+    assert (done.returncode, done.stdout) == (0, "path\t3\n"), done.stderr
