@@ -119,8 +119,8 @@ def test_what_a_sweep_remembers_need_not_go_again(program: str, threads: int) ->
 def test_a_sweep_counts_what_it_looks_at() -> None:
     executor = large()
     executor.run()
-    added = sum(rule.added for rule in executor.profile)
-    assert added == executor.rows("p") < sum(rule.derived for rule in executor.profile)
+    new = sum(rule.new for rule in executor.profile)
+    assert new == executor.rows("p") < sum(rule.derived for rule in executor.profile)
 
 
 def test_rows_that_come_sorted_are_not_sorted_any_more() -> None:
