@@ -38,8 +38,8 @@ sys.stdout.buffer.write(bytes(found))
 
 
 def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
-    """Whether the pattern, which `re` has compiled, matches each text (UTF-8), told by where it ends. Raises DlogError where that takes
-    too long."""
+    """Whether the pattern, which `re` has compiled, matches each text (UTF-8), told by where it ends. Raises DlogError where
+    that takes too long."""
     out = np.zeros(len(ends), np.bool_)
     for first in range(0, len(ends), AT_ONCE):
         some = ends[first : first + AT_ONCE]
