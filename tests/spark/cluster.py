@@ -135,7 +135,8 @@ def killed_while_it_runs(spark: SparkSession) -> dict[str, Any]:
 
 def letterboxes(spark: SparkSession) -> dict[int, Path]:
     """The folders of this application's workers, by process."""
-    from dlog.engine.spark.letterbox import LOCK, PREFIX
+    from dlog.engine.spark.letterbox import KIND
+    from dlog.temporary import LOCK, PREFIX
 
     parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -149,7 +150,7 @@ def letterboxes(spark: SparkSession) -> dict[int, Path]:
         for link in Path(f"/proc/{process}/fd").glob("*") if above in ours else ():
             with suppress(OSError):
                 file = link.readlink()
-                if file.name == LOCK and file.parent.name.startswith(PREFIX):
+                if file.name == LOCK and file.parent.name.startswith(f"{PREFIX}{KIND}-"):
                     found[process] = file.parent
     return found
 
