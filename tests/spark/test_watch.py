@@ -90,5 +90,5 @@ def test_more_workers_than_there_are_slots_are_refused(watch: RunWatch) -> None:
 
 def test_a_bad_line_ends_the_stream_after_the_rounds_before_it(watch: RunWatch) -> None:
     finished = watch(CLOSURE, "1,edge,+1,1,2\n2,edge,+1,2,3\n3,edge,+1,2,three\n", "--engine", "spark")
-    assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n")
+    assert (finished.code, finished.out) == (1, "1,path,+1,1,2\n2,path,+1,1,3\n2,path,+1,2,3\n")
     assert "`three` is not a number" in finished.err
