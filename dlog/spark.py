@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -44,16 +45,16 @@ FEW_HERE = 10_000
 PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
 
-class _InSpark:
+class _InSpark(ABC):
     """A relation whose rows are with Spark."""
 
     @property
-    def name(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def name(self) -> str: ...
 
     @property
-    def df(self) -> DataFrame:
-        raise NotImplementedError
+    @abstractmethod
+    def df(self) -> DataFrame: ...
 
     def create_view(self, name: str | None = None) -> None:
         """Registers the rows, as of now, as a temporary view of the Spark session, by default under the relation's name."""
