@@ -1,5 +1,6 @@
 """A commit that brings many times the rows that there are begins anew: a dataflow that is planned for all of them and loads
-them at once, as a first commit does, takes the place of the one there is. What has changed is found by comparing the two.
+them at once, as a first commit does, takes the place of the one there is. So does a large one where rows that came and went
+have left memory behind. What has changed is found by comparing the two.
 """
 
 from __future__ import annotations
@@ -18,14 +19,41 @@ MANY_TIMES = 8
 """A commit begins anew that brings so many times the rows that all relations have; growth by less is cheaper as a change."""
 FEWEST_ROWS = 1 << 12
 """Where fewer rows come, one way is as good as the other."""
+LARGE = 32
+"""A commit that changes less than one in so many rows does not pay for another's loading."""
+WORN_BYTES = 1.5
+"""So many times the bytes that a row took when all were loaded at once are too many."""
 
 
 def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
-    """Whether the changes of one round bring many times what there is."""
-    if sum([updates.rows for updates in given.values()]) < FEWEST_ROWS:
-        return False
+    """Whether the changes of one round, not few, bring many times what there is."""
     growth = sum(int(updates.diffs.sum()) for updates in given.values())
-    return growth >= FEWEST_ROWS and growth >= MANY_TIMES * sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+    return growth >= FEWEST_ROWS and growth >= MANY_TIMES * live_rows(flow)
+
+
+class Wear:
+    """What coming and going rows do to a dataflow: each takes more memory than those that were loaded at once."""
+
+    def __init__(self) -> None:
+        self.changed = 0
+        """The rows that came and went since all were loaded at once."""
+        self._bytes_of_a_row = 0.0
+
+    def begin(self, flow: Dataflow, used: int) -> None:
+        """All rows of a dataflow were loaded at once; they take so many bytes."""
+        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), FEWEST_ROWS)
+
+    def worn(self, coming: int, flow: Dataflow, used: int) -> bool:
+        """Whether a commit of so many changes should begin anew: it is large, as many rows as there are have changed, and
+        memory is to be had."""
+        rows = live_rows(flow)
+        large = coming * LARGE >= rows and self.changed >= rows >= FEWEST_ROWS
+        return large and used >= WORN_BYTES * self._bytes_of_a_row * rows
+
+
+def live_rows(flow: Dataflow) -> int:
+    """Of all relations."""
+    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
 
 
 def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from dlog.engine.embedded import image
-from dlog.engine.embedded.anew import Before, all_rows, dwarfs
+from dlog.engine.embedded.anew import FEWEST_ROWS, Before, Wear, all_rows, dwarfs
 from dlog.engine.embedded.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection
@@ -30,7 +30,7 @@ from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.preload import preload
 from dlog.engine.embedded.reading import ranks_of, rows_of, table_of
 from dlog.engine.embedded.records import RecordTables
-from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.relation import Memory, is_exhausted
 from dlog.engine.embedded.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.embedded.stretch import Stretch, batch_changes, take_changes
 from dlog.engine.embedded.succession import derive_new, followed
@@ -110,6 +110,7 @@ class Maintained(PlainRounds):
         self._before: Before | None = None
         """What there was before the last commit, if that began anew."""
         self._watched = Watched()
+        self._wear = Wear()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
         self.worker.control[L.CTL_BUDGET] = BUDGET
@@ -142,11 +143,13 @@ class Maintained(PlainRounds):
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
         with self._turns.lock:
             self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
-            if first == last and flow.started and self._begins_anew(flow, given):
-                return self._begin_anew(flow, given, first)
+            coming = sum([updates.rows for updates in given.values()])
+            self._wear.changed += coming
+            anew = first == last and flow.started and self._begins_anew(flow, given, coming)
+            if anew and self._begin_anew(flow, given, first):
+                return last
             watched = self._watched
             if watched.due != NEVER:
-                coming = sum([updates.rows for updates in given.values()])
                 watched.work += WORK_OF_A_ROW * coming + self.worker.control[L.CTL_WORK]
                 if watched.work >= watched.due:
                     flow = self._looked_at(flow, given, first)
@@ -177,28 +180,34 @@ class Maintained(PlainRounds):
             self._note(flow, last)
         return last
 
-    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates]) -> bool:
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
-        return not self._taken and self.max_iterations is None and dwarfs(given, flow)
+        if coming < FEWEST_ROWS or self._taken or self.max_iterations is not None:
+            return False
+        return dwarfs(given, flow) or self._wear.worn(coming, flow, self.memory.used)
 
-    def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> int:
-        """A commit, of one round, for which another dataflow takes the place of this one; until then it is read."""
+    def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
+        """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
+        there is no memory for both."""
         left = self._watched.left(old, self._figures(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
         flow.running, self._first = True, round
         try:
             self._run(flow, rows, round, 1)
-        except BaseException:
+        except BaseException as error:
             if flow.phase != "after":
                 flow.free()
                 self.worker.prepare(old.tables)
                 self._watched.planned(old)
+                self._wear.begin(old, self.memory.used)
+                if is_exhausted(error):
+                    return False
                 raise
             self._replace(flow, left, before, round)
             raise
         self._replace(flow, left, before, round)
-        return round
+        return True
 
     def _replace(self, flow: Dataflow, left: Mapping[int, Left], before: Before, round: int) -> None:
         old, self._flow, self._before = self._flow, flow, before
@@ -253,6 +262,8 @@ class Maintained(PlainRounds):
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
+        if not flow.started:
+            self._wear.begin(flow, self.memory.used)
         flow.started, flow.running = True, False
         self.round, self._forgotten = last, False
         if self._again:

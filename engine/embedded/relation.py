@@ -133,6 +133,11 @@ class Memory:
         return DlogError(Diagnostic("out-of-memory", "out of memory", notes=(held,)))
 
 
+def is_exhausted(error: BaseException) -> bool:
+    """Whether it says that memory did not suffice."""
+    return isinstance(error, DlogError) and all(d.code == "out-of-memory" for d in error.diagnostics)
+
+
 class StoredRelation:
     """Columns, their set, and the loop's marks of one relation (or one worker's share of it)."""
 

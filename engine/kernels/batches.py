@@ -151,7 +151,7 @@ def settle_all(ctl, collection):
             return False
     for i in range(load_i64(items, LIST_COUNT)):
         clear_bit(bits, load_i64(load_i64(items, LIST_DATA), i * ITEM_SIZE + ITEM_ROW))
-    forget_items(outer)
+    forget_items(ctl, outer)
     return True
 
 

@@ -35,7 +35,7 @@ from dlog.engine.kernels.layout import (
     POOL_FREE,
     REL_ROWS,
 )
-from dlog.engine.kernels.lists import list_room, pool_give, pool_take
+from dlog.engine.kernels.lists import list_empty, list_room, pool_give, pool_take
 from dlog.engine.kernels.memory import bit_length, load_i32, load_i64, store_i32, store_i64, wrapped_product
 from dlog.engine.kernels.storage import release, zeroed
 
@@ -257,16 +257,16 @@ def is_here(collection, row):
 
 
 @kernel
-def forget_items(history):
-    """Drops all items, and all entries, of a history without iterations at once."""
+def forget_items(ctl, history):
+    """Drops all items, and all entries, of a history without iterations at once; memory that is much is given back."""
     items = load_i64(history, HI_ITEMS)
     count = load_i64(items, LIST_COUNT)
     data = load_i64(items, LIST_DATA)
     table = load_i64(history, HI_TABLE)
     for number in range(count):
         store_i32(table, load_i64(data, number * ITEM_SIZE + ITEM_SLOT), 0)
-    store_i64(items, LIST_COUNT, 0)
-    store_i64(load_i64(history, HI_ENTRIES), LIST_COUNT, 0)
+    list_empty(ctl, items)
+    list_empty(ctl, load_i64(history, HI_ENTRIES))
     store_i64(load_i64(history, HI_ENTRIES), POOL_FREE, 0)
 
 

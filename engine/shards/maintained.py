@@ -160,7 +160,7 @@ class SharedMaintained(Maintained):
             raise
         return SharedDataflow(self, self.gang.from_root(scopes), figures)
 
-    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates]) -> bool:
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         return False  # each worker sees the changes of its own inputs only
 
     def _looked_at(self, flow: Dataflow, given: Mapping[str, Updates], start: int) -> Dataflow:

@@ -84,7 +84,7 @@ def replanned_rounds(program: Program, **options: Any) -> RoundsEngine:
 class Anew(Maintained):
     """Begins anew with each commit of one round."""
 
-    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates]) -> bool:
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         return not self._taken
 
 

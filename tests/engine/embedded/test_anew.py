@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dlog.engine.embedded.anew import FEWEST_ROWS
 from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.maintained import Maintained
+from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.embedded.maintaining import EDGES, Anew, engine_of, rows
@@ -60,7 +61,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     genuine = Maintained._begin_anew
 
-    def begin(self: Maintained, old: Dataflow, given: dict[str, Updates], round: int) -> int:
+    def begin(self: Maintained, old: Dataflow, given: dict[str, Updates], round: int) -> bool:
         found.append(round)
         return genuine(self, old, given, round)
 
@@ -89,3 +90,51 @@ def test_a_round_that_fails_leaves_what_there_was() -> None:
         assert (told(engine, "p"), rows(engine, "p")) == ([(333, -1, 2), (1000, 1, 2)], {(250,), (1000,)})
         commit(engine, chain(20, 20 + FEWEST_ROWS))
         assert rows(engine, "e") == {(8, 8), (11, 12)} | chain(20, 20 + FEWEST_ROWS)
+
+
+REACH = EDGES + ".decl r(x: number)\n.output r\nr(0).\nr(y) :- r(x), e(x, y).\n"
+
+
+def random_edges(seed: int, count: int) -> Pairs:
+    drawn = np.random.default_rng(seed).integers(0, 4000, (count, 2))
+    return set(map(tuple, drawn.tolist()))
+
+
+def reached(edges: Pairs) -> Pairs:
+    found, new = {0}, {0}
+    while new:
+        new = {y for x, y in edges if x in new} - found
+        found |= new
+    return {(x,) for x in found}
+
+
+def test_memory_that_churn_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, batch = begun(monkeypatch), FEWEST_ROWS
+    with engine_of(REACH) as engine:
+        edges = random_edges(0, 10 * batch)
+        commit(engine, edges)
+        fresh = engine.memory.used / len(edges)
+        for seed in range(1, 14):
+            gone = set(sorted(edges)[seed % 10 :: 10])
+            came = random_edges(seed, batch) - edges
+            worn = engine.memory.used / len(edges)
+            commit(engine, came, gone)
+            edges = edges - gone | came
+            assert (len(rows(engine, "e")), rows(engine, "r")) == (len(edges), reached(edges))
+            if engine.round in found:
+                assert worn > 1.5 * fresh
+                assert engine.memory.used / len(edges) < 1.3 * fresh
+        assert 1 <= len(found) <= 4
+
+
+def test_where_there_is_no_memory_for_both_the_rows_change() -> None:
+    edges = random_edges(5, 4 * FEWEST_ROWS)
+    with engine_of(REACH, Anew) as engine:
+        commit(engine, edges)
+        before = engine._flow
+        for control in (engine.worker.control, engine.memory.control):
+            control[L.CTL_LIMIT] = engine.memory.used * 3 // 2
+        commit(engine, {(9000, 0)}, {min(edges)})
+        edges = edges - {min(edges)} | {(9000, 0)}
+        assert engine._flow is before
+        assert (len(rows(engine, "e")), rows(engine, "r")) == (len(edges), reached(edges))

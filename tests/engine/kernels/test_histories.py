@@ -130,7 +130,7 @@ def test_forgetting_leaves_no_item_behind() -> None:
         history.add(row, L.ROUND, -1)
         histories.clear_bit(history.struct[L.HI_BITS], np.int64(row))
         history.entries[row] = [(0, 1)]
-    histories.forget_items(history.struct.address)
+    histories.forget_items(history.control, history.struct.address)
     history.check()
     for row in range(ROWS):
         history.add(row, L.ROUND + row % 3, -1)
