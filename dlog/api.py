@@ -50,7 +50,7 @@ class Result(Shown, Mapping[str, Relation]):
     def __getitem__(self, name: str) -> Relation:
         relation = self._program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
-            raise unknown_relation(name, self)
+            raise unknown_relation(name, self, self._program.inline)
         return Relation(relation, self._executor.table(name), self._codec)
 
     def __contains__(self, name: object) -> bool:

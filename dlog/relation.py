@@ -82,10 +82,14 @@ class UnknownRelation(DlogError, KeyError):
     """There is no relation of that name; a KeyError, as of any mapping."""
 
 
-def unknown_relation(name: object, relations: Iterable[str]) -> DlogError:
-    """What to raise where someone asked for a relation that is not there."""
+def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[str] = ()) -> DlogError:
+    """What to raise where someone asked for a relation that is not there, or has no rows."""
     if not isinstance(name, str):
         return bad_argument("relation", "the name of a relation", name)
+    if name in inline:
+        message = f"the relation `{name}` is inline: it has no rows, its rules stand where it is read"
+        note = "ask with a query, or declare it without `inline`"
+        return UnknownRelation(Diagnostic("inline-relation", message, notes=(note,)))
     close = closest(name, relations)
     notes = () if close is None else (f"did you mean `{close}`?",)
     return UnknownRelation(Diagnostic("unknown-relation", f"unknown relation `{name}`", notes=notes))

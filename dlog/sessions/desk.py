@@ -176,7 +176,7 @@ class Desk:
         program = self._program
         relation = program.relations.get(name) if isinstance(name, str) else None
         if relation is None:
-            raise unknown_relation(name, program.relations)
+            raise unknown_relation(name, program.relations, program.inline)
         derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
         if derived and not any(io.action == "input" and io.relation == name for io in program.io):
             raise derived_relation(name)

@@ -14,6 +14,7 @@ from dlog.arguments import text as argument_text
 from dlog.engine.program import rules
 from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.disjunction import flatten_clause
+from dlog.engine.program.inline import inlined
 from dlog.engine.program.passes.rewriting import with_rules
 from dlog.engine.program.problems import Problems
 from dlog.engine.program.resolve import resolve
@@ -169,9 +170,10 @@ def _types(clause: syntax.Clause, text: Text, local: tuple[syntax.Item, ...]) ->
     resolved = resolve(syntax.Program((*text.declarations, *own, declared, bare)), text.source)
     problems = Problems(text.source)
     found: dict[str, str] = {}
-    for flat in flatten_clause(bare, text.source, problems):
+    asked = next(clause for clause in inlined(resolved, problems).clauses if clause.heads[0].name == NAME)
+    for flat in flatten_clause(asked, text.source, problems):
         scoped = scope(flat, problems)
-        check_safety(scoped, resolved.inline, problems)
+        check_safety(scoped, problems)
         typed = typecheck(scoped, resolved, problems)
         for name, slot in typed.slots.items():
             kind = typed.kinds[slot]

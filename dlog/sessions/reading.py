@@ -201,7 +201,7 @@ class Reading(Shown):
         self._check_open()
         found = self._program.relations.get(name) if isinstance(name, str) else None
         if found is None:
-            raise unknown_relation(name, self._program.relations)
+            raise unknown_relation(name, self._program.relations, self._program.inline)
         return found
 
     def _check_open(self) -> None:

@@ -47,9 +47,10 @@ class Text:
 
     @property
     def declarations(self) -> tuple[syntax.Item, ...]:
-        """The items that say what relations and types there are, not what rows they have or where from."""
-        said = (syntax.Clause, syntax.Subsumption, syntax.Directive, syntax.Pragma)
-        return tuple(item for item in self.items if not isinstance(item, said))
+        """The items that say what relations and types there are, not what rows they have or where from; clauses of inline
+        relations are such."""
+        inline = {n for i in self.items if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
+        return tuple(item for item in self.items if _declares(item, inline))
 
     def compiled(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
         """The typed program of all items, or of these."""
@@ -138,6 +139,16 @@ def _without_relation(text: Text, name: str) -> Text:
 def relations(text: Text) -> list[str]:
     """The names of the declared relations."""
     return [name for item in text.items if isinstance(item, syntax.RelationDecl) for name in item.names]
+
+
+def _declares(item: syntax.Item, inline: set[str]) -> bool:
+    match item:
+        case syntax.Clause(heads=heads):
+            return all(head.name in inline for head in heads)
+        case syntax.Subsumption() | syntax.Directive() | syntax.Pragma():
+            return False
+        case _:
+            return True
 
 
 def _has_rules(text: Text, name: str) -> bool:

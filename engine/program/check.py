@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dlog.engine.program.disjunction import FlatClause, flatten_clause
 from dlog.engine.program.facts import Row, constant_row, literal_fact
+from dlog.engine.program.inline import inlined
 from dlog.engine.program.normalize import normalize
 from dlog.engine.program.problems import Problems
 from dlog.engine.program.resolve import Resolved
@@ -17,7 +18,9 @@ from dlog.engine.program.safety import check_safety
 from dlog.engine.program.scope import scope
 from dlog.engine.program.subtypes import check_subtypes
 from dlog.engine.program.typecheck import typecheck
+from dlog.engine.program.walk import parts, walk
 from dlog.grammar.source import Source
+from dlog.grammar.syntax import Atom
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,13 @@ class Checked:
     facts: dict[str, tuple[Row, ...]]
     rules: tuple[Rule, ...]
     io: tuple[Io, ...]
+    inline: frozenset[str] = frozenset()
 
 
 def check(resolved: Resolved) -> Checked:
     """Raises DlogError with every mistake of types or safety in any clause."""
     problems = Problems(resolved.source)
+    resolved = _without_inline(resolved, problems)
     facts: dict[str, dict[Row, None]] = {}
     rules: list[Rule] = []
     for clause in resolved.clauses:
@@ -51,7 +56,25 @@ def check(resolved: Resolved) -> Checked:
                 rules.append(rule)
     problems.check()
     rows = {name: tuple(found) for name, found in facts.items()}
-    return Checked(resolved.source, resolved.table.types, resolved.relations, rows, tuple(rules), resolved.io)
+    relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
+    return Checked(resolved.source, resolved.table.types, relations, rows, tuple(rules), resolved.io, resolved.inline)
+
+
+def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:
+    """Bodies for the atoms of inline relations, once the types of all clauses that have to do with these are right."""
+    for clause in resolved.clauses if resolved.inline else ():
+        if any(isinstance(n, Atom) and n.name in resolved.inline for part in parts(clause) for n in walk(part)):
+            for flat in flatten_clause(clause, resolved.source, problems):
+                _check_types(flat, resolved, problems)
+    problems.check()
+    return inlined(resolved, problems)
+
+
+def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> None:
+    before = len(problems)
+    typed = typecheck(scope(flat, problems), resolved, problems)
+    if len(problems) == before:
+        check_subtypes(typed, resolved, problems)
 
 
 def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> Rule | None:
@@ -59,7 +82,7 @@ def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> R
     before = len(problems)
     scoped = scope(flat, problems)
     if len(problems) == before:
-        check_safety(scoped, resolved.inline, problems)
+        check_safety(scoped, problems)
     typed = typecheck(scoped, resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)

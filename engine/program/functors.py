@@ -110,7 +110,11 @@ COMPARISONS: Final = {
 }
 """The kinds that each comparison works on; both sides have the same kind."""
 
+HAS_TYPE: Final = ":"
+"""A constraint that only says of which declared type a term is, by the name of the type; nobody can write it."""
+
 OPPOSITE: Final = {
+    HAS_TYPE: HAS_TYPE,
     "=": "!=",
     "!=": "=",
     "<": ">=",

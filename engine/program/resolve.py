@@ -10,7 +10,7 @@ from dlog.engine.program.functors import COMPARISONS, SIGNATURES, canonical
 from dlog.engine.program.problems import Label, Problems, suggestion
 from dlog.engine.program.rules import Io, Kind, Relation, Type
 from dlog.engine.program.types import TypeDecl, TypeTable, resolve_types
-from dlog.engine.program.walk import walk
+from dlog.engine.program.walk import parts, walk
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.syntax import (
     AdtDecl,
@@ -34,7 +34,7 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
-    the relations with that hint."""
+    the relations whose bodies are to take the places of their atoms."""
 
     source: Source
     table: TypeTable
@@ -150,7 +150,7 @@ def _action(name: str) -> Literal["input", "output", "printsize", "limitsize"]:
 
 
 def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> None:
-    for root in (*clause.heads, *(() if clause.body is None else (clause.body,))):
+    for root in parts(clause):
         for node in walk(root):
             match node:
                 case Atom():

@@ -247,6 +247,8 @@ class Program:
     strata: tuple[Stratum, ...]
     io: tuple[Io, ...]
     lattices: dict[str, Lattice]
+    inline: frozenset[str] = frozenset()
+    """The declared relations that have no rows: their bodies stand where they are read."""
 
     @cached_property
     def inputs(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
+from dlog.engine.program.functors import HAS_TYPE
 from dlog.engine.program.grounding import bound_variables, is_bound
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.scope import Aggregation, Scoped, ScopedClause, display
@@ -38,14 +39,13 @@ _REASONS: Final = {
 """Why an occurrence at such a place gives a variable no values."""
 
 
-def check_safety(clause: ScopedClause, inline: frozenset[str], problems: Problems) -> None:
-    _Safety(clause, inline, problems).check()
+def check_safety(clause: ScopedClause, problems: Problems) -> None:
+    _Safety(clause, problems).check()
 
 
 class _Safety:
-    def __init__(self, clause: ScopedClause, inline: frozenset[str], problems: Problems) -> None:
+    def __init__(self, clause: ScopedClause, problems: Problems) -> None:
         self.head = clause.head
-        self.inline = inline
         self.clause = clause
         self.problems = problems
         self.reported: set[str] = set()
@@ -85,6 +85,8 @@ class _Safety:
             match literal:
                 case Atom(args=args):
                     self._functor_arguments(args, bound, literals)
+                case Constraint(op=op) if op == HAS_TYPE:
+                    pass
                 case Not() | Constraint():
                     self._uses(literal, bound, literals)
                 case Aggregation():
@@ -135,8 +137,6 @@ class _Safety:
         labels = [Label(s, "used here") for _, s in places if not s.start <= variable.span.start < s.end]
         reason = "variables of an aggregate's body do not leak out of it" if inside else _REASONS.get(only, "")
         notes = [reason, "bind it with a positive atom or an `=` to a bound value"]
-        if self.head.name in self.inline:
-            notes.append(f"not supported yet: binding variables of the inline relation `{self.head.name}` where it is used")
         self.problems.add("ungrounded-variable", message, Label(variable.span), *labels, notes=notes)
 
     def _wildcards(self, node: Not | Constraint | Call, bound: set[str]) -> None:
@@ -215,7 +215,7 @@ def _inside(aggregation: Aggregation) -> Iterator[Scoped]:
 def _place(literal: Scoped, name: str) -> str:
     if isinstance(literal, Aggregation):
         return "an aggregate" if name in _taken(literal) else ""
-    if not _occurs(variables(literal), name):
+    if not _occurs(variables(literal), name) or (isinstance(literal, Constraint) and literal.op == HAS_TYPE):
         return ""
     match literal:
         case Not():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dlog.engine.program.problems import Label, Problems
-from dlog.engine.program.walk import Node, walk
+from dlog.engine.program.walk import Node, parts, walk
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
     AdtDecl,
@@ -52,8 +52,8 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
                 yield "eqrel relations", item.span
             if choice:
                 yield "choice-domain", choice[0].span
-        case Clause(heads=heads, body=body):
-            for root in (*heads, *(() if body is None else (body,))):
+        case Clause():
+            for root in parts(item):
                 for node in walk(root):
                     yield from _in_term(node)
         case _:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from dlog.engine.program.functors import ALL, COMPARISONS, NUMERIC, ORDERED, SIGNATURES, canonical
+from dlog.engine.program.functors import ALL, COMPARISONS, HAS_TYPE, NUMERIC, ORDERED, SIGNATURES, canonical
 from dlog.engine.program.functors import SYMBOL as SYMBOLS
 from dlog.engine.program.literals import literal_kinds, literal_text, number_constant
 from dlog.engine.program.problems import Label, Problems
@@ -71,7 +71,7 @@ class _Checker:
         self.numbers: list[tuple[str, int, Span]] = []
 
     def clause(self, clause: ScopedClause) -> TypedClause:
-        body = tuple(self._literal(literal) for literal in clause.body)
+        body = self._literals(clause.body)
         head = self._atom(clause.head, False, clause.head.span)
         self._settle_records()
         kinds = tuple(self._choose(slot) for slot in range(len(self.slots)))
@@ -82,12 +82,21 @@ class _Checker:
 
     # -------------------------------------------------------------------------------------------------------- literals
 
-    def _literal(self, literal: Scoped) -> TypedLiteral:
+    def _literals(self, literals: tuple[Scoped, ...]) -> tuple[TypedLiteral, ...]:
+        found = (self._literal(literal) for literal in literals)
+        return tuple(literal for literal in found if literal is not None)
+
+    def _literal(self, literal: Scoped) -> TypedLiteral | None:
         match literal:
             case Atom():
                 return self._atom(literal, False, literal.span)
             case Not(body=Atom() as atom):
                 return self._atom(atom, True, literal.span)
+            case Constraint(op=op, left=left, right=String(value=name)) if op == HAS_TYPE:
+                typed, found = self._term(left), self.types[name]
+                why = Evidence(left.span, _what(found), "an argument of an inline relation")
+                self.slots.restrict_type(typed.slot, found, why)
+                return None
             case Constraint():
                 return self._compare(literal)
             case Aggregation():
@@ -118,7 +127,7 @@ class _Checker:
         return TypedCompare(constraint.op, left, right, constraint.span)
 
     def _aggregate(self, aggregation: Aggregation) -> TypedAggregate:
-        bodies = tuple(tuple(self._literal(literal) for literal in body) for body in aggregation.alternatives)
+        bodies = tuple(self._literals(body) for body in aggregation.alternatives)
         target = None if aggregation.target is None else self._term(aggregation.target)
         slot = self._variable(aggregation.result)
         op, span = aggregation.op, aggregation.span

@@ -13,6 +13,7 @@ from dlog.grammar.syntax import (
     BranchTerm,
     Call,
     Cast,
+    Clause,
     Constraint,
     Counter,
     Nil,
@@ -59,6 +60,11 @@ def walk(node: Node) -> Iterator[Node]:
         yield top
         if type(top) not in _LEAVES:  # most nodes are leaves
             stack.extend(reversed(children(top)))
+
+
+def parts(clause: Clause) -> tuple[Node, ...]:
+    """The heads of a clause and, if it is a rule, its body."""
+    return clause.heads if clause.body is None else (*clause.heads, clause.body)
 
 
 def variables(node: Node) -> Iterator[Variable]:
