@@ -37,8 +37,8 @@ class ChangingEdges:
 
     def __init__(self, graph: Numbered) -> None:
         self._directed = graph.directed
-        self._src, self._dst = _Growing(graph.src), _Growing(graph.dst)
-        self._there = _Growing(np.ones(len(graph.src), np.bool_))
+        self._src, self._dst = Growing(graph.src), Growing(graph.dst)
+        self._there = Growing(np.ones(len(graph.src), np.bool_))
         self._attributes = self._before = graph.attributes
         self._committed = len(graph.src)
         self._gone: list[Codes] = []
@@ -112,7 +112,7 @@ class ChangingEdges:
         return np.minimum(src, dst) * _SHIFT + np.maximum(src, dst)
 
 
-class _Growing:
+class Growing:
     """An array to which values are appended, with room for more."""
 
     def __init__(self, values: NDArray[Any]) -> None:

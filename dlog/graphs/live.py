@@ -253,6 +253,8 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
         match question:
             case Rules():
                 follower: _Follower = self._maintained(question)
+            case Computation(follow=follow) if follow is not None:
+                follower = follow(self.numbered, self._running)
             case Computation():
                 follower = _Recomputed(question, self.numbered, self._running)
         result = LiveResult(self._names, question.shape, follower, self.stop)

@@ -76,11 +76,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """An answer that takes several runs of programs: of a graph of arrays, and of one in Spark."""
+    """An answer that takes several runs of programs: of a graph of arrays, and of one in Spark. `follow` makes what keeps it up
+    to date, where that is not done by computing it again."""
 
     shape: Shape
     compute: Callable[[Numbered, Running], Columns]
     on_spark: Callable[[Numbers, SparkRunning], Answer]
+    follow: Callable[[Numbered, Running], Any] | None = None
 
     def answer(self, graph: Numbered, running: Running) -> Columns:
         return self.compute(graph, running)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,7 @@ from dlog.graphs.names import Codes
 from dlog.graphs.numbered import Numbered, mixed
 from dlog.graphs.questions import Computation, Rules, Shape, elsewhere
 from dlog.graphs.running import Columns, Running
+from dlog.graphs.strong import LiveComponents
 
 COMPONENT = Shape("vertex", (("id", "vertex"), ("component", "vertex")))
 
@@ -48,25 +51,33 @@ def degree_distribution() -> Rules:
 
 def strongly_connected_components() -> Computation:
     """The least vertex of each vertex's strongly connected component."""
-    return Computation(COMPONENT, _strong, elsewhere("strong"))
+    return Computation(COMPONENT, _strong, elsewhere("strong"), _strong_live)
 
 
 def _strong(graph: Numbered, running: Running) -> Columns:
-    """Passes of `strongly_connected_components` until every vertex is in a component. Vertices have random numbers meanwhile,
-    as the pivots are the least ones."""
-    order = np.argsort(mixed(np.arange(graph.vertices), 0))
+    return np.arange(graph.vertices), _strong_components(running, graph.vertices, graph.src, graph.dst)
+
+
+def _strong_live(graph: Numbered, running: Running) -> LiveComponents:
+    return LiveComponents(graph, partial(_strong_components, running))
+
+
+def _strong_components(running: Running, vertices: int, src: Codes, dst: Codes) -> Codes:
+    """The least vertex of each vertex's component: passes of `strongly_connected_components` until every vertex is in one.
+    Vertices have random numbers meanwhile, as the pivots are the least ones."""
+    order = np.argsort(mixed(np.arange(vertices), 0))
     number = np.empty_like(order)
-    number[order] = np.arange(graph.vertices)
-    edge: Columns = (number[graph.src], number[graph.dst])
-    part: Columns = (np.arange(graph.vertices), np.zeros(graph.vertices, np.int64))
-    component = np.arange(graph.vertices)
+    number[order] = np.arange(vertices)
+    edge: Columns = (number[src], number[dst])
+    part: Columns = (np.arange(vertices), np.zeros(vertices, np.int64))
+    component = np.arange(vertices)
     program = Program("strongly_connected_components")
     while len(part[0]):
         done = running.run(program, {"part": part, "edge": edge}, ("component", "rest", "within"))
-        vertices, names = done["component"]
-        component[vertices] = names
+        found, names = done["component"]
+        component[found] = names
         part, edge = done["rest"], done["within"]
-    return np.arange(graph.vertices), _least_of_groups(component[number])
+    return _least_of_groups(component[number])
 
 
 def _least_of_groups(group: Codes) -> Codes:
