@@ -9,6 +9,7 @@ Windows, the user's own folder is trusted as it is.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable
@@ -162,6 +163,29 @@ def own_content(path: Path) -> bytes:
     with open(os.open(path, os.O_RDONLY | quiet), "rb") as file:
         _refuse(path, _without_links(path, os.fstat(file.fileno())))
         return file.read()
+
+
+KEY_SIZE = 32
+
+
+def own_key() -> bytes:
+    """What only this user knows: by it dlog knows again what it has written where others may write, too. Made when it is first
+    needed. Raises OSError where it cannot be kept."""
+    path = cache_root() / "key"
+    if not os.path.lexists(path):
+        beside = path.with_name(f"key.{secrets.token_hex(8)}")
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(KEY_SIZE))
+        beside.replace(path)
+    found = own_content(path)
+    if len(found) != KEY_SIZE or (hasattr(os, "getuid") and path.lstat().st_mode & 0o077):
+        raise Untrusted(f"{path} is no secret")
+    return found
+
+
+def refuse_others(path: Path, about: os.stat_result) -> None:
+    """Raises Untrusted for a file, wherever it is, that somebody else can write to."""
+    _refuse(path, about)
 
 
 def _without_links(path: Path, about: os.stat_result) -> os.stat_result:

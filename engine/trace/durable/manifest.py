@@ -95,8 +95,7 @@ def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
     path = folder / name
     if not path.exists():
         return None
-    with files.refusals(path, "read"):
-        content = path.read_bytes()
+    content = files.content(path)
     try:
         told = json.loads(content)
         checksum = told.pop("checksum", None)

@@ -72,7 +72,7 @@ def check(folder: Path, part: Part) -> None:
 def _measured(path: Path) -> tuple[int, int]:
     """Size and checksum, without all of it in memory."""
     size = checksum = 0
-    with path.open("rb") as file:
+    with files.to_read(path) as file:
         while piece := file.read(_PIECE):
             size, checksum = size + len(piece), files.checksum(piece, checksum)
     return size, checksum
