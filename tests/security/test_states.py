@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 
 import dlog
+from dlog.engine.trace.durable import parts
 from dlog.engine.trace.durable.images import map_image, write_image
-from dlog.engine.trace.durable.manifest import Manifest, read_manifest, write_manifest
+from dlog.engine.trace.durable.manifest import Manifest, _checksum, read_manifest, write_manifest
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.inspection import check_state, repair_state
 from tests.conftest import ROOT
 from tests.dlog.state_sessions import PATHS, put
 from tests.security.planted import pickled, run
@@ -153,3 +156,29 @@ for name in sys.argv[2:]:
     except dlog.DlogError as error:
         print(error.diagnostics[0].message)
 """
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "inner/file", ""])
+@pytest.mark.parametrize("what", ["layer", "table", "image"])
+def test_a_state_names_no_files_of_others(tmp_path: Path, what: str, name: str) -> None:
+    state = tmp_path / "state"
+    written(state)
+    for manifest in ("manifest.json", "manifest.copy"):
+        (state / manifest).write_text(_naming((state / manifest).read_text(), what, name))
+    for use in (lambda: dlog.session(PATHS, state=state, threads=1), lambda: repair_state(state), lambda: check_state(state)):
+        with pytest.raises(DlogError, match="which is no file of a state"):
+            use()
+    with pytest.raises(DlogError, match="a part of a relation is missing"):
+        parts.check(state, parts.Part(name, 0, 0))
+
+
+def _naming(text: str, what: str, name: str) -> str:
+    told = json.loads(text)
+    if what == "layer":
+        next(r for r in told["relations"].values() if r["batches"])["batches"][0]["layers"][0]["file"] = name
+    elif what == "table":
+        told["tables"][name] = [0, 0, 0, 0]
+    else:
+        told["image"]["name"] = name
+    del told["checksum"]
+    return json.dumps({**told, "checksum": _checksum(told)})

@@ -61,7 +61,7 @@ def _taken_in(folder: Path, path: Path) -> Part:
 def check(folder: Path, part: Part) -> None:
     """Raises DlogError where a part is not what was written."""
     path = folder / part.name
-    if not path.exists():
+    if _PART.match(part.name) is None or not path.exists():
         raise files.damaged(path, "a part of a relation is missing")
     with files.refusals(path, "read"):
         found = _measured(path)
