@@ -9,6 +9,7 @@ Windows, the user's own folder is trusted as it is.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Callable
@@ -29,7 +30,7 @@ def cache_root() -> Path:
     Raises OSError if `DLOG_CACHE` names a folder that cannot be made."""
     try:
         if chosen := os.environ.get("DLOG_CACHE"):
-            return own_folder(Path(chosen))
+            return own_folder(_anywhere(Path(chosen)))
         try:
             return _users()
         except Untrusted:
@@ -50,10 +51,32 @@ def _users() -> Path:
 
 def _users_cache() -> Path:
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "dlog"
+        return home() / "Library" / "Caches" / "dlog"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dlog"
+        return Path(os.environ.get("LOCALAPPDATA", home())) / "dlog"
+    return named_folder("XDG_CACHE_HOME", ".cache") / "dlog"
+
+
+def home() -> Path:
+    """The user's. Raises RuntimeError where there is none but one that depends on the current folder."""
+    found = Path.home()
+    if not found.is_absolute():
+        raise RuntimeError(f"{found} is no home: it would be another one in each folder")
+    return found
+
+
+def named_folder(variable: str, usual: str) -> Path:
+    """What a variable names, else a part of the home. Names that depend on the current folder do not count, as in the XDG
+    base directory specification: what lies there may be anybody's. Raises RuntimeError if there is no home."""
+    named = Path(os.environ.get(variable, ""))
+    return named if named.is_absolute() else home() / usual
+
+
+def _anywhere(named: Path) -> Path:
+    """Raises Untrusted for a name that depends on the current folder."""
+    if not named.is_absolute():
+        raise Untrusted(f"{named} is in the current folder, whosever that is")
+    return named
 
 
 def _temporary() -> Path:
@@ -62,9 +85,19 @@ def _temporary() -> Path:
 
     try:
         user = f"-{os.getuid()}" if hasattr(os, "getuid") else ""
-        return own_folder(Path(tempfile.gettempdir()) / f"dlog{user}")
+        place = Path(tempfile.gettempdir())
+        return _fresh() if _is_here(place) else own_folder(place / f"dlog{user}")
     except OSError as problem:
         return _instead(problem, _fresh)
+
+
+def _is_here(place: Path) -> bool:
+    """Whether the temporary files are where they are because of the current folder: by a name that depends on it, or for want
+    of another one."""
+    named = [name for name in map(os.environ.get, ("TMPDIR", "TEMP", "TMP")) if name]
+    fixed = {"/tmp", "/var/tmp", "/usr/tmp", *filter(os.path.isabs, named)}
+    depending = {os.path.abspath(name) for name in named} | {os.getcwd()}
+    return os.path.abspath(place) in depending - set(map(os.path.normpath, fixed))
 
 
 def _fresh() -> Path:
@@ -96,13 +129,19 @@ def own_folder(folder: Path) -> Path:
             _refuse(parent, parent.stat(), leads=True)
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
-    about = folder.lstat()
-    if stat.S_ISLNK(about.st_mode):
-        raise Untrusted(f"{folder} is a link")
+        if place != folder:  # somebody else may have been quicker
+            _refuse(place, _no_link(place, place.lstat()), leads=True)
+    about = _no_link(folder, folder.lstat())
     if not stat.S_ISDIR(about.st_mode):
         raise NotADirectoryError(f"{folder} is no folder")
     _refuse(folder, about)
     return folder
+
+
+def _no_link(folder: Path, about: os.stat_result) -> os.stat_result:
+    if stat.S_ISLNK(about.st_mode):
+        raise Untrusted(f"{folder} is a link")
+    return about
 
 
 def own_tree(folder: Path) -> bool:
@@ -124,6 +163,29 @@ def own_content(path: Path) -> bytes:
     with open(os.open(path, os.O_RDONLY | quiet), "rb") as file:
         _refuse(path, _without_links(path, os.fstat(file.fileno())))
         return file.read()
+
+
+KEY_SIZE = 32
+
+
+def own_key() -> bytes:
+    """What only this user knows: by it dlog knows again what it has written where others may write, too. Made when it is first
+    needed. Raises OSError where it cannot be kept."""
+    path = cache_root() / "key"
+    if not os.path.lexists(path):
+        beside = path.with_name(f"key.{secrets.token_hex(8)}")
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(KEY_SIZE))
+        beside.replace(path)
+    found = own_content(path)
+    if len(found) != KEY_SIZE or (hasattr(os, "getuid") and path.lstat().st_mode & 0o077):
+        raise Untrusted(f"{path} is no secret")
+    return found
+
+
+def refuse_others(path: Path, about: os.stat_result) -> None:
+    """Raises Untrusted for a file, wherever it is, that somebody else can write to."""
+    _refuse(path, about)
 
 
 def _without_links(path: Path, about: os.stat_result) -> os.stat_result:

@@ -52,7 +52,7 @@ class Lease:
 def lease(kind: str, place: Path | None = None) -> Lease:
     """A new folder, among the temporary files by default; `kind` is a part of its name. Raises OSError."""
     sweep([place or Path(gettempdir())])
-    folder = Path(mkdtemp(prefix=f"{PREFIX}{kind}-", dir=place))
+    folder = Path(mkdtemp(prefix=f"{PREFIX}{kind}-", dir=place)).absolute()
     try:
         made = _kept[folder] = Lease(folder)
     except OSError:

@@ -58,6 +58,7 @@ def _unpack(archive: Path, target: Path) -> None:
             file.extractall(made)
         for path in (made, *made.rglob("*")):
             path.chmod(path.stat().st_mode & ~OTHERS)
+        made.chmod(0o700)  # Python puts what it compiles beside the modules, and the mask may let everybody write there
         made.rename(target)
     except OSError:
         if not _is_own(target):

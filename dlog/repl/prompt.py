@@ -18,6 +18,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
+from dlog.caches import home, named_folder
 from dlog.grammar.words import AGGREGATES, DIRECTIVES, FUNCTORS, QUALIFIERS, RESERVED
 from dlog.interruption import heeded_interruption
 from dlog.repl.manual import PAGES
@@ -110,10 +111,10 @@ def data_folder() -> Path:
     if chosen := os.environ.get("DLOG_DATA"):
         return Path(chosen)
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "dlog"
+        return home() / "Library" / "Application Support" / "dlog"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "dlog"
-    return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dlog"
+        return Path(os.environ.get("LOCALAPPDATA", home())) / "dlog"
+    return named_folder("XDG_DATA_HOME", ".local/share") / "dlog"
 
 
 def _history() -> History:

@@ -22,6 +22,7 @@ from typing import get_args
 import numpy as np
 
 from dlog import __version__
+from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.program.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import Image, RoundsEngine, Unfit
@@ -161,11 +162,15 @@ class State:
         return self._store.relations.get(relation + DERIVED)
 
     def image(self, fingerprint: str) -> Image | None:
-        """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged."""
+        """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged, or
+        somebody else's."""
         file = self._store.image
         if file is None or file.fingerprint != fingerprint:
             return None
-        content = self._store.map_image()
+        try:
+            content = self._store.map_image()
+        except Untrusted as why:
+            raise Unfit(str(why)) from None
         if content is None:
             raise Unfit(f"{self.path / file.name} is damaged")
         return Image(file.round, *content)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from dlog.engine.kernels.jit import ENGINE
+
+DAY = 86_400.0
+UNUSED = 30 * DAY
+"""Seconds after which what another version of the kernels has left goes."""
+_FOLDER = re.compile(r"kernels-[0-9a-f]{16}")
 
 
 def build(path: Path) -> None:
@@ -19,6 +28,32 @@ def build(path: Path) -> None:
         if not path.exists():
             print("compiling the kernels, once for this version: a minute or two", file=sys.stderr, flush=True)
             _run(path)
+            remove_unused(path.parent)
+
+
+def note_use(path: Path) -> None:
+    """Says, once a day, that a library is not among those that nobody uses."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+def remove_unused(folder: Path) -> None:
+    """Removes what is beside a folder of kernels of the same kind, this user's own and unused: no run needs it once it has read
+    it, and one that comes back makes it anew."""
+    if _FOLDER.fullmatch(folder.name) is None:
+        return
+    for other in folder.parent.iterdir():
+        with contextlib.suppress(OSError):
+            if other != folder and _FOLDER.fullmatch(other.name) and _is_unused(other):
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _is_unused(folder: Path) -> bool:
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
+        return False
+    return max(place.lstat().st_mtime for place in (folder, *folder.rglob("*"))) < time.time() - UNUSED
 
 
 def _run(path: Path) -> None:

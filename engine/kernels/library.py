@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from dlog.caches import Untrusted, own_content, own_folder
-from dlog.engine.kernels.building import build
+from dlog.engine.kernels.building import build, note_use
 from dlog.engine.kernels.jit import Kernel, cache_folder
 
 _SCALARS: dict[str, Any] = {"i64": c_int64, "u64": c_uint64, "bool": c_bool, "f64": c_double, "none": None}
@@ -166,6 +166,7 @@ def _made() -> bytes:
             path.unlink(missing_ok=True)
             build(path)
             content = own_content(path)
+        note_use(path)
     except OSError as problem:
         content = _not_kept(problem)
     return content

@@ -33,7 +33,12 @@ SETTINGS = {
 """Settings of a session that dlog starts, but for those that spark-submit was given; whoever starts one of their own keeps
 theirs."""
 NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
-"""Over TCP a task of Python waits 40 ms for an acknowledgement; from Spark 4.1 on there is this other way."""
+"""Over TCP a task of Python waits 40 ms for an acknowledgement; from Spark 4.1 on there is this other way: sockets in the file
+system, without passwords."""
+SOCKETS = "spark.python.unix.domain.socket.dir"
+"""Where they are; else among the temporary files."""
+LONGEST = 64
+"""Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
 SAFE = "PYTHONSAFEPATH"
 """What Python is told by to look for modules where they are installed only."""
@@ -69,7 +74,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         return active
     if SparkContext._active_spark_context is not None:  # active in another thread: it keeps its settings
         return SparkSession.builder.getOrCreate()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
     chosen = {"spark.app.name": "dlog", **SETTINGS, **(settings or {}), **({} if master is None else {"spark.master": master})}
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         try:
@@ -102,19 +107,33 @@ def _name_home() -> None:
 
     own = Path(pyspark.__file__).resolve().parent
     found = (home for home in (own, own.parent.parent) if (home / "bin" / "spark-submit").is_file())
-    if home := next(found, None):
-        os.environ.setdefault("SPARK_HOME", str(home))
+    home = next(found, None)
+    if home and not os.environ.get("SPARK_HOME"):  # an empty one would be the current folder
+        os.environ["SPARK_HOME"] = str(home)
 
 
 def _unlike_given(chosen: Mapping[str, str]) -> dict[str, str]:
-    """Settings without those of dlog's that the JVM was given others for. Sockets in the file system are left to networks on
-    YARN: the names of its containers' folders are too long for them."""
+    """Settings without those of dlog's that the JVM was given others for. Sockets in the file system are for one machine: on
+    others dlog could not keep strangers from them."""
     from pyspark import SparkConf
 
     given = SparkConf()
     found = {key: value for key, value in chosen.items() if key not in SETTINGS or given.get(key, value) == value}
     master = chosen.get("spark.master") or given.get("spark.master") or ""
-    return found if given.contains(NOT_BY_TCP) or master.startswith("yarn") else {**found, NOT_BY_TCP: "true"}
+    place = None if given.contains(NOT_BY_TCP) or not master.startswith("local") else _sockets()
+    return found if place is None else {**found, NOT_BY_TCP: "true", SOCKETS: given.get(SOCKETS, str(place))}
+
+
+def _sockets() -> Path | None:
+    """A folder for sockets that nobody else can enter: whoever can connect to one of them may have code run."""
+    from dlog.caches import own_folder
+    from dlog.temporary import lease
+
+    try:
+        place = own_folder(lease("spark").folder)
+    except OSError:
+        return None
+    return place if len(os.fsencode(place)) <= LONGEST else None
 
 
 def _complaint(log: TextIO) -> str:

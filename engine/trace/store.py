@@ -138,8 +138,9 @@ class Store:
         return self._manifest.image
 
     def map_image(self) -> Content | None:
-        """What is in the image; None where there is none, or what is there is damaged."""
-        return None if self._manifest.image is None else map_image(self.path, self._manifest.image)
+        """What is in the image; None where there is none, or what is there is damaged. Raises Untrusted if it is not this
+        user's."""
+        return None if self._manifest.image is None else map_image(self.path, self._manifest.image, believe=True)
 
     def stored(self, relation: str) -> Stored | None:
         """A relation as the last checkpoint wrote it, also one since the state was opened."""

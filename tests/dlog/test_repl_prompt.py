@@ -81,8 +81,10 @@ def test_without_a_place_for_it_history_is_of_this_conversation(data: Path) -> N
 def test_the_place_of_data_follows_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DLOG_DATA")
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_DATA_HOME", "somewhere")
-    assert data_folder() == Path("somewhere/dlog")
+    monkeypatch.setenv("XDG_DATA_HOME", "/some/where")
+    assert data_folder() == Path("/some/where/dlog")
+    monkeypatch.setenv("XDG_DATA_HOME", "depends/on/where/it/is/started")
+    assert data_folder() == Path.home() / ".local" / "share" / "dlog"
 
 
 # ------------------------------------------------------------------------------------------------- completion, highlighting

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dlog.caches import Untrusted, own_folder
 from dlog.engine.kernels import library
 from dlog.grammar import parser
 from dlog.zipped import unpacked
@@ -86,6 +87,53 @@ def test_a_program_is_checked_where_no_folder_can_be_trusted_and_leaves_nothing(
     assert (done.returncode, done.stderr) == (0, "")
     assert not [path for name in ("cache", "homes", "tmp") for path in (tmp_path / name).rglob("*") if path.is_file()]
     assert not [*(tmp_path / "tmp").iterdir(), *(tmp_path / "homes").iterdir()]
+
+
+FROM_HERE = [
+    {"XDG_CACHE_HOME": ""},
+    {"XDG_CACHE_HOME": "."},
+    {"HOME": "home"},
+    {"HOME": "."},
+    {"DLOG_CACHE": "dlog"},
+    {"HOME": "/dev/null", "TMPDIR": "."},
+    {"HOME": "/dev/null", "TMPDIR": "tmp"},
+    {"HOME": "/dev/null", "TMPDIR": "../here/tmp"},
+]
+
+
+@pytest.mark.parametrize("named", FROM_HERE)
+def test_nothing_is_read_from_a_cache_that_lies_in_the_current_folder(tmp_path: Path, named: dict[str, str]) -> None:
+    """What somebody unpacks or clones is the user's own, also where it looks like a cache; a name from here is no choice."""
+    here, home = tmp_path / "here", tmp_path / "home"
+    for folder in (home, *(here / name for name in ("dlog", "home/.cache/dlog", ".cache/dlog", "tmp"))):
+        folder.mkdir(mode=0o700, parents=True)
+    for name in ("", "tmp/"):
+        (here / f"{name}dlog-{os.getuid()}").mkdir(mode=0o700)
+    program = "import sys; sys.path.insert(0, sys.argv[1]); from dlog.caches import cache_root; print(cache_root())"
+    environment = {"DLOG_CACHE": "", "XDG_CACHE_HOME": "/dev/null" if "TMPDIR" in named else "", "HOME": str(home)}
+    done = run(sys.executable, "-P", "-c", program, str(ROOT), cwd=here, **{**environment, **named})
+    found = Path(done.stdout.strip())
+    assert found.is_absolute(), done.stderr
+    assert not found.is_relative_to(here) or found.name.startswith("dlog-cache-"), done.stderr
+
+
+@pytest.mark.parametrize("how", ["link", "open"])
+def test_somebody_who_is_quicker_to_make_what_leads_to_a_cache_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Such a race can be won in a folder that anybody may write to; once is enough."""
+    theirs = tmp_path / "clone"
+    (theirs / "dlog").mkdir(mode=0o700, parents=True)
+    real = Path.mkdir
+
+    def slow(self: Path, *args: object, **given: object) -> None:
+        if self == tmp_path / "new":
+            self.symlink_to(theirs) if how == "link" else (real(self), self.chmod(0o777))
+        real(self, *args, **given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", slow)
+    with pytest.raises(Untrusted):
+        own_folder(tmp_path / "new" / "dlog")
 
 
 def test_among_the_temporary_files_a_folder_for_the_process_is_enough(program: Path, tmp_path: Path) -> None:
@@ -190,6 +238,19 @@ def test_what_a_zip_file_was_unpacked_to_is_imported_only_if_nobody_else_can_hav
     assert second != first
     assert (second / "caches.py").read_text() == (ROOT / "dlog" / "caches.py").read_text()
     assert not marker.exists()
+
+
+def test_nobody_else_enters_what_a_zip_file_was_unpacked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would write `__pycache__` there as the mask says, and read what others put into it."""
+    (tmp_path / "cache").mkdir(mode=0o755)
+    monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
+    mask = os.umask(0)
+    try:
+        found = Path(unpacked(f"{zip_of_dlog(tmp_path / 'dlog.zip')}/dlog")).parent
+    finally:
+        os.umask(mask)
+    assert found.parent == tmp_path / "cache"
+    assert found.stat().st_mode & 0o777 == 0o700
 
 
 def test_tables_are_kept_for_this_user_alone(program: Path, tmp_path: Path) -> None:

@@ -110,12 +110,14 @@ def test_neither_spark_nor_its_tasks_run_what_lies_here_or_above(here: Path, wor
     pytest.importorskip("pyspark")
     for name in LOADED_BEFORE:
         (here / f"{name}.py").write_text(module(here.parent / f"ran {name}"))
-    above = here.parent / "bin" / "spark-submit"
-    above.parent.mkdir()
-    above.write_text(f"#!/bin/sh\nmkdir '{here.parent}/ran spark-submit'\n")
-    above.chmod(0o755)
-    (here.parent / "jars").mkdir()
+    for place in (here, here.parent):
+        planted = place / "bin" / "spark-submit"
+        planted.parent.mkdir()
+        planted.write_text(f"#!/bin/sh\nmkdir '{here.parent}/ran spark-submit'\n")
+        planted.chmod(0o755)
+        (place / "jars").mkdir()
     command = (sys.executable, script(here), "run", "--engine", "spark", "--workers", str(workers), "program.dl")
-    done = run(*command, cwd=here)
+    named = {"SPARK_HOME": "", "PYSPARK_PYTHON": ""} if workers == 2 else {}  # as good as not named
+    done = run(*command, cwd=here, **named)
     assert ran(here) == []
     assert (done.returncode, done.stdout) == (0, "path\t3\n"), done.stderr

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dlog
+from dlog.engine.trace.durable import parts
+from dlog.engine.trace.durable.images import map_image, write_image
+from dlog.engine.trace.durable.manifest import Manifest, _checksum, read_manifest, write_manifest
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.inspection import check_state, repair_state
+from tests.conftest import ROOT
 from tests.dlog.state_sessions import PATHS, put
-from tests.security.planted import pickled
+from tests.security.planted import pickled, run
 
 
 def written(folder: Path) -> list[str]:
@@ -60,3 +72,113 @@ def test_nothing_is_appended_where_a_whole_log_is_a_link(tmp_path: Path) -> None
     with suppress(DlogError), dlog.session(PATHS, state=tmp_path / "state", threads=1) as session:
         put(session, (20, 21))
     assert (tmp_path / "elsewhere").read_bytes() == whole
+
+
+def test_what_somebody_else_says_an_engine_keeps_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of rows in it are where kernels write; all checksums may be right."""
+    state, theirs = tmp_path / "state", str(tmp_path / "their cache")
+    written(state)
+    forged = _forged(state, lambda m: _as(theirs, lambda: _image(state, m), monkeypatch))
+    write_manifest(state, forged)
+    with dlog.session(PATHS, state=state, threads=1) as session:
+        assert len(session["path"]) == 15
+        with pytest.warns(RuntimeWarning, match="was written by somebody else, or elsewhere; everything is derived anew"):
+            put(session, (5, 6))
+        assert len(session["path"]) == 21
+    found = read_manifest(state)
+    assert found is not None and found.image is not None
+    assert map_image(state, found.image, believe=True) is not None  # this user's own again
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no modes")
+def test_an_image_that_others_can_write_to_is_not_believed(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    mask = os.umask(0)
+    try:
+        written(state)
+    finally:
+        os.umask(mask)
+    [image] = state.glob("*.image")
+    assert image.stat().st_mode & 0o777 == 0o644
+    image.chmod(0o646)
+    with dlog.session(PATHS, state=state, threads=1) as session:
+        with pytest.warns(RuntimeWarning, match="others can write to"):
+            put(session, (5, 6))
+        assert len(session["path"]) == 21
+
+
+def _forged(state: Path, change: Callable[[Manifest], Manifest]) -> Manifest:
+    found = read_manifest(state)
+    assert found is not None and found.image is not None
+    return change(found)
+
+
+def _as(cache: str, do: Callable[[], Manifest], monkeypatch: pytest.MonkeyPatch) -> Manifest:
+    """What another user does."""
+    with monkeypatch.context() as other:
+        other.setenv("DLOG_CACHE", cache)
+        return do()
+
+
+def _image(state: Path, manifest: Manifest) -> Manifest:
+    """The image with other numbers, and all that says that it is right."""
+    assert manifest.image is not None
+    content = map_image(state, manifest.image)
+    assert content is not None
+    head, arrays = content
+    far = [[np.full(len(c), 1 << 30, np.int32) if len(c) > 4 else c for c in array] for array in arrays]
+    old = manifest.image
+    return replace(manifest, image=write_image(state, old.name, old.round, old.fingerprint, (head, far)))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(tmp_path: Path) -> None:
+    names = [*written(tmp_path / "state"), "manifest.json.new"]
+    for name in names:
+        folder = shutil.copytree(tmp_path / "state", tmp_path / f"state of {name}")
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    done = run(sys.executable, "-P", "-W", "ignore", "-c", OPENING, str(ROOT), *names, cwd=tmp_path)
+    said = dict(zip(names, done.stdout.splitlines(), strict=True))
+    assert said["manifest.json"] == "cannot read the state: it is no file", done.stderr
+    assert said["manifest.json.new"] == said["manifest.copy"] == "opened"
+
+
+OPENING = """import sys
+sys.path.insert(0, sys.argv[1])
+import dlog
+from tests.dlog.state_sessions import PATHS, put
+for name in sys.argv[2:]:
+    try:
+        with dlog.session(PATHS, state=f"state of {name}", threads=1) as session:
+            put(session, (20, 21))
+        print("opened")
+    except dlog.DlogError as error:
+        print(error.diagnostics[0].message)
+"""
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/elsewhere", "..", "inner/file", ""])
+@pytest.mark.parametrize("what", ["layer", "table", "image"])
+def test_a_state_names_no_files_of_others(tmp_path: Path, what: str, name: str) -> None:
+    state = tmp_path / "state"
+    written(state)
+    for manifest in ("manifest.json", "manifest.copy"):
+        (state / manifest).write_text(_naming((state / manifest).read_text(), what, name))
+    for use in (lambda: dlog.session(PATHS, state=state, threads=1), lambda: repair_state(state), lambda: check_state(state)):
+        with pytest.raises(DlogError, match="which is no file of a state"):
+            use()
+    with pytest.raises(DlogError, match="a part of a relation is missing"):
+        parts.check(state, parts.Part(name, 0, 0))
+
+
+def _naming(text: str, what: str, name: str) -> str:
+    told = json.loads(text)
+    if what == "layer":
+        next(r for r in told["relations"].values() if r["batches"])["batches"][0]["layers"][0]["file"] = name
+    elif what == "table":
+        told["tables"][name] = [0, 0, 0, 0]
+    else:
+        told["image"]["name"] = name
+    del told["checksum"]
+    return json.dumps({**told, "checksum": _checksum(told)})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlparse
 
@@ -25,7 +27,8 @@ from dlog.engine.spark.rendezvous import Rendezvous, Visitor  # noqa: E402
 from dlog.engine.spark.secrets import Secrets  # noqa: E402
 from dlog.engine.spark.transport import PeerTransport  # noqa: E402
 from dlog.memory import current_bytes  # noqa: E402
-from tests.security.planted import pickled  # noqa: E402
+from tests.conftest import ROOT  # noqa: E402
+from tests.security.planted import pickled, run  # noqa: E402
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" + bytes(31)
 """ZMTP 3.1, as it begins."""
@@ -176,3 +179,26 @@ def test_workers_swap_what_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatc
         transport.close()
     assert all(np.array_equal(got, rows + rank) for each in found for rank, got in enumerate(each))
     assert threading.active_count() < 50
+
+
+ON_SPARK = """import os, sys, tempfile
+from pathlib import Path
+os.umask(0)
+sys.path.insert(0, sys.argv[1])
+from dlog.engine.spark.application import in_tasks, start
+os.environ["PYTHONPATH"] = sys.argv[1]
+spark = start("local[1]")
+in_tasks(spark.range(2), lambda batches: batches, "id bigint").collect()
+place = Path(spark.conf.get("spark.python.unix.domain.socket.dir", "/nowhere"))
+print(oct(place.stat().st_mode), place.parent == Path(tempfile.gettempdir()), len(list(place.glob(".*.sock"))) > 0)
+"""
+
+
+@pytest.mark.spark
+def test_sockets_in_the_file_system_are_where_nobody_else_can_enter(tmp_path: Path) -> None:
+    """They have no passwords, and what comes by them is unpickled; the mask alone would say who may connect."""
+    pytest.importorskip("pyspark")
+    with TemporaryDirectory(prefix="t") as short:
+        done = run(sys.executable, "-P", "-c", ON_SPARK, str(ROOT), cwd=tmp_path, TMPDIR=short)
+        assert done.stdout == "0o40700 True True\n", done.stderr
+        assert not list(Path(short).glob("dlog-*"))

@@ -6,12 +6,15 @@ know: a DlogError with the path.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import stat
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -20,6 +23,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 Bytes = bytes | bytearray | memoryview
 ITSELF = getattr(os, "O_NOFOLLOW", 0)
 """What is opened to be written is the file of this name, not one that a link leads to: others' links may lead anywhere."""
+AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Nobody waits for the other end of a pipe."""
 
 
 @contextmanager
@@ -60,9 +65,27 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def to_read(path: Path) -> BinaryIO:
+    """Opens what is a file: a pipe in its place would have everybody wait. Raises OSError."""
+    return cast("BinaryIO", open(_plain(os.open(path, os.O_RDONLY | AT_ONCE), path), "rb"))
+
+
+def content(path: Path) -> bytes:
+    """All that is in a file."""
+    with refusals(path, "read"), to_read(path) as file:
+        return file.read()
+
+
+def _plain(descriptor: int, path: Path) -> int:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return descriptor
+
+
 def sync_file(path: Path) -> None:
     """The same for a file that others wrote."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
     try:
         os.fsync(descriptor)
     finally:
@@ -75,12 +98,12 @@ def sync_folder(path: Path) -> None:
         sync_file(path)
 
 
-def create(path: Path, pieces: Sequence[Bytes]) -> None:
+def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
     """A new file that is wholly on the disk, under a name nothing refers to yet: what is there is overwritten,
-    or replaced where it is a link."""
-    if path.is_symlink():
+    or replaced where it is a link or a pipe."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
         path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ITSELF, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ITSELF, mode)
     try:
         write_all(descriptor, pieces)
         sync(descriptor)
@@ -98,7 +121,7 @@ def replace(path: Path, content: bytes) -> None:
 
 def open_to_append(path: Path, size: int) -> int:
     """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF, 0o666)
+    descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | AT_ONCE, 0o666), path)
     cut(descriptor, size)
     return descriptor
 
@@ -121,5 +144,5 @@ def mapped(path: Path, size: int) -> np.ndarray:
         return np.empty(0, np.uint8)
     if not path.exists() or path.stat().st_size < size:
         raise damaged(path, "a file is missing or too short")
-    with refusals(path, "read"):
-        return np.memmap(path, np.uint8, "r", shape=(size,)).view(np.ndarray)
+    with refusals(path, "read"), to_read(path) as file:
+        return np.memmap(file, np.uint8, "r", shape=(size,)).view(np.ndarray)

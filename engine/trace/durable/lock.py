@@ -18,9 +18,10 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         with files.refusals(self.path, "lock"):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF, 0o666)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.AT_ONCE, 0o666)
         if not _try_lock(self._descriptor):
-            holder = os.read(self._descriptor, 64).decode("ascii", "replace").strip()
+            with files.refusals(self.path, "lock"):
+                holder = os.read(self._descriptor, 64).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             notes = (f"process {holder} has it open",) if holder else ()
             raise DlogError(Diagnostic("state-locked", "the state is in use", notes=notes, place=str(folder)))

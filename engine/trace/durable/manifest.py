@@ -8,6 +8,7 @@ repair looks at.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ VERSION = 3
 FORMER = (1, 2)
 """Versions whose states are read and become of this one. Their tables have no checksums, their logs only those of payloads:
 what is damaged in them is not noticed. An image of theirs is not gone on from."""
+
+
+_PLAIN = re.compile(r"[\w@-][\w.@-]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,7 @@ def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
     path = folder / name
     if not path.exists():
         return None
-    with files.refusals(path, "read"):
-        content = path.read_bytes()
+    content = files.content(path)
     try:
         told = json.loads(content)
         checksum = told.pop("checksum", None)
@@ -110,7 +113,17 @@ def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
     if not known:
         notes = (f"this dlog reads version {VERSION}",)
         raise DlogError(Diagnostic("state-version", f"this is {format}, version {version}", notes=notes, place=str(path)))
+    _refuse_elsewhere(path, told)
     return _understood(told if version == VERSION else _brought_up(folder, told))
+
+
+def _refuse_elsewhere(path: Path, told: dict[str, Any]) -> None:
+    """Raises DlogError where a name leads out of the folder: files of these names are read, mended and put aside."""
+    layers = (layer for r in told["relations"].values() for batch in r["batches"] for layer in batch["layers"])
+    images = (told["image"]["name"],) if "image" in told else ()
+    for file in (*(layer["file"] for layer in layers), *told["tables"], *images):
+        if _PLAIN.match(file) is None:
+            raise files.damaged(path, f"it names {file!r}, which is no file of a state")
 
 
 def _brought_up(folder: Path, told: dict[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _taken_in(folder: Path, path: Path) -> Part:
 def check(folder: Path, part: Part) -> None:
     """Raises DlogError where a part is not what was written."""
     path = folder / part.name
-    if not path.exists():
+    if _PART.match(part.name) is None or not path.exists():
         raise files.damaged(path, "a part of a relation is missing")
     with files.refusals(path, "read"):
         found = _measured(path)
@@ -72,7 +72,7 @@ def check(folder: Path, part: Part) -> None:
 def _measured(path: Path) -> tuple[int, int]:
     """Size and checksum, without all of it in memory."""
     size = checksum = 0
-    with path.open("rb") as file:
+    with files.to_read(path) as file:
         while piece := file.read(_PIECE):
             size, checksum = size + len(piece), files.checksum(piece, checksum)
     return size, checksum

@@ -185,7 +185,7 @@ def _mended_log(folder: Path, manifest: Manifest, aside: _Aside) -> tuple[Manife
         if bad is None:
             return manifest, said
         aside.keep([s.path.name for s in segments if s.number >= bad.number])
-        content = bad.path.read_bytes() if bad.path.exists() else b""
+        content = files.content(bad.path) if bad.path.exists() else b""
         if not bad.former and bad.path.exists() and Header.decode(content) is None:
             _rewrite(bad.path, bad.header.encode() + content[HEADER_SIZE:])
             said.append(f"the header of {bad.path.name} is written anew")
@@ -205,7 +205,7 @@ def _appended(folder: Path, manifest: Manifest, tables: Mapping[str, Entries], a
     if last.former:
         number, content = last.number + 1, Header(manifest.state, last.number + 1, last.last_round, last.end).encode()
     else:
-        number, content = last.number, last.path.read_bytes()[: last.end] if last.end else last.header.encode()
+        number, content = last.number, files.content(last.path)[: last.end] if last.end else last.header.encode()
     aside.keep([last.path.name])
     round = last.last_round + 1
     record = Framing.of(manifest.state, number).framed(encode(round, {}, tables), len(content), last.last_round, round)

@@ -68,7 +68,7 @@ class Segment:
 
     def rounds(self) -> Iterator[LoggedRound]:
         """What all records say, in order. Raises DlogError where they are not any more what they were."""
-        content = _content(self.path)[: self.end]
+        content = files.content(self.path)[: self.end]
         if _records(content, self.header, self.former) != self.records:
             raise files.damaged(self.path, "its records are not any more what they were when the state was opened")
         for record in self.records:
@@ -117,7 +117,7 @@ def _read(path: Path, number: int, start: Start, before: _Read | None) -> _Read:
     if not path.exists():
         last = before.segment.last_round if before is not None else start.round
         return _Read(Segment(path, Header(start.state, number, last, 0), 0, ()), None, None)
-    content = _content(path)
+    content = files.content(path)
     found = Header.decode(content)
     former = content.startswith(FORMER)
     if found is not None and (found.state, found.number) == (start.state, number):
@@ -129,11 +129,6 @@ def _read(path: Path, number: int, start: Start, before: _Read | None) -> _Read:
     records = _records(content, header, former)
     end = records[-1].next if records else len(FORMER) if former else HEADER_SIZE
     return _Read(Segment(path, header, end, records, former), content, found)
-
-
-def _content(path: Path) -> bytes:
-    with files.refusals(path, "read"):
-        return path.read_bytes()
 
 
 def _records(content: bytes, header: Header, former: bool) -> tuple[Record, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from dlog.engine.kernels import library
+from dlog.engine.kernels import building, library
 from dlog.engine.kernels.building import _run as run_builder
 from dlog.engine.kernels.library import DIGEST, Library
 
@@ -80,6 +81,44 @@ def test_remains_of_killed_builders_are_removed(tmp_path: Path, monkeypatch: pyt
 
 class _Done:
     returncode = 0
+
+
+def _aged(folder: Path, days: float) -> Path:
+    folder.mkdir()
+    (folder / "library").write_bytes(WHOLE)
+    for place in (folder / "library", folder):
+        os.utime(place, (time.time() - days * building.DAY,) * 2)
+    return folder
+
+
+def test_what_other_versions_have_left_goes_when_nobody_has_used_it_for_long(tmp_path: Path) -> None:
+    mine, other = tmp_path / f"kernels-{'0' * 16}", _aged(tmp_path / "other", 90)
+    mine.mkdir()
+    old, late = (_aged(tmp_path / f"kernels-{digit * 16}", days) for digit, days in (("1", 31), ("2", 29)))
+    link, used = tmp_path / f"kernels-{'3' * 16}", _aged(tmp_path / f"kernels-{'4' * 16}", 90)
+    link.symlink_to(other)
+    building.note_use(used / "library")
+    building.remove_unused(other)
+    assert old.is_dir()  # what is beside another kind of folder is not looked at
+    building.remove_unused(mine)
+    assert {*tmp_path.iterdir()} == {mine, other, late, link, used} and (other / "library").is_file()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+def test_what_another_user_has_left_stays(tmp_path: Path) -> None:
+    theirs = _aged(tmp_path / f"kernels-{'1' * 16}", 90)
+    os.chown(theirs, 12345, -1)
+    building.remove_unused(tmp_path / f"kernels-{'0' * 16}")
+    assert theirs.is_dir()
+
+
+def test_a_library_that_is_used_is_marked_each_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: list[Path]
+) -> None:
+    folder = _aged(tmp_path / "kernels", 2)
+    monkeypatch.setattr(library, "library_path", lambda: folder / "library")
+    assert library._content() == WHOLE and not built
+    assert time.time() - (folder / "library").stat().st_mtime < building.DAY
 
 
 def test_a_builder_ends_with_the_process_that_wants_the_library(tmp_path: Path) -> None:
