@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from dlog.engine.plan.nodes import AntiJoin, Insert, LookUp
+from dlog.engine.plan.query import Condition, Query
 from dlog.engine.program.rules import (
     Aggregate,
     Atom,
@@ -86,8 +88,28 @@ class Names:
         return self.relation(head.relation), self.terms(head.args), self.literals(rule.body), rule.kinds
 
 
+    def query(self, query: Query) -> Shape:
+        readings = tuple([(self.relation(r.relation), self.terms(r.args), r.view, r.place) for r in query.readings])
+        conditions = tuple([self._condition(c) for c in query.conditions])
+        return readings, conditions, self.terms(query.output), query.bag, query.kinds
+
+    def _condition(self, condition: Condition) -> Shape:
+        match condition:
+            case AntiJoin(relation=name, args=args, view=view):
+                return "!", self.relation(name), self.terms(args), view
+            case LookUp(relation=name, key=key, variable=variable, default=default, view=view):
+                return "?", self.relation(name), self.terms(key), variable, default, view
+            case Compare() | Unpack():
+                return self.literal(condition)
+
+    def order(self) -> Shape:
+        """Where nothing else decides, the planner goes by names and values: which come before which."""
+        values = {f"{c.kind.value} {c.value!r}": i for c, i in self.constants.items()}
+        return _ranks(self.relations), _ranks(values)
+
+
 class Shapes:
-    """The shapes of a program's strata."""
+    """The shapes of a program's strata, and of the bodies of large ones."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -97,11 +119,18 @@ class Shapes:
         names = Names()
         own = tuple([names.relation(r) for r in stratum.relations])
         rules = tuple([names.rule(r) for r in stratum.rules])
-        relations = tuple([self._relation(r) for r in names.relations])
+        return (own, stratum.recursive, rules, self._around(names)), names
+
+    def of_body(self, query: Query, sink: Insert, feedback: frozenset[str]) -> tuple[Shape, Names]:
+        names = Names()
+        body = names.query(query), names.relation(sink.relation), names.terms(sink.terms)
+        own = tuple([name in feedback for name in names.relations])
+        return (body, own, self._around(names)), names
+
+    def _around(self, names: Names) -> Shape:
+        """What the planner may know of the relations and constants that have names."""
         copied = tuple([self._copied(r, names) for r in tuple(names.relations)])
-        ranks = tuple(sorted(names.relations)) == tuple(names.relations) or _ranks(names.relations)
-        values = len(names.constants) < 2 or _ranks({f"{c.kind.value} {c.value!r}": i for c, i in names.constants.items()})
-        return (own, stratum.recursive, rules, relations, copied, ranks, values), names
+        return tuple([self._relation(r) for r in names.relations]), copied, names.order()
 
     def _relation(self, name: str) -> Shape:
         """What the planner may know of a relation besides its figures."""
@@ -120,5 +149,4 @@ class Shapes:
 
 
 def _ranks(numbers: dict[str, int]) -> Shape:
-    """The numbers in the order of what they stand for: where nothing else decides, the planner goes by names."""
-    return tuple([numbers[name] for name in sorted(numbers)])
+    return tuple([numbers[name] for name in sorted(numbers)]) if len(numbers) > 1 else ()

@@ -6,16 +6,16 @@ are what they were for another stratum, the plan is that one's with the names ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeAlias, cast
 
 from dlog.engine.plan.nodes import Scope
+from dlog.engine.plan.renaming import Build, Builders, Named, named_by
 from dlog.engine.plan.rounds import build_rounds_scope
 from dlog.engine.plan.shapes import Names, Shape, Shapes
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.program.rules import Constant, Program, Stratum
-from dlog.grammar.source import Span
+from dlog.engine.program.rules import Program, Stratum
 
 MOST = 8
 """Of so many plans for strata of one shape the figures are compared."""
@@ -34,18 +34,6 @@ class Telling(Statistics, Protocol):
     def told(self) -> list[Told]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """The names of a stratum by their numbers."""
-
-    relations: tuple[str, ...]
-    constants: tuple[Constant, ...]
-    spans: tuple[Span, ...]
-
-
-Build: TypeAlias = Callable[[_Named], Any]
-
-
 class Templates:
     """The plans over rounds of a program's strata."""
 
@@ -59,7 +47,7 @@ class Templates:
         if len(stratum.rules) > LARGEST:
             return build_rounds_scope(stratum, self.program, statistics)
         shape, names = self._shapes.of(stratum)
-        named = _Named(tuple(names.relations), tuple(names.constants), tuple(names.spans))
+        named = named_by(names)
         templates = self._made.setdefault(shape, [])
         for template in templates:
             if template.fits(named, statistics):
@@ -79,7 +67,7 @@ class _Template:
         self._stratum, self._scope, self._names = stratum, scope, names
         self._build: Build | None = None
 
-    def fits(self, named: _Named, statistics: Telling) -> bool:
+    def fits(self, named: Named, statistics: Telling) -> bool:
         """Whether the planner would be told the same. It would ask for no more than is asked for here."""
         for what, number, columns, before in self._asked:
             relation = named.relations[number]
@@ -94,80 +82,8 @@ class _Template:
                 return False
         return True
 
-    def filled(self, named: _Named, stratum: Stratum) -> Scope:
+    def filled(self, named: Named, stratum: Stratum) -> Scope:
         if self._build is None:
-            self._build = _Builders(self._stratum, self._names).of(replace(self._scope, rules=()))
+            self._build = Builders(self._stratum.rules, self._names).of(replace(self._scope, rules=()))
         scope = self._scope if self._build is None else cast("Scope", self._build(named))
         return replace(scope, rules=tuple([r.text for r in stratum.rules]))
-
-
-class _Builders:
-    """What makes the same value with other names."""
-
-    def __init__(self, stratum: Stratum, names: Names) -> None:
-        self._names = names
-        self._constants = {id(c): names.constants[c] for rule in stratum.rules for c in _constants(rule)}
-        """The program's own constants: those that the planner makes are no names."""
-
-    def of(self, value: object) -> Build | None:
-        """None where the value has no names."""
-        match value:
-            case Constant():
-                number = self._constants.get(id(value))
-                return None if number is None else lambda named: named.constants[number]
-            case Span():
-                place = self._names.spans.get(value)
-                return None if place is None else lambda named: named.spans[place]
-            case tuple():
-                return _tuple(value, [self.of(v) for v in value])
-            case _ if is_dataclass(value):
-                return self._object(value)
-        return None
-
-    def _object(self, value: Any) -> Build | None:
-        made, values = type(value), [getattr(value, f.name) for f in fields(value)]
-        builds = [self._field(f.name, v) for f, v in zip(fields(value), values, strict=True)]
-        changed = [(i, b) for i, b in enumerate(builds) if b is not None]
-        if not changed:
-            return None
-
-        def build(named: _Named) -> Any:
-            now = values.copy()
-            for i, b in changed:
-                now[i] = b(named)
-            return made(*now)
-
-        return build
-
-    def _field(self, name: str, value: Any) -> Build | None:
-        match name:
-            case "relation":
-                return self._relation(value)
-            case "relations" | "variables" if isinstance(value, tuple):
-                return _tuple(value, [self._relation(v) for v in value])
-            case "derived":
-                return _tuple(value, [_tuple(d, [self._relation(d[0]), *map(self.of, d[1:])]) for d in value])
-        return self.of(value)
-
-    def _relation(self, name: Any) -> Build | None:
-        number = self._names.relations.get(name)
-        return None if number is None else lambda named: named.relations[number]
-
-
-def _tuple(values: tuple[Any, ...], builds: Sequence[Build | None]) -> Build | None:
-    if not any(builds):
-        return None
-    parts = tuple(zip(values, builds, strict=True))
-    return lambda named: tuple([v if b is None else b(named) for v, b in parts])
-
-
-def _constants(part: object) -> Iterable[Constant]:
-    """All constants within a part of a rule."""
-    if isinstance(part, Constant):
-        yield part
-    elif isinstance(part, tuple):
-        for p in part:
-            yield from _constants(p)
-    elif is_dataclass(part) and not isinstance(part, Span):
-        for f in fields(part):
-            yield from _constants(getattr(part, f.name))

@@ -8,9 +8,11 @@ import pytest
 
 from dlog.engine.compiler import compile_source
 from dlog.engine.embedded.figures import Recorded
-from dlog.engine.plan import templates
-from dlog.engine.plan.nodes import Scope
+from dlog.engine.plan import repeated, rounds, templates
+from dlog.engine.plan.nodes import Path, Scope
+from dlog.engine.plan.renaming import Named
 from dlog.engine.plan.rounds import build_rounds_scope
+from dlog.engine.plan.rounds_paths import RoundsPaths
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.plan.templates import Templates
 from dlog.engine.program.rules import Program
@@ -27,7 +29,9 @@ def _plans(program: Program, sizes: Mapping[str, int]) -> list[Scope]:
         if stratum.rules:
             figures = Recorded(Declared(sizes))
             scope = made.scope(stratum, figures)
-            own = build_rounds_scope(stratum, program, (again := Recorded(Declared(sizes))))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(rounds, "MANY", 1 << 30)  # each body for itself
+                own = build_rounds_scope(stratum, program, (again := Recorded(Declared(sizes))))
             assert repr(scope) == repr(own)
             assert figures.told() == again.told()
             found.append(scope)
@@ -56,6 +60,26 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_plans_are_the_planner_s_own(shape: str) -> None:
     _of(SHAPES[shape](60))
+
+
+def test_bodies_of_one_shape_in_a_large_stratum_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    entered = repeated._Paths.entered
+
+    def noted(self: repeated._Paths, named: Named, paths: RoundsPaths, rule: int) -> tuple[Path, ...]:
+        made.append(rule)
+        return entered(self, named, paths, rule)
+
+    monkeypatch.setattr(repeated._Paths, "entered", noted)
+    _of(SHAPES["one_head"](40))
+    assert len(made) == 38  # not the first one, which compares with zero, nor the next
+
+
+def test_bodies_of_a_large_stratum_share_a_temporary() -> None:
+    rules = "".join(f"p(x) :- e(x, y), !f(y, _), x > {i}.\n" for i in range(1, 20))
+    head = ".decl e(x: number, y: number)\n.input e\n.decl f(x: number, y: number)\n.input f\n.decl p(x: number)\n"
+    (scope,) = _of(head + rules, {"e": 10, "f": 10})
+    assert len(scope.temporaries) == 1
 
 
 def test_one_plan_serves_strata_that_differ_in_names_and_constants(filled: list[str]) -> None:
