@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, cast
 
 from dlog.engine.plan.build import Body
 from dlog.engine.plan.moves import Index
-from dlog.engine.plan.nodes import Path
+from dlog.engine.plan.nodes import AntiJoin, LookUp, Path
+from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.renaming import Builders, Named, named_by
 from dlog.engine.plan.rounds_paths import RoundsPaths
 from dlog.engine.plan.shapes import Names, Shape, Shapes
@@ -38,7 +39,7 @@ class Repeated:
     def enter(self, body: Body) -> tuple[Path, ...]:
         """See `RoundsPaths.enter`."""
         paths = self._paths
-        if any(r.relation.startswith("@") for r in body.query.readings):
+        if _reads_stages(body.query):
             return paths.enter(body.query, body.sink, body.rule)[0]
         shape, names = self._shapes.of_body(body.query, body.sink, paths.feedback)
         named, alike = named_by(names), self._made.setdefault(shape, [])
@@ -63,6 +64,11 @@ class Repeated:
         if self._stages.made == made and all(relation in names.relations for _, relation, _ in asked):
             alike.append(_Paths(body, names, found, noted.new, paths.derived[-1], asked))
         return found
+
+
+def _reads_stages(query: Query) -> bool:
+    parts = (*query.readings, *query.conditions)
+    return any(isinstance(p, Reading | AntiJoin | LookUp) and p.relation.startswith("@") for p in parts)
 
 
 class _NotedEstimator(Estimator):
