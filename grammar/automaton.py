@@ -94,15 +94,22 @@ def _reduce(entry: Reduction | None, rows: list[Row], values: list[Any]) -> Row:
         raise Unparsable
     size, made, nonterminal = entry
     if made is None:
-        rows.pop()
-    elif size:
+        row: Row = rows[-2][nonterminal]
+        rows[-1] = row
+        return row
+    if size == 1:
+        values[-1] = made(values[-1:])
+        row = rows[-2][nonterminal]
+        rows[-1] = row
+        return row
+    if size:
         children = values[-size:]
         del values[-size:]
         del rows[-size:]
         values.append(made(children))
     else:
         values.append(made([]))
-    row: Row = rows[-1][nonterminal]
+    row = rows[-1][nonterminal]
     rows.append(row)
     return row
 

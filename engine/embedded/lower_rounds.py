@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from dlog.engine.embedded.collection import Collection, Index
-from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables, _needed_after
+from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import StoredRelation
@@ -42,7 +42,7 @@ class RoundLowering(PathLowering):
         super().__init__(path, storage, tables)  # type: ignore[arg-type]
         self.rounds = storage
         self.tracked = frozenset({TIME, DIFF} | ({ITERATION} if storage.partial() else set()))
-        self.needed = [n | self.tracked for n in _needed_after(path)]
+        self.needed = [n | self.tracked for n in self.needed]
         self.seed_list: Struct | None = None
         self.gates: list[Collection] = []
         self.target: Struct | None = None
