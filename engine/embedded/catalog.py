@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
 from dlog.engine.plan import nodes
 from dlog.engine.plan.statistics import Keys
-from dlog.engine.program.rules import Constant, Kind, Program, Record
+from dlog.engine.program.rules import Constant, Kind, Program, Record, Term
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -134,5 +134,17 @@ class Catalog:
         """The facts of the program text as raw columns."""
         rows = self.program.facts.get(name, ())
         arity = self.program.relations[name].arity
-        coded = np.array([[self.encode(c) for c in row] for row in rows], np.int64).reshape(len(rows), arity)
+        texts = list(dict.fromkeys(text for row in rows for c in row for text in _texts(c)))
+        ids = dict(zip(texts, self.symbols.intern_texts(texts).tolist(), strict=True))  # one by one takes ten times as long
+        values = [ids[c.value] if isinstance(c, Constant) and c.value in ids else self.encode(c) for row in rows for c in row]
+        coded = np.array(values, np.int64).reshape(len(rows), arity)
         return [np.ascontiguousarray(coded[:, c]) for c in range(arity)]
+
+
+def _texts(term: Term) -> Iterator[str]:
+    """The texts in a constant, in their order."""
+    if isinstance(term, Record):
+        for arg in term.args:
+            yield from _texts(arg)
+    elif isinstance(term, Constant) and isinstance(term.value, str):
+        yield term.value

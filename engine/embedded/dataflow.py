@@ -27,8 +27,8 @@ from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists, storage, stretches
 from dlog.engine.plan import nodes
-from dlog.engine.plan.rounds import build_rounds_scope
 from dlog.engine.plan.statistics import Statistics
+from dlog.engine.plan.templates import Templates
 from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
 from dlog.grammar.diagnostics import InternalError
 
@@ -81,6 +81,7 @@ class Dataflow:
         self.catalog = catalog
         self.memory = memory
         self.statistics = statistics
+        self._templates = Templates(program)
         self.figures: dict[int, Recorded] = {}
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
@@ -153,7 +154,7 @@ class Dataflow:
         plan = None if self.heritage is None else self.heritage.plan(number)
         if plan is None:
             figures = Recorded(self.statistics(number))
-            plan = build_rounds_scope(stratum, self.program, figures), figures
+            plan = self._templates.scope(stratum, figures), figures
             figures.close()
         scope, self.figures[number] = plan
         return StratumBuilder(self, stratum, number, scope)

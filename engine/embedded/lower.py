@@ -6,7 +6,7 @@ never finds its rows overwritten. Constants live in registers of their own, fill
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -554,41 +554,46 @@ def operation(term: Functor, kinds: tuple[Kind, ...]) -> int | None:
 
 def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
     """Per step, the variables that later steps or the sink read."""
+    needed: set[int] = set()
     match path.sink:
         case nodes.Insert(terms=terms):
-            needed = set().union(*(variables_of(t) for t in terms)) if terms else set()
+            _add_variables(terms, needed)
         case nodes.Accumulate(key=key, value=value):
-            needed = set().union(*(variables_of(t) for t in (*key, *((value,) if value is not None else ()))))
+            _add_variables((*key, value), needed)
     result = []
     for step in reversed(path.steps):
         result.append(frozenset(needed))
-        needed |= reads(step)
+        _add_variables(_terms_of(step), needed)
     return result[::-1]
 
 
 def reads(step: nodes.Step) -> set[int]:
+    """The variables that a step reads."""
+    found: set[int] = set()
+    _add_variables(_terms_of(step), found)
+    return found
+
+
+def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
     match step:
         case nodes.HalfJoin(key=key) | nodes.LookUp(key=key):
-            terms: Sequence[Term | None] = key
+            return key
         case nodes.Extend(proposers=proposers):
-            terms = [t for p in proposers for t in p.key]
+            return [t for p in proposers for t in p.key]
         case nodes.SemiJoin(args=args) | nodes.AntiJoin(args=args):
-            terms = args
+            return args
         case nodes.Filter(compare=compare):
-            terms = [compare.left, compare.right]
+            return compare.left, compare.right
         case nodes.Map(term=term):
-            terms = [term]
+            return (term,)
         case nodes.Unpack(variable=variable):
-            terms = [Variable(variable)]
-    return set().union(*(variables_of(t) for t in terms if t is not None))
+            return (Variable(variable),)
 
 
-def variables_of(term: Term) -> set[int]:
-    """Ids of the variables in a term."""
-    match term:
-        case Variable(id=number):
-            return {number}
-        case Constant():
-            return set()
-        case Functor(args=args) | Record(args=args):
-            return set().union(*(variables_of(a) for a in args))
+def _add_variables(terms: Iterable[Term | None], found: set[int]) -> None:
+    """Adds the ids of the variables in terms."""
+    for term in terms:
+        if isinstance(term, Variable):
+            found.add(term.id)
+        elif isinstance(term, Functor | Record):
+            _add_variables(term.args, found)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from dlog.engine.embedded.collection import Collection, Index
-from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables, _needed_after
+from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import StoredRelation
@@ -42,7 +42,7 @@ class RoundLowering(PathLowering):
         super().__init__(path, storage, tables)  # type: ignore[arg-type]
         self.rounds = storage
         self.tracked = frozenset({TIME, DIFF} | ({ITERATION} if storage.partial() else set()))
-        self.needed = [n | self.tracked for n in _needed_after(path)]
+        self.needed = [n | self.tracked for n in self.needed]
         self.seed_list: Struct | None = None
         self.gates: list[Collection] = []
         self.target: Struct | None = None
@@ -83,8 +83,10 @@ class RoundLowering(PathLowering):
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
         is left to Python."""
         shape = [level[0] for level in self.levels]
+        if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF]:
+            return L.FEW_NOT
         operations = {op for level in self.levels for op in _operations(level)}
-        if not self.rounds.partial() or shape != [L.OP_CHANGES, L.OP_ROWS_OF] or L.OP_EXTERNAL in operations:
+        if L.OP_EXTERNAL in operations:
             return L.FEW_NOT
         if L.OP_STAGGER in operations:
             return L.FEW_APART
@@ -155,8 +157,8 @@ class RoundLowering(PathLowering):
             by_column = dict(zip(step.arrangement.key, step.key, strict=True))
             self._ask(name, [by_column[c] for c in range(collection.arity)], True, needed, step.view)
             return
-        group = self._group_of(collection.index(step.arrangement.key), step.key)
         index = collection.index(step.arrangement.key)
+        group = self._group_of(index, step.key)
         inner = self.rounds.is_inner(name)
         carried, tracked = self._next_round_level(needed, inner)
         kinds = collection.kinds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from math import log2, sqrt
 
@@ -43,7 +43,7 @@ class _Known:
 class Costs:
     """Estimates for one query. Indexes in `shared` cost nothing, other paths have paid for them."""
 
-    def __init__(self, query: Query, estimator: Estimator, shared: frozenset[Index]) -> None:
+    def __init__(self, query: Query, estimator: Estimator, shared: Set[Index]) -> None:
         self.readings = query.readings
         self.estimator = estimator
         self.shared = shared

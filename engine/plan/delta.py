@@ -37,7 +37,7 @@ class Paths:
     ) -> tuple[tuple[Path, ...], float]:
         """The paths of a query without feedback (one, seeded wherever it is cheapest) and an estimate of its rows. Without
         `may_repeat`, an `Insert` of rows that cannot repeat says so."""
-        state = cheapest(query, seeds(query), self.estimator, frozenset(self.indexes))
+        state = cheapest(query, seeds(query), self.estimator, self.indexes)
         if isinstance(sink, Insert) and not may_repeat and injective(query, state.moves, self.estimator):
             sink = replace(sink, distinct=False)
             key = key_of(query, state.moves, self.estimator)
@@ -51,7 +51,7 @@ class Paths:
         paths = []
         for seed in own:
             seeded = replace(query, readings=tuple(self._view(r, query.readings[seed]) for r in query.readings))
-            state = cheapest(seeded, [seed], self.estimator, frozenset(self.indexes))
+            state = cheapest(seeded, [seed], self.estimator, self.indexes)
             paths.append(self._finish(seeded, state, sink, rule, changes=True))
         return tuple(paths)
 
@@ -59,7 +59,7 @@ class Paths:
         """An estimate of the cost and of the rows of all paths that the query needs."""
         own = [i for i, r in enumerate(query.readings) if r.relation in self.feedback]
         starts = [[i] for i in own] if own else [seeds(query)]
-        states = [cheapest(query, start, self.estimator, frozenset(self.indexes)) for start in starts]
+        states = [cheapest(query, start, self.estimator, self.indexes) for start in starts]
         return sum(s.cost for s in states), max(s.rows for s in states)
 
     def _view(self, reading: Reading, seed: Reading) -> Reading:

@@ -6,7 +6,7 @@ the order of least cost, for small bodies; large ones are ordered greedily. Cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from heapq import heappop, heappush
 from math import inf, prod, sqrt
 
@@ -36,7 +36,7 @@ TINY = 16.0
 """A cross product is considered beside connected readings if it multiplies rows by no more than this."""
 
 
-def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: frozenset[Index] = frozenset()) -> State:
+def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> State:
     """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
     Indexes in `shared` cost nothing, other paths have paid for them."""
     search = _Search(query, estimator, shared)
@@ -51,7 +51,7 @@ def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, sh
 class _Search:
     """The moves and their costs for one query."""
 
-    def __init__(self, query: Query, estimator: Estimator, shared: frozenset[Index]) -> None:
+    def __init__(self, query: Query, estimator: Estimator, shared: Set[Index]) -> None:
         self.query = query
         self.readings = query.readings
         self.estimator = estimator

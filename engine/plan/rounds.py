@@ -16,6 +16,7 @@ from dlog.engine.plan.existence import separate_existence
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.lattices import monotone
 from dlog.engine.plan.nodes import Path, Scan, Scope
+from dlog.engine.plan.repeated import Repeated
 from dlog.engine.plan.rounds_implied import with_named_results
 from dlog.engine.plan.rounds_paths import RoundsPaths
 from dlog.engine.plan.rounds_temporaries import NotIncremental as NotIncremental
@@ -25,6 +26,9 @@ from dlog.engine.plan.stages import Stages
 from dlog.engine.plan.stagger import staggered
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.program.rules import Program, Stratum
+
+MANY = 8
+"""Of so many bodies some may be like others."""
 
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
@@ -38,7 +42,9 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
-    made = staggered([path for b in bodies for path in paths.enter(b.query, b.sink, b.rule)[0]], program)
+    repeated = Repeated(paths) if len(bodies) >= MANY else None
+    enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
+    made = staggered([path for b in bodies for path in enter(b)], program)
     scope = Scope(
         relations=stratum.relations,
         variables=stratum.relations if stratum.recursive else (),

@@ -10,7 +10,7 @@ as long as its body has a match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -38,24 +38,19 @@ def without_implied(query: Query, program: Program, feedback: frozenset[str], bo
 
 def _follows(reading: Reading, others: Sequence[Reading], program: Program) -> bool:
     """Whether a rule says that a row of one of the others has this row of its head's relation."""
-    for rule, atom in _projections(reading.relation, program):
-        for other in others:
-            names = _matched(atom.args, other.args, {}) if other.relation == atom.relation else None
-            if names is not None and all(
-                wanted is None or _same(wanted, _value(term, names))
-                for wanted, term in zip(reading.args, rule.head.args, strict=True)
-            ):
-                return True
-    return False
+    copying = program.copying.get(reading.relation, {})
+    return any(_copies(rule, reading, other) for other in others for rule in copying.get(other.relation, ()))
 
 
-def _projections(relation: str, program: Program) -> Iterator[tuple[Rule, Atom]]:
-    """The rules of a relation whose body is one atom. A lattice does not keep all that its rules say."""
-    if relation in program.lattices:
-        return
-    for rule in program.rules.get(relation, ()):
-        if len(rule.body) == 1 and isinstance(rule.body[0], Atom):
-            yield rule, rule.body[0]
+def _copies(rule: Rule, reading: Reading, other: Reading) -> bool:
+    """Whether the rule, whose body is one atom, makes this row of a row of the other reading."""
+    atom = rule.body[0]
+    assert isinstance(atom, Atom)
+    names = _matched(atom.args, other.args, {})
+    return names is not None and all(
+        wanted is None or _same(wanted, _value(term, names))
+        for wanted, term in zip(reading.args, rule.head.args, strict=True)
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- groups

@@ -74,7 +74,7 @@ class RoundsPaths(Paths):
 
     def one(self, query: Query, seed: int | None, sink: Insert | Accumulate, rule: int) -> tuple[Path, float]:
         """The path of a query from reading `seed` (None for one empty row), and an estimate of its rows."""
-        state = cheapest(query, [seed], self.estimator, frozenset(self.indexes))
+        state = cheapest(query, [seed], self.estimator, self.indexes)
         path = self._finish(query, state, sink, rule, changes=True)
         steps = tuple(self._counting(s) for s in path.steps)
         advance = int(any(r.relation in self.feedback for r in query.readings))

@@ -10,6 +10,9 @@ from dlog.grammar.syntax import Call, Number, Term
 
 LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
+_FITTING = 18
+"""Of so many digits every number fits every kind."""
+
 _MOST_DIGITS = 400
 """A number of more digits fits no kind."""
 
@@ -27,6 +30,8 @@ def literal_text(term: Term) -> str | None:
 
 def literal_kinds(text: str) -> frozenset[Kind]:
     """The kinds a numeric literal may have: `1` may be any number, `1u` is unsigned, `1.5` a float."""
+    if text.isdecimal():
+        return NUMERIC
     digits = text.lstrip("-").lower()
     if digits.endswith("u"):
         return UNSIGNED
@@ -37,6 +42,8 @@ def literal_kinds(text: str) -> frozenset[Kind]:
 
 def number_constant(text: str, kind: Kind) -> Constant | None:
     """The literal's value as a `kind`, or None where it does not fit."""
+    if kind in LIMITS and text.isdecimal() and len(text) <= _FITTING:
+        return Constant(int(text), kind)
     if kind is Kind.FLOAT:
         try:
             value = float(_integer(text)) if _is_integer(text) else float(text)

@@ -37,6 +37,8 @@ class Kind(Enum):
     SYMBOL = "symbol"
     RECORD = "record"
 
+    __hash__ = object.__hash__  # each is there once; that of Enum hashes its name again and again
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -268,6 +270,19 @@ class Program:
             for rule in stratum.rules:
                 found.setdefault(rule.head.relation, []).append(rule)
         return {name: tuple(rules) for name, rules in found.items()}
+
+
+    @cached_property
+    def copying(self) -> dict[str, dict[str, list[Rule]]]:
+        """The rules whose body is one atom: by the relation of their head, then by that of the atom. A lattice does not keep
+        all that its rules say."""
+        found: dict[str, dict[str, list[Rule]]] = {}
+        for stratum in self.strata:
+            for rule in stratum.rules:
+                head = rule.head.relation
+                if len(rule.body) == 1 and isinstance(atom := rule.body[0], Atom) and head not in self.lattices:
+                    found.setdefault(head, {}).setdefault(atom.relation, []).append(rule)
+        return found
 
 
 def with_inputs(program: Program, relations: Iterable[str]) -> Program:

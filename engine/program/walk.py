@@ -58,8 +58,9 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        if type(top) not in _LEAVES:  # most nodes are leaves
-            stack.extend(reversed(children(top)))
+        kind = type(top)
+        if kind not in _LEAVES:  # most nodes are leaves
+            stack.extend(reversed(top.args if kind is Atom else children(top)))  # type: ignore[union-attr]
 
 
 def parts(clause: Clause) -> tuple[Node, ...]:

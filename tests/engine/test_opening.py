@@ -15,7 +15,8 @@ from dlog.engine.program.passes import optimize
 from dlog.pipeline import compile_program, explain_plan, observed_relations, optimized
 from tests.bench.shapes import SHAPES
 
-RULES = 16
+RULES = 32
+"""Enough that most are of a shape that came before."""
 
 
 def calls(work: Callable[[], object]) -> int:
