@@ -181,14 +181,14 @@ def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
     figures = Recorded(_Sized(1000))
     figures.rows("e")
     figures.close()
-    assert (figures.left(_Sized(int(rows)), False) is not None) == left
+    assert (figures.left(_Sized(int(rows))) is not None) == left
 
 
 def test_small_figures_do_not_matter() -> None:
     figures = Recorded(_Sized(0))
     figures.rows("e")
     figures.close()
-    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), True) is None
+    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), figures.countable()) is None
 
 
 def test_rules_added_to_a_session_that_began_small_are_planned_for_what_is_there() -> None:
