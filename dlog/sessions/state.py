@@ -45,6 +45,8 @@ from dlog.sessions.pauses import Copying
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
+AHEAD = 1 << 17
+"""Bytes of the log about which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
 FIRST = 1 << 22
@@ -243,6 +245,10 @@ class State:
         if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
+        if self._store.log_bytes >= AHEAD and abs(self._store.log_bytes - self._due) < AHEAD and not self._store.prepared:
+            self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
+            self._writing.start()
+            return
         if self._copying is not None and not self._copying.of(engine, fingerprint):
             self.copy_nothing()
         image = self._image_of(engine) if self._copying is None and self._image_due(fingerprint, due) else None
@@ -257,6 +263,13 @@ class State:
             if steps is not None:
                 self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
                 self._writing.start()
+
+    def _prepare(self) -> None:
+        """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
+        try:
+            self._store.prepare()
+        except DlogError:
+            self._due = 0
 
     @property
     def is_writing(self) -> bool:

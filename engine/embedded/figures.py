@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.statistics import distinct_values, second_moment
+from dlog.engine.embedded.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds import Unfit
@@ -24,6 +24,8 @@ RANGE = 8.0
 """A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
 FEWEST = 32.0
 """Figures below are as good as this one."""
+FEWER_SAMPLED = 1 << 13
+"""Rows that are looked at where no more come."""
 FEW_COMING = 4
 """Where rows grow by less than this part of them, those that come are not looked at."""
 
@@ -172,7 +174,8 @@ class Figures:
             return None
         key = what, relation, tuple(sorted(set(columns)))
         if key not in self._found:
-            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2])
+            sample = SAMPLE if self.coming > FEWER_SAMPLED else FEWER_SAMPLED
+            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2], sample)
         return self._found[key]
 
 
