@@ -35,6 +35,8 @@ from dlog.engine.kernels.layout import (
     SYM_OFFSET_COUNT,
     SYM_OFFSETS,
     SYM_SLOT_COUNT,
+    SYM_SLOT_EDGE,
+    SYM_SLOT_OLD,
     SYM_SLOT_ROOM,
     SYM_SLOTS,
     SYM_USED,
@@ -218,11 +220,13 @@ def warm(table, hashes, size):
     """Asks for what finding strings by these hashes will touch: first their slots, then where the strings begin."""
     slots = load_i64(table, SYM_SLOTS)
     offsets = load_i64(table, SYM_OFFSETS)
-    homes = homes_of(table)
+    count, old, edge = load_i64(table, SYM_SLOT_COUNT), load_i64(table, SYM_SLOT_OLD), load_i64(table, SYM_SLOT_EDGE)
     for k in range(size):
-        prefetch(slots + home_of(homes, load_i64(hashes, k)) * 8)
+        hashed = load_i64(hashes, k)
+        prefetch(slots + ((hashed * (count if hashed >= edge else old)) >> 32) * 8)
     for k in range(size):
-        entry = load_i64(slots, home_of(homes, load_i64(hashes, k)))
+        hashed = load_i64(hashes, k)
+        entry = load_i64(slots, (hashed * (count if hashed >= edge else old)) >> 32)
         if entry != 0 and (entry >> 32) & _LOW == load_i64(hashes, k):
             prefetch(offsets + ((entry & _LOW) - 1) * 8)
 
