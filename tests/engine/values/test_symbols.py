@@ -102,10 +102,10 @@ def hashed(word: str) -> int:
 @pytest.mark.skipif(not MAPS, reason="address space is reserved on Linux")
 def test_large_arrays_grow_where_they_are() -> None:
     table = SymbolTable()
-    words = [f"{i} {'x' * 40}" for i in range(100_000)]
-    table.intern_texts(words[:50_000])
+    words = [f"{i} {'x' * 9}" for i in range(300_000)]
+    table.intern_texts(words[:200_000])
     heap, offsets = table.strings
-    table.intern_texts(words[50_000:])
+    table.intern_texts(words[200_000:])
     assert [a.ctypes.data for a in table.strings] == [heap.ctypes.data, offsets.ctypes.data]
     assert heap[offsets[40_000] : offsets[40_001]].tobytes().decode() == words[40_000]
 
