@@ -1,7 +1,7 @@
 """A copy of what an engine keeps that is made between commits and not within one: in the first pause, piece by piece, and given
 up when a commit comes.
 
-Copying takes as long as many small commits. Who commits without a pause waits for nothing, and has no such copy.
+Copying takes as long as many small commits. Who commits without a pause waits for it only once much has been logged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ PAUSE = 0.05
 
 class Copying:
     """A thread that copies, and has the state write the copy. It ends when that is done, when it is told, and with the
-    session."""
+    session. `logged` says how much had been logged when it began."""
 
-    def __init__(self, state: State, engine: RoundsEngine, fingerprint: str, most: int) -> None:
-        self.fingerprint = fingerprint
+    def __init__(self, state: State, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
+        self.fingerprint, self.logged = fingerprint, logged
         self._state, self._engine, self._most = ref(state), ref(engine), most
         self._over = Event()
         self.thread = Thread(target=self._run, name="dlog-image", daemon=True)

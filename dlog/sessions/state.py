@@ -59,6 +59,9 @@ IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
 AT_ONCE = 1 << 20
 """Bytes of an image up to which it is copied within a commit."""
+OVERDUE = 1 << 26
+"""Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
+session that never pauses would be derived anew after a crash."""
 MARK = "/mark"
 """A relation of one row, the mark; no program can declare it."""
 
@@ -249,12 +252,13 @@ class State:
             self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
             self._writing.start()
             return
-        if self._copying is not None and not self._copying.of(engine, fingerprint):
+        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE
+        if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
             self.copy_nothing()
-        image = self._image_of(engine) if self._copying is None and self._image_due(fingerprint, due) else None
-        if image is not None and image.bytes > AT_ONCE and self.interned.stays:
+        image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
+        if image is not None and image.bytes > AT_ONCE and self.interned.stays and not overdue:
             if due or image.bytes >= FIRST:
-                self._copying = Copying(self, engine, fingerprint, self._most_copied).start()
+                self._copying = Copying(self, engine, fingerprint, self._most_copied, self._logged).start()
             image = None
         if not due and (image is None or image.bytes < FIRST):
             return
@@ -270,6 +274,11 @@ class State:
             self._store.prepare()
         except DlogError:
             self._due = 0
+
+    @property
+    def _logged(self) -> int:
+        """Bytes since the last image."""
+        return self._unimaged + self._store.log_bytes
 
     @property
     def is_writing(self) -> bool:
@@ -313,7 +322,7 @@ class State:
             # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
             self._asked += 1
             return due or self._asked & (self._asked - 1) == 0
-        return due and self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
+        return due and self._logged >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
 
     def _image_of(self, engine: RoundsEngine) -> Image | None:
         """What an engine keeps, if there is room for it twice, and it is copied in no time that matters."""

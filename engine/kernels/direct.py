@@ -29,7 +29,7 @@ EDGE = 1 << 40
 """Values beyond are not looked up directly."""
 MANY = 1 << 15
 """Places from which on the cache does not have what rows lead to."""
-QUICK = 1 << 14
+QUICK = 1 << 17
 """Rows that can be put elsewhere within a small batch."""
 PART = 4
 """A batch that brings one in so many may wait for all."""

@@ -158,6 +158,26 @@ def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it
     assert s.rows("path") == 603 * 604 // 2 + 1 and made == []
 
 
+def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
+    reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pauses, "PAUSE", 3600)
+    monkeypatch.setattr(state, "OVERDUE", 1 << 10)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    assert images(tmp_path) == []
+    for first in range(1000, 40_000, 1000):
+        put(s, *((k, k) for k in range(first, first + 40)))
+        if (writing := s._engine._state._writing) is not None:  # type: ignore[attr-defined]
+            writing.join()
+            break
+    assert len(images(tmp_path)) == 1
+    expected = s.rows("path")
+    made.clear()
+    s = reopen()
+    assert s.rows("path") == expected and made == []
+
+
 def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
