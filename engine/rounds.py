@@ -42,13 +42,22 @@ class Image:
 
     def copied(self) -> Image:
         """The same, whatever becomes of the engine; of one that an engine has made."""
+        copy, pieces = self.copies(self.bytes + 1)
+        for target, source in pieces:
+            target[:] = source
+        return copy
+
+    def copies(self, piece: int) -> tuple[Image, list[tuple[np.ndarray, np.ndarray]]]:
+        """Memory for the same, and what is to be copied to where, in pieces of about so many bytes."""
         rows = [np.asarray(array).T for array in self.arrays]
         memory, at, copies = np.empty(sum(r.nbytes + -r.nbytes % 4 for r in rows), np.uint8), 0, []
+        pieces = []
         for table in rows:
             copies.append(memory[at : at + table.nbytes].view(table.dtype).reshape(table.shape))
-            copies[-1][:] = table
+            step = max(piece * len(table) // max(table.nbytes, 1), 1)
+            pieces += [(copies[-1][k : k + step], table[k : k + step]) for k in range(0, len(table), step)]
             at += table.nbytes + -table.nbytes % 4
-        return Image(self.round, self.head, [list(table.T) for table in copies])
+        return Image(self.round, self.head, [list(table.T) for table in copies]), pieces
 
 
 class Unfit(Exception):
@@ -162,6 +171,10 @@ class RoundsEngine(Protocol):
         """All that the engine keeps, to be gone on from later; None where it is not in this process, or not much. The arrays
         may be views, which hold until the next commit."""
 
+    def copied_image(self, most: int) -> Image | None:
+        """The same, copied by another thread than that which commits; None, too, where it has more than `most` bytes or a
+        commit comes meanwhile, which waits for a moment at most."""
+
     def explain(self) -> str:
         """How the program is maintained, for people, and what was not derived anew when it changed."""
 
@@ -214,6 +227,9 @@ class PlainRounds:
         raise InternalError("rounds", f"the rows of {relation.name} come from this process")
 
     def image(self) -> Image | None:
+        return None
+
+    def copied_image(self, most: int) -> Image | None:
         return None
 
 

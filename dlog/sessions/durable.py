@@ -251,6 +251,7 @@ class Durable(PlainRounds):
         """Back to the state. A reader may still be at the engine, so it is not closed."""
         with self._lock:
             self._inner, self._told, self._stale = None, False, self._ruled
+        self._state.copy_nothing()
 
     def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
         """What the engine says: a new one where its workers were lost."""

@@ -23,7 +23,7 @@ from dlog.sessions.lots import Lot, ones
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
 ReadLot = Callable[[Lot], tuple[Columns, int]]
-RECENT = 256
+RECENT = 128
 """So many small chunks become one."""
 
 

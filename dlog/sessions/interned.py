@@ -55,6 +55,17 @@ class Interned:
         """All entries there are, in memory that does not change."""
         return self._since({})
 
+    @property
+    def stays(self) -> bool:
+        """Whether entries stay where they are while there are more: records may move."""
+        return not self.records._tables
+
+    def logged(self) -> dict[str, Entries]:
+        """All symbols that are on disk, whatever another thread adds; where there are no records."""
+        count = self._saved.get(_SYMBOLS, 0)
+        heap, offsets = self.symbols.strings
+        return {_SYMBOLS: Entries(heap[: offsets[count]], offsets[: count + 1])} if count else {}
+
     def fresh(self) -> dict[str, Entries]:
         """The entries that are not on disk yet."""
         return self._since(self._saved)

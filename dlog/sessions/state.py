@@ -7,7 +7,8 @@ it runs would be out of date a round later, and leaves them out. Rows that were 
 (`dlog.sessions.lots`): files that a record of the log names, and that stay as they are. An *image* is what the engine keeps to
 go on without deriving anything. It is large, so that only some checkpoints have one; what became of the external rows since
 then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on
-what has been logged, not on the engine's relations, and on a copy of what the engine keeps.
+what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small one is copied within the
+commit that finds it due, a large one when no commit comes for a moment (`dlog.sessions.pauses`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, RLock, Thread, current_thread
 from typing import get_args
 
 import numpy as np
@@ -41,9 +42,12 @@ from dlog.sessions.held import DERIVED, FrozenRows, Held, Written
 from dlog.sessions.interned import Interned
 from dlog.sessions.lots import TABLE, Lot, Meaning
 from dlog.sessions.mistakes import mistake, remark
+from dlog.sessions.pauses import Copying
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
+AHEAD = 1 << 17
+"""Bytes of the log about which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
 FIRST = 1 << 22
@@ -54,6 +58,11 @@ IMAGE_LEAST = 1 << 24
 """Bytes of the log below which no later image is written while the session runs."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
+AT_ONCE = 1 << 20
+"""Bytes of an image up to which it is copied within a commit."""
+OVERDUE = 1 << 26
+"""Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
+session that never pauses would be derived anew after a crash."""
 MARK = "/mark"
 """A relation of one row, the mark; no program can declare it."""
 
@@ -78,6 +87,10 @@ class State:
             self.text: str | None = None
             """The program's text in the canonical layout; None before the first round."""
             self._lock = Lock()
+            self._logging = RLock()
+            """Of who appends to the log or begins a checkpoint."""
+            self._copying: Copying | None = None
+            """The image that is to be copied."""
             self._writing: Thread | None = None
             self._restore()
             self._due = self._next_due()
@@ -223,7 +236,7 @@ class State:
         dropped = self._held.dropped(self.relations, [*given, *(lot.relation for lot in lots)])
         entries = [lot.entry for lot in (*dropped, *lots)]
         tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
-        with Delayed():
+        with Delayed(), self._logging:
             self._store.append(round, given, fresh | tables)
             self.interned.saved(fresh)
             self._texts += new
@@ -237,19 +250,75 @@ class State:
     def checkpoint_if_due(self, fingerprint: str, engine: RoundsEngine) -> None:
         """Begins a checkpoint of the external rows if much has been logged since the last one, and now and then of what the
         engine keeps, which is copied first. It runs on by itself."""
-        if self._writing is not None and self._writing.is_alive():
+        if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
-        image = self._image_of(engine) if self._image_due(fingerprint, due) else None
+        if self._store.log_bytes >= AHEAD and abs(self._store.log_bytes - self._due) < AHEAD and not self._store.prepared:
+            self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
+            self._writing.start()
+            return
+        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE
+        if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
+            self.copy_nothing()
+        image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
+        if image is not None and image.bytes > AT_ONCE and self.interned.stays and not overdue:
+            if due or image.bytes >= FIRST:
+                self._copying = Copying(self, engine, fingerprint, self._most_copied, self._logged).start()
+            image = None
         if not due and (image is None or image.bytes < FIRST):
             return
+        with self._logging:
+            steps = self._begun(fingerprint, None if image is None else image.copied)
+            if steps is not None:
+                self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
+                self._writing.start()
+
+    def _prepare(self) -> None:
+        """Has less to wait for when a checkpoint begins, which says what is wrong if anything is."""
         try:
-            steps = self._begin(fingerprint, {}, None if image is None else image.copied())
+            self._store.prepare()
+        except DlogError:
+            self._due = 0
+
+    @property
+    def _logged(self) -> int:
+        """Bytes since the last image."""
+        return self._unimaged + self._store.log_bytes
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a checkpoint runs."""
+        return self._writing is not None and self._writing.is_alive()
+
+    def write_image(self, copying: Copying, image: Image) -> bool:
+        """Writes a checkpoint with a copy of what the engine kept after the round of now; false if that is over, or another
+        checkpoint runs."""
+        with self._logging:
+            ready = self._copying is copying and self.round == image.round and self.interned.stays
+            if not ready or self.is_writing:
+                return False
+            steps = self._begun(copying.fingerprint, lambda: image, self.interned.logged)
+            self._copying, self._writing = None, current_thread()
+        if steps is not None:
+            self._write(steps)
+        return True
+
+    def copy_nothing(self) -> None:
+        """Gives up an image that is to be copied: the engine is another one."""
+        with self._logging:
+            copying, self._copying = self._copying, None
+        if copying is not None:
+            copying.stop()
+
+    def _begun(
+        self, fingerprint: str, image: Callable[[], Image] | None, tables: Callable[[], dict[str, Entries]] | None = None
+    ) -> Iterator[None] | None:
+        """The steps of a checkpoint; None where it cannot begin: the log has it all, and closing will say what is wrong."""
+        try:
+            return self._begin(fingerprint, {}, None if image is None else image(), tables)
         except (DlogError, MemoryError):
-            self._due = 2 * self._store.log_bytes  # the log has it all; closing will say what is wrong
-            return
-        self._writing = Thread(target=self._write, args=(steps,), name="dlog-checkpoint")
-        self._writing.start()
+            self._due = 2 * self._store.log_bytes
+            return None
 
     def _image_due(self, fingerprint: str, due: bool) -> bool:
         """Whether there should be an image with a checkpoint, be one due for other reasons or not."""
@@ -258,13 +327,17 @@ class State:
             # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
             self._asked += 1
             return due or self._asked & (self._asked - 1) == 0
-        return due and self._unimaged + self._store.log_bytes >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
+        return due and self._logged >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
 
     def _image_of(self, engine: RoundsEngine) -> Image | None:
         """What an engine keeps, if there is room for it twice, and it is copied in no time that matters."""
         image = engine.image()
-        most = MOST if self._memory is None else min(MOST, self._memory // 2)
-        return None if image is None or image.bytes > most else image
+        return None if image is None or image.bytes > self._most_copied else image
+
+    @property
+    def _most_copied(self) -> int:
+        """Bytes of the largest image that there is room for twice."""
+        return MOST if self._memory is None else min(MOST, self._memory // 2)
 
     def lotted(self, relation: str) -> bool:
         """Whether there are rows in lots."""
@@ -296,7 +369,11 @@ class State:
         return self.round == self._store.checkpoint_round
 
     def _begin(
-        self, fingerprint: str, derived: Mapping[str, Callable[[], Table]], image: Image | None
+        self,
+        fingerprint: str,
+        derived: Mapping[str, Callable[[], Table]],
+        image: Image | None,
+        entries: Callable[[], dict[str, Entries]] | None = None,
     ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
@@ -304,7 +381,7 @@ class State:
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
-        tables = self.interned.every() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
+        tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
@@ -328,7 +405,8 @@ class State:
         return max(LEAST, self._store.layer_bytes // 2)
 
     def _wait(self) -> None:
-        """Until no checkpoint runs."""
+        """Until no checkpoint runs, and none will begin by itself."""
+        self.copy_nothing()
         if self._writing is not None:
             self._writing.join()
             self._writing = None

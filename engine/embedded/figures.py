@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.statistics import distinct_values, second_moment
+from dlog.engine.embedded.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds import Unfit
@@ -17,12 +17,15 @@ from dlog.engine.values.updates import Updates
 
 Figured = tuple[str, str, Sequence[int], float | None]
 """What the planner asked for, of which relation and columns, and what it was told."""
-
+Asked = tuple[str, str, tuple[int, ...]]
+"""The same without the answer."""
 
 RANGE = 8.0
 """A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
 FEWEST = 32.0
 """Figures below are as good as this one."""
+FEWER_SAMPLED = 1 << 13
+"""Rows that are looked at where no more come."""
 FEW_COMING = 4
 """Where rows grow by less than this part of them, those that come are not looked at."""
 
@@ -51,22 +54,25 @@ class Recorded:
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
         self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
-        self._told: dict[tuple[str, str, tuple[int, ...]], float | None] = {}
+        self._told: dict[Asked, float | None] = {}
 
     def close(self) -> None:
         """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
         del self._statistics, self._second_moment
 
-    def left(self, now: Statistics, whole: bool) -> Left | None:
-        """The first figure that is out of its range by now; only numbers of rows are looked at unless `whole`. What was unknown
-        was taken to be of middling size."""
-        for (what, relation, columns), before in self._told.items():
-            if what != "rows" and not (whole and before is not None):
-                continue
-            found = _ask(now, what, relation, columns)
+    def left(self, now: Statistics, counted: Iterable[Asked] = ()) -> Left | None:
+        """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
+        unknown was taken to be of middling size."""
+        sizes = (asked for asked in self._told if asked[0] == "rows")
+        for asked in (*sizes, *(asked for asked in counted if asked in self._told)):
+            before, found = self._told[asked], _ask(now, *asked)
             if found is not None and _apart(found, UNKNOWN_ROWS if before is None else before):
-                return Left(what, relation, columns, before, found)
+                return Left(*asked, before, found)
         return None
+
+    def countable(self) -> list[Asked]:
+        """What takes time to be asked for again: all but numbers of rows."""
+        return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
 
     def told(self) -> list[Figured]:
         """All that was told."""
@@ -117,8 +123,13 @@ class Figures:
         self.known = known
         self._waiting = waiting
         self._collections = collections or {}
-        self._found: dict[tuple[str, str, tuple[int, ...]], float] = {}
+        self._found: dict[Asked, float] = {}
         self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
+
+    @property
+    def coming(self) -> int:
+        """How many changes wait."""
+        return sum(updates.rows for updates in self._waiting.values())
 
     def _is_known(self, relation: str) -> bool:
         held = self._collections.get(relation)
@@ -143,7 +154,7 @@ class Figures:
 
     def _growth(self, relation: str) -> int:
         """How many rows more than now there will be at the most when what waits has come."""
-        key: tuple[str, str, tuple[int, ...]] = "coming", relation, ()
+        key: Asked = "coming", relation, ()
         if key not in self._found:
             waiting = self._coming(relation)
             self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
@@ -163,7 +174,8 @@ class Figures:
             return None
         key = what, relation, tuple(sorted(set(columns)))
         if key not in self._found:
-            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2])
+            sample = SAMPLE if self.coming > FEWER_SAMPLED else FEWER_SAMPLED
+            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2], sample)
         return self._found[key]
 
 

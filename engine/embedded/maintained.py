@@ -51,6 +51,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 BUDGET = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn."""
+PIECE = 1 << 20
+"""Bytes of an image that are copied while a commit waits."""
 MANY_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
@@ -63,6 +65,8 @@ class Turns:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.waiting = 0
+        self.changes = 0
+        """Grows before the lock is asked for by who will change or move arrays, and again when that begins."""
 
 
 class Maintained(PlainRounds):
@@ -127,6 +131,7 @@ class Maintained(PlainRounds):
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         elder, self._elder = self._elder, None
+        self._turns.changes += 1
         if elder is not None:
             return self._follow(elder, inputs)
         if self._owing is not None:
@@ -142,6 +147,7 @@ class Maintained(PlainRounds):
 
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
         with self._turns.lock:
+            self._turns.changes += 1
             self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
             coming = sum([updates.rows for updates in given.values()])
             self._wear.changed += coming
@@ -445,6 +451,7 @@ class Maintained(PlainRounds):
         old = elder._flow
         assert old is not None
         elder._lending = True
+        self._turns.changes += 1
         try:
             flow, heritage = followed(self.program, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
@@ -471,6 +478,7 @@ class Maintained(PlainRounds):
         if not isinstance(heir, Maintained) or flow is None or not heir.taken:
             return
         with self._turns.lock:
+            self._turns.changes += 1
             if heir.round > self.round and heir._flow is not None:
                 heir._restore(heir._flow)
             followed = heir._flow
@@ -496,6 +504,21 @@ class Maintained(PlainRounds):
     def image(self) -> Image | None:
         flow = self._flow if self._owing is None else None
         return None if flow is None or not flow.started else image.take(flow, self.round)
+
+    def copied_image(self, most: int) -> Image | None:
+        turns = self._turns
+        with turns.lock:
+            changes = turns.changes
+            taken = None if self._flow is None or self._flow.running or self._lending else self.image()
+        if taken is None or taken.bytes > most:
+            return None
+        copy, pieces = taken.copies(PIECE)
+        for target, source in pieces:
+            with turns.lock:
+                if turns.changes != changes:
+                    return None
+                target[:] = source
+        return copy
 
     def resume(self, found: Image) -> None:
         """Takes over everything that an image has, before the first commit. Raises Unfit where that is not what the program's
@@ -679,6 +702,7 @@ class Maintained(PlainRounds):
 
     def close(self) -> None:
         with self._turns.lock:
+            self._turns.changes += 1
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from dlog.engine.embedded.dataflow import Dataflow, Plan, Unable
-from dlog.engine.embedded.figures import Figures, Left, Recorded
+from dlog.engine.embedded.figures import Asked, Figures, Left, Recorded
 from dlog.engine.embedded.heritage import Heritage
 from dlog.engine.embedded.succession import derive_new
 from dlog.engine.embedded.worker import Worker
@@ -31,6 +31,8 @@ WORK_OF_A_ROW = 16
 """As so many of them count rows that come in: what these will lead to is not known before."""
 WORK_PER_FIGURES = 1 << 20
 """The same for each path until values are counted again, which takes longer, if there are no more rows than that."""
+ROWS_OF_A_FIGURE = 1 << 12
+"""Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
 MOST_NOTED = 8
 """So many of the last changes of a stratum's plan are told."""
 NEVER = 1 << 62
@@ -58,9 +60,11 @@ class Watched:
         self.noted: dict[tuple[str, ...], list[Replanned]] = {}
         """By the relations of a stratum."""
         self._uncounted = 0
-        """What has been done since values were counted."""
+        """What has been done since values began to be counted."""
         self._open: list[int] = []
         """The strata that could be planned in another way."""
+        self._figures_left: list[Asked] = []
+        """What is still to be counted of the values that are."""
         self._paths = 0
 
     def planned(self, flow: Dataflow) -> None:
@@ -71,6 +75,7 @@ class Watched:
 
     def _begin(self) -> None:
         self.work, self.due = 0, WORK_PER_PATH * self._paths if self._open else NEVER
+        self._figures_left = []
 
     def soon(self) -> None:
         """The plans are of another time: they are looked at before anything else is done."""
@@ -78,12 +83,20 @@ class Watched:
             self.due, self._uncounted = 0, NEVER
 
     def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
-        """The strata whose figures have left their range."""
+        """The strata whose figures have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
-        counted = self._uncounted >= max(rows, WORK_PER_FIGURES * self._paths)
-        self._uncounted = 0 if counted else self._uncounted
+        figures = self._figures_left
+        at_once = 1 + now.coming // ROWS_OF_A_FIGURE
+        if not figures and self._uncounted >= max(rows, WORK_PER_FIGURES * self._paths):
+            figures = list(dict.fromkeys(asked for number in self._open for asked in flow.figures[number].countable()))
+            at_once = len(figures) if self._uncounted >= NEVER else at_once
+            self._uncounted = 0
+        counted = figures[:at_once]
         self._begin()
+        self._figures_left = figures[at_once:]
+        if self._figures_left:
+            self.due = 0  # the next commit goes on
         found = ((number, flow.figures[number].left(now, counted)) for number in self._open)
         return {number: why for number, why in found if why is not None}
 

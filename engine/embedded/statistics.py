@@ -47,12 +47,12 @@ class _Held:
         return None
 
 
-def distinct_values(relation: StoredRelation | _Held, columns: tuple[int, ...]) -> float:
-    """About how many different values the columns have together."""
+def distinct_values(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
+    """About how many different values the columns have together, by a sample of so many rows where there are more."""
     rows = relation.rows
     if rows == 0 or not columns:
         return float(min(rows, 1))
-    counts, scale = _sample_counts(relation, columns)
+    counts, scale = _sample_counts(relation, columns, sample)
     if scale == 1.0:
         return float(len(counts))
     space = relation.code_space(columns)
@@ -60,31 +60,31 @@ def distinct_values(relation: StoredRelation | _Held, columns: tuple[int, ...]) 
     return float(min(estimate, rows, space if space is not None else rows))
 
 
-def second_moment(relation: StoredRelation, columns: tuple[int, ...]) -> float:
-    """About how many pairs of rows agree on the columns: the size of the self-join."""
+def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: int = SAMPLE) -> float:
+    """About how many pairs of rows agree on the columns: the size of the self-join; by a sample, too."""
     rows = relation.rows
     if rows == 0:
         return 0.0
     if not columns:
         return float(rows) ** 2
-    counts, scale = _sample_counts(relation, columns)
+    counts, scale = _sample_counts(relation, columns, sample)
     pairs = float((counts * (counts - 1.0)).sum())
     return rows + pairs * scale * scale
 
 
-def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...]) -> tuple[np.ndarray, float]:
+def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int) -> tuple[np.ndarray, float]:
     """How often each value occurs in a sample, and how many rows each sampled row stands for."""
     rows = relation.rows
-    step = max(1, rows // SAMPLE)
-    picked = slice(None) if step == 1 else np.random.default_rng(rows).integers(0, rows, SAMPLE)
-    keys = np.zeros(rows if step == 1 else SAMPLE, np.int64)
+    step = max(1, rows // sample)
+    picked = slice(None) if step == 1 else np.random.default_rng(rows).integers(0, rows, sample)
+    keys = np.zeros(rows if step == 1 else sample, np.int64)
     for number in columns:
         values = relation.column(number)[picked].astype(np.int64)
         keys = (keys ^ values) * np.int64(-7046029254386353131)
         keys ^= keys >> 29
     keys.sort()
     edges = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1], [True])))
-    return np.diff(edges), 1.0 if step == 1 else rows / SAMPLE
+    return np.diff(edges), 1.0 if step == 1 else rows / sample
 
 
 def _estimate(counts: np.ndarray, scale: float) -> float:

@@ -20,6 +20,7 @@ from dlog.engine.kernels.memory import (
     move_pages,
     realloc,
     store_i64,
+    store_u8,
     unmap_pages,
     usable_bytes,
 )
@@ -64,6 +65,22 @@ def free_block(address):
         unmap_pages(start_of(address), load_i64(start_of(address), 1))
     else:
         free(address)
+
+
+@kernel
+def dirty_bytes(address, old, new):
+    """How many of its bytes may be something when a block with `old` zeroed ones is resized to `new`: what the system adds to a
+    mapping is zero, but not what the allocator does."""
+    if not MAPS or address == 0:
+        return new
+    return old if is_mapped(address) else max(usable_bytes(address), old)
+
+
+@kernel
+def clear_rest(address, old, new, dirty):
+    """Zeroes what a block has been given: bytes [old, new), of which those below `dirty` may be something."""
+    for at in range(old, new if not MAPS or not is_mapped(address) else min(dirty, new)):
+        store_u8(address, at, 0)
 
 
 # -------------------------------------------------------------------------------------------------------------- mappings

@@ -120,7 +120,9 @@ def dense_group(ctl, index, value):
         store_i64(index, IX_LOW, value if value < 0 or value > 64 else 0)
     low = load_i64(index, IX_LOW)
     if value < low:
-        if not shift_groups(ctl, index, low - value + (groups >> 2)):
+        by = low - value + (groups >> 2)
+        # Keys are often 0 and above.
+        if not shift_groups(ctl, index, by if value < 0 else min(by, low)):
             return -1
         low = load_i64(index, IX_LOW)
     group = value - low

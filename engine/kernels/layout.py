@@ -137,7 +137,8 @@ ACCOUNT_BYTES, ACCOUNT_SYMBOLS, ACCOUNT_SIZE = range(3)
 # CTL_SCRATCH: blocks of words for an instruction's own use, then bytes for the texts that it makes.
 SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
 
-# Symbol table (symbols.py): heap of bytes, offsets, hash slots, each followed by its size; strings there are, bytes used, lock.
+# Symbol table (symbols.py): heap of bytes, offsets, each followed by its size; hash slots with their homes; strings there are,
+# bytes used, lock.
 (
     SYM_HEAP,
     SYM_HEAP_SIZE,
@@ -145,11 +146,14 @@ SCRATCH_BLOCKS, SCRATCH_TEXT = 6, 2**18
     SYM_OFFSET_COUNT,
     SYM_SLOTS,
     SYM_SLOT_COUNT,
+    SYM_SLOT_OLD,
+    SYM_SLOT_EDGE,
+    SYM_SLOT_ROOM,
     SYM_COUNT,
     SYM_USED,
     SYM_LOCK,
     SYM_SIZE,
-) = range(10)
+) = range(13)
 
 # Path: addresses of its levels' code, counters. PATH_TARGET: the collection of which it makes rows (over rounds). PATH_FEW:
 # whether few changes go through it row by row (few.py); of a path that does, columns, or -1: PATH_SOUGHT and PATH_GROUP of the
@@ -411,7 +415,8 @@ CANDIDATE_COUNT, CANDIDATE_WIDE_VALUE = 0, 3
 CANDIDATE_GROUP, CANDIDATE_NEXT, CANDIDATE_ROW, CANDIDATE_VALUE = range(2, 6)
 CANDIDATE_NARROW, CANDIDATE_WIDE = 24, 32
 # Homes of an open table (homes.py): how many; while it grows how many hashes below the edge have (else the edge is 0); the
-# places of the table, some of which are behind all homes. CO_SLOT_*, CO_PAIR_* and IX_SLOT_* are such.
+# places of the table, some of which are behind all homes. CO_SLOT_*, CO_PAIR_*, IX_SLOT_* and
+# SYM_SLOT_* are such.
 HM_COUNT, HM_OLD, HM_EDGE, HM_ROOM = range(4)
 TAG_FREE, TAG_GONE, TAG_ROW = 0, 1, 128
 

@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.direct import are_close, drop_direct, extend_direct, has_place, move_direct, set_direct, trim_direct
+from dlog.engine.kernels.direct import (
+    are_close,
+    drop_direct,
+    extend_direct,
+    has_place,
+    may_take_long,
+    move_direct,
+    set_direct,
+    trim_direct,
+)
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.homes import (
     FEW,
@@ -83,7 +92,7 @@ def make_slot(ctl, collection, values):
     # An eighth of all slots stays free; while they move, half as many.
     if (taken + 1) * 16 > count * (15 if growing else 14):
         rows = slotted(collection)
-        if single and rows >= DIRECT_ROWS:
+        if single and rows >= DIRECT_ROWS and may_take_long(collection, rows):
             # Values that came in no order may have filled their range by now.
             found = to_direct(ctl, collection)
             if found != 0:

@@ -5,7 +5,7 @@ Row numbers are 32-bit. Blocks come as registers (addresses of int64 values); li
 
 from __future__ import annotations
 
-from dlog.engine.kernels.blocks import cleared_block, free_block, is_mapped, resized_block
+from dlog.engine.kernels.blocks import clear_rest, cleared_block, dirty_bytes, free_block, resized_block
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     COL_DATA,
@@ -24,14 +24,11 @@ from dlog.engine.kernels.layout import (
     REL_ROWS,
 )
 from dlog.engine.kernels.memory import (
-    MAPS,
     atomic_add,
     load_i32,
     load_i64,
     store_i32,
     store_i64,
-    store_u8,
-    usable_bytes,
     wrapped_product,
 )
 
@@ -113,16 +110,12 @@ def lengthen(ctl, struct, field, old_bytes, new_bytes):
     """Gives the array at a field more bytes, which are zero if it has never been shortened by others; false with CTL_ERROR set.
     Pages of a large one move, and are touched when they are used: this takes no time that depends on their number."""
     address = load_i64(struct, field)
-    # What the system adds to a mapping is zero, but not what the allocator does.
-    dirty = new_bytes
-    if MAPS and address != 0:
-        dirty = old_bytes if is_mapped(address) else max(usable_bytes(address), old_bytes)
+    dirty = dirty_bytes(address, old_bytes, new_bytes)
     moved = resize(ctl, address, old_bytes, new_bytes)
     if moved == 0:
         return False
     store_i64(struct, field, moved)
-    for at in range(old_bytes, new_bytes if not MAPS or not is_mapped(moved) else min(dirty, new_bytes)):
-        store_u8(moved, at, 0)
+    clear_rest(moved, old_bytes, new_bytes, dirty)
     return True
 
 

@@ -56,14 +56,15 @@ Sync = Literal["always", "often", "never"]
 system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
 OFTEN = 0.1
 
-_OWN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
+_OWN = re.compile(r"(\d+\.(log(\.new)?|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")
-_REPLACED = re.compile(r"(\d+\.(layer|image)|manifest\.json\.new)\Z")
+_REPLACED = re.compile(r"(\d+\.(log\.new|layer|image)|manifest\.json\.new)\Z")
 
 
 class Store:
     """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
-    than the one that appends may take them. Closing, or beginning another checkpoint, has to wait until that is at an end."""
+    than the one that appends may take them, or `prepare` one. Closing, or beginning another checkpoint, has to wait until that
+    is at an end."""
 
     def __init__(self, folder: Path, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
@@ -71,6 +72,8 @@ class Store:
         self._lock = Lock(folder)
         self._descriptor, self._synced = -1, 0.0
         self._steps: Generator[None] = _no_steps()
+        self.prepared = False
+        """Whether a checkpoint has been."""
         try:
             self._manifest = self._first_manifest()
             found = read_contents(folder, self._manifest)
@@ -208,6 +211,20 @@ class Store:
 
     # --------------------------------------------------------------------------------------------------------- checkpoints
 
+    def prepare(self) -> None:
+        """Does part of what the beginning of a checkpoint would wait for, while rounds are appended: forces the log to the disk
+        as far as it is there, and makes a file for the next segment."""
+        beside = self._beside(segment_path(self.path, self._number + 1))
+        with files.refusals(beside, "write"):
+            files.sync(self._descriptor)
+            files.create(beside, [])
+        self.prepared = True
+
+    @staticmethod
+    def _beside(path: Path) -> Path:
+        """Where a segment is before it has its header."""
+        return path.with_name(path.name + ".new")
+
     def checkpoint(
         self,
         round: int,
@@ -332,12 +349,17 @@ class Store:
         path = segment_path(self.path, header.number)
         with files.refusals(path, "write"):
             try:
-                files.create(path, [header.encode()])
+                if self.prepared:
+                    files.fill(self._beside(path), path, header.encode())
+                else:
+                    files.create(path, [header.encode()])
                 files.sync_folder(self.path)
                 descriptor = files.open_to_append(path, HEADER_SIZE)
             except BaseException:
                 files.remove(path)
                 raise
+            finally:
+                self.prepared = False
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._segments[-1] = replace(self._segments[-1], end=self._end)
@@ -349,6 +371,7 @@ class Store:
         try:
             self._steps.close()
             if self._descriptor >= 0:
+                files.remove(self._beside(segment_path(self.path, self._number + 1)))
                 self.sync()
                 self._note_forced()
         finally:

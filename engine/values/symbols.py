@@ -5,34 +5,44 @@ what makes them grow. No Python object per string. Strings are UTF-8: bytes that
 came, so nothing that reads the table need look.
 
 Arrays only ever grow by replacement and entries never change, so a reader may use the arrays it took while another thread, or
-compiled code, interns. Interning from here holds a lock; within it, as in compiled code, the table's own is held by whoever
-enters a string or replaces an array.
+compiled code, interns. Large ones lie in address space that is theirs for long: they grow by touching it, without being copied.
+Interning from here holds a lock; within it, as in compiled code, the table's own is held by whoever enters a string or replaces
+an array.
 """
 
 from __future__ import annotations
 
+import mmap
+import sys
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.engine.interruption import Delayed
+from dlog.engine.interruption import Delayed, DelayedInFinalizer
 from dlog.engine.kernels.jit import entry
 from dlog.engine.kernels.layout import (
     SYM_COUNT,
     SYM_HEAP,
     SYM_OFFSETS,
     SYM_SIZE,
-    SYM_SLOTS,
     SYM_USED,
 )
-from dlog.engine.kernels.symbols import AHEAD, begin_writing, end_writing, intern, rehash
-from dlog.engine.kernels.words import copy_bytes, hash_bytes
+from dlog.engine.kernels.memory import MAPS
+from dlog.engine.kernels.symbols import AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
+from dlog.engine.kernels.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LARGE = 1 << 20
+"""Bytes from which on an array has address space to grow in."""
+RESERVED = 1 << 30
+"""Bytes of that: more than strings usually need, and little beside what a process may have."""
+_NO_RESERVE = 0x4000
+"""Linux's MAP_NORESERVE: what is not touched is on nobody's account."""
 
 
 class NotText(DlogError):
@@ -91,29 +101,32 @@ def sort_ranks(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 class SymbolTable:
     """The strings of a run and their ids."""
 
+    _made = False
+
     def __init__(self) -> None:
         self._heap = np.empty(1 << 12, np.uint8)
         self._offsets = np.zeros(1 << 8, np.int64)
-        self._slots = np.zeros(1 << 9, np.int64)
         self._table = np.zeros(SYM_SIZE, np.int64)
         self._lock = Lock()
         self._ranks = np.empty(0, np.int32)
         self.address = int(self._table.ctypes.data)
         """Where kernels find the table; it stays."""
         self._publish()
+        self._made = True
+
+    def __del__(self) -> None:
+        if self._made and sys is not None and not sys.is_finalizing():
+            with DelayedInFinalizer():
+                drop_slots(self.address)
 
     def _publish(self) -> None:
         """Tells kernels where the arrays are."""
-        for field, array in ((SYM_HEAP, self._heap), (SYM_OFFSETS, self._offsets), (SYM_SLOTS, self._slots)):
+        for field, array in ((SYM_HEAP, self._heap), (SYM_OFFSETS, self._offsets)):
             self._table[field] = array.ctypes.data
             self._table[field + 1] = array.size
 
     def __len__(self) -> int:
         return int(self._table[SYM_COUNT])
-
-    @property
-    def nbytes(self) -> int:
-        return sum(a.nbytes for a in (self._heap, self._offsets, self._slots, self._ranks))
 
     @property
     def strings(self) -> tuple[np.ndarray, np.ndarray]:
@@ -136,31 +149,28 @@ class SymbolTable:
                 done = intern(self.address, source, len(data), *bounds, done, len(ids), *out)
                 if done < len(ids):
                     _check(data, int(starts[done]), int(ends[done]), done)
-                    self._make_room(int(ends[done] - starts[done]), len(ids) - done)
+                    self._make_room(int(ends[done] - starts[done]))
         return ids
 
-    def _make_room(self, needed: int, left: int) -> None:
-        """Makes room for at least one string of `needed` bytes; `left` strings are still to come."""
+    def _make_room(self, needed: int) -> None:
+        """Makes room for one string of `needed` bytes."""
         with Delayed():  # kernels are to know of no array that is gone
             begin_writing(self.address)
             try:
-                self._grow(needed, left)
+                self._grow(needed)
                 self._publish()
             finally:
                 end_writing(self.address)
 
-    def _grow(self, needed: int, left: int) -> None:
+    def _grow(self, needed: int) -> None:
         count, used = int(self._table[SYM_COUNT]), int(self._table[SYM_USED])
-        if used + needed > self._heap.size:
-            self._heap = _larger(self._heap, used, max(2 * self._heap.size, used + needed))
+        wanted = used + needed
+        if wanted <= self._heap.size and count + 1 < self._offsets.size:
+            raise MemoryError  # it was the slots that could not grow
+        if wanted > self._heap.size:
+            self._heap = _larger(self._heap, used, wanted)
         if count + 1 >= self._offsets.size:
-            self._offsets = _larger(self._offsets, count + 1, 2 * self._offsets.size)
-        if count + 1 >= self._slots.size - self._slots.size // 4:
-            # Rehashing a small table often costs more than one of the likely final size, half of whose strings are new.
-            factor = 8 if left > 4 * self._slots.size else 2
-            slots = np.zeros(factor * self._slots.size, np.int64)
-            rehash(int(self._slots.ctypes.data), self._slots.size, int(slots.ctypes.data), slots.size - 1)
-            self._slots = slots
+            self._offsets = _larger(self._offsets, count + 1, count + 2)
 
     def intern(self, text: str) -> int:
         """The id of `text`, new if it has not been seen; UnicodeEncodeError for lone surrogates."""
@@ -177,15 +187,7 @@ class SymbolTable:
     def find(self, text: str) -> int:
         """The id of `text`, or -1 where it has none."""
         data = _encode(text)
-        hashed = int(hash_bytes(data.ctypes.data, len(data), data.ctypes.data + len(data)))
-        slots, heap, offsets = self._slots, self._heap, self._offsets
-        slot = hashed & (slots.size - 1)
-        while (entry := int(slots[slot])) != 0:
-            found = (entry & 0xFFFFFFFF) - 1
-            if (entry >> 32) & 0xFFFFFFFF == hashed and heap[offsets[found] : offsets[found + 1]].tobytes() == data.tobytes():
-                return found
-            slot = (slot + 1) & (slots.size - 1)
-        return -1
+        return int(find_symbol(self.address, int(data.ctypes.data), len(data)))
 
     def text(self, id: int) -> str:
         """The string of an id."""
@@ -265,7 +267,22 @@ def _encode(text: str) -> np.ndarray:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-def _larger(array: np.ndarray, used: int, size: int) -> np.ndarray:
-    larger = np.empty(size, array.dtype)
+def _larger(array: np.ndarray, used: int, least: int) -> np.ndarray:
+    """An array with at least so many items, at least twice as many as that, which begins with the same."""
+    larger = _room(max(2 * array.size, least), array.dtype)
     larger[:used] = array[:used]
     return larger
+
+
+def _room(size: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of at least so many items. A large one has more than are soon needed: who touches none of them owes nothing."""
+    wanted = size * dtype.itemsize
+    if MAPS and wanted >= LARGE:
+        try:
+            pages = mmap.mmap(-1, max(wanted, RESERVED), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+        except (OSError, ValueError):  # a limit of the address space
+            return np.empty(size, dtype)
+        pages.madvise(mmap.MADV_HUGEPAGE)
+        room: np.ndarray = np.frombuffer(pages, dtype, len(pages) // dtype.itemsize)
+        return room
+    return np.empty(size, dtype)

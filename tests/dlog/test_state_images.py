@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import warnings
 from pathlib import Path
@@ -13,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.embedded import image
+from dlog.engine.embedded import image, maintained
+from dlog.engine.rounds import Image
 from dlog.engine.trace.durable import files
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions import durable, state
+from dlog.sessions import durable, pauses, state
 from dlog.sessions.engines import Engines
 from tests.dlog.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.state_sessions import PATHS, Open, code, crash, put, runs
@@ -105,12 +107,91 @@ def test_a_large_engine_has_its_first_image_while_it_runs(reopen: Open, made: li
     put(s, *((k, k + 1) for k in range(20)))
     assert images(tmp_path) == []
     put(s, *((k, k + 1) for k in range(20, 600)))
-    s._engine._state._wait()  # type: ignore[attr-defined]
+    pause(s)
     assert len(images(tmp_path)) == 1
     put(s, (600, 601))
     made.clear()
     s = reopen()
     assert s.rows("path") == 601 * 602 // 2 and made == []
+
+
+def pause(session: dlog.Session) -> None:
+    """Waits for the image that is to be copied when no commit comes."""
+    copying = session._engine._state._copying  # type: ignore[attr-defined]
+    assert copying is not None
+    copying.thread.join()
+
+
+def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it(
+    reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pauses, "PAUSE", 0.001)
+    monkeypatch.setattr(maintained, "PIECE", 1 << 12)
+    s = reopen(sync="never")
+    taken: list[int | None] = []
+    rows = itertools.count(600)
+
+    def disturbed(self: Image, piece: int) -> Any:
+        copy, pieces = copies(self, piece)
+        disturbing = len(taken) < 3
+
+        def given() -> Any:
+            for number, pair in enumerate(pieces):
+                if disturbing and number == len(pieces) // 2:
+                    at = next(rows)
+                    put(s, (at, at + 1))
+                yield pair
+            taken.append(self.round)
+
+        if disturbing:
+            taken.append(None)
+        return copy, given()
+
+    copies = Image.copies
+    monkeypatch.setattr(Image, "copies", disturbed)
+    put(s, *((k, k + 1) for k in range(600)))
+    pause(s)
+    assert taken == [None, None, None, 4] and len(images(tmp_path)) == 1
+    put(s, (700, 701))
+    made.clear()
+    s = reopen()
+    assert s.rows("path") == 603 * 604 // 2 + 1 and made == []
+
+
+def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
+    reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pauses, "PAUSE", 3600)
+    monkeypatch.setattr(state, "OVERDUE", 1 << 10)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    assert images(tmp_path) == []
+    for first in range(1000, 40_000, 1000):
+        put(s, *((k, k) for k in range(first, first + 40)))
+        if (writing := s._engine._state._writing) is not None:  # type: ignore[attr-defined]
+            writing.join()
+            break
+    assert len(images(tmp_path)) == 1
+    expected = s.rows("path")
+    made.clear()
+    s = reopen()
+    assert s.rows("path") == expected and made == []
+
+
+def test_sessions_end_and_go_on_with_other_rules_while_an_image_waits_for_a_pause(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pauses, "PAUSE", 3600.0)
+    s = reopen(sync="never")
+    put(s, *((k, k + 1) for k in range(600)))
+    first = s._engine._state._copying  # type: ignore[attr-defined]
+    s.add_rules(".decl far(x: number)\nfar(x) :- path(0, x), x > 598.\n")
+    put(s, (600, 601))
+    assert first is not None and not first.thread.is_alive()
+    second = s._engine._state._copying  # type: ignore[attr-defined]
+    s.close()
+    assert second is None or not second.thread.is_alive()
+    assert len(images(tmp_path)) == 1
 
 
 def test_there_is_no_image_where_there_is_no_room_for_a_copy(reopen: Open, tmp_path: Path) -> None:

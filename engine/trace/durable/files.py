@@ -111,6 +111,17 @@ def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
         os.close(descriptor)
 
 
+def fill(empty: Path, path: Path, content: Bytes) -> None:
+    """Gives an empty file that `create` has made its content, and a new name."""
+    descriptor = os.open(empty, os.O_WRONLY | ITSELF)
+    try:
+        write_all(descriptor, [content])
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(empty, path)
+
+
 def replace(path: Path, content: bytes) -> None:
     """Gives a file new content: at any instant it has either the old or the new one, whole."""
     beside = path.with_name(path.name + ".new")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import dlog
 from dlog.engine.embedded import replanning
 from dlog.engine.embedded.figures import FEWEST, RANGE, Figures, Recorded
 from dlog.engine.embedded.maintained import Maintained
+from dlog.engine.embedded.statistics import distinct_values, second_moment
 from dlog.engine.kernels import layout as L
 from dlog.engine.values.updates import Updates
 from tests.engine.embedded.maintaining import engine_of, rows
@@ -181,14 +183,14 @@ def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
     figures = Recorded(_Sized(1000))
     figures.rows("e")
     figures.close()
-    assert (figures.left(_Sized(int(rows)), False) is not None) == left
+    assert (figures.left(_Sized(int(rows))) is not None) == left
 
 
 def test_small_figures_do_not_matter() -> None:
     figures = Recorded(_Sized(0))
     figures.rows("e")
     figures.close()
-    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), True) is None
+    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), figures.countable()) is None
 
 
 def test_rules_added_to_a_session_that_began_small_are_planned_for_what_is_there() -> None:
@@ -233,3 +235,23 @@ def test_derived_relations_are_unknown_while_more_rows_wait_than_there_are() -> 
             given = {"e": Updates((waiting[:, 0], waiting[:, 1]), *marks)}
             figures = Figures(given, frozenset(), engine._flow.collections)
             assert (figures.rows("e"), figures.rows("t")) == (3 + len(waiting), known)
+
+
+def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def noted(what: str, count: Any) -> Any:
+        return lambda *args: counted.append(what) or count(*args)
+
+    monkeypatch.setattr(replanning, "WORK_PER_PATH", 1)
+    monkeypatch.setattr(replanning, "WORK_PER_FIGURES", 0)
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(k, k * 7 % 5000) for k in range(5000)])
+        for count in (distinct_values, second_moment):
+            monkeypatch.setattr(f"dlog.engine.embedded.figures.{count.__name__}", noted(count.__name__, count))
+        found = []
+        for number in range(40):
+            counted.clear()
+            commit(engine, [(10_000 + number, 1)])
+            found.append(len(counted))
+        assert max(found) == 1

@@ -249,8 +249,8 @@ def test_readers_wait_for_a_writer_and_a_writer_for_readers() -> None:
     writer.join()
     assert done == ["written"]
 
-    begin_writing(d.table.address)
     ids = d.table.find("#1")
+    begin_writing(d.table.address)
     reader = threading.Thread(target=lambda: done.append(str(d.run(L.TEXT_LENGTH, (S, np.array([ids]))))))
     reader.start()
     reader.join(0.05)

@@ -672,6 +672,63 @@ def test_a_segment_that_is_refused_leaves_the_one_before_the_last(
     assert recover(tmp_path) == expected(2)
 
 
+def test_a_checkpoint_that_was_prepared_goes_on_in_the_segment_that_is_there(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "alive", "never")
+    writer.commit()
+    writer.store.prepare()
+    assert beside(tmp_path / "alive").stat().st_size == 0
+    writer.commit()
+    finish(writer)
+    assert not beside(tmp_path / "alive").exists() and not writer.store.prepared
+    writer.commit()
+    shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    writer.store.close()
+    assert recover(tmp_path / "killed") == recover(tmp_path / "alive") == expected(3)
+
+
+def test_what_was_prepared_goes_with_the_store_and_when_one_that_was_killed_is_opened(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "alive", "never")
+    writer.commit()
+    writer.store.prepare()
+    writer.commit()
+    shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+    assert beside(tmp_path / "killed").exists()
+    with segment_path(tmp_path / "killed", 1).open("ab") as file:
+        file.write(bytes(5))
+    writer.store.close()
+    for folder in (tmp_path / "killed", tmp_path / "alive"):
+        assert recover(folder) == expected(2)
+        assert not beside(folder).exists()
+
+
+@pytest.mark.parametrize("step", ["fill", "sync_folder", "open_to_append"])
+def test_a_prepared_segment_that_is_refused_leaves_the_one_before_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    writer = Writer(tmp_path, "never")
+    writer.commit()
+    writer.store.prepare()
+    with monkeypatch.context() as patched:
+        patched.setattr(files, step, full)
+        with pytest.raises(DlogError, match="No space left"):
+            finish(writer)
+    writer.commit()
+    writer.store.prepare()
+    finish(writer)
+    writer.store.close()
+    assert recover(tmp_path) == expected(2)
+
+
+def beside(folder: Path) -> Path:
+    """The file that is to be the second segment."""
+    return folder / "00000002.log.new"
+
+
+def finish(writer: Writer) -> None:
+    for _ in writer.checkpoint():
+        pass
+
+
 def test_an_append_that_could_not_be_taken_back_is_when_the_state_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

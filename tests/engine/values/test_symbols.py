@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.jit import JIT
+from dlog.engine.kernels.memory import MAPS
+from dlog.engine.kernels.words import hash_bytes
 from dlog.engine.values import symbols
 from dlog.engine.values.symbols import NotText, SymbolTable
 
@@ -65,6 +70,57 @@ def test_a_string_longer_than_the_heap_is_kept() -> None:
     assert table.intern("y" + "x" * 99_999) == 1
     assert table.intern("x" * 100_000) == 0
     assert len(table.text(1)) == 100_000
+
+
+@pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")
+@pytest.mark.parametrize("crowd", ["", "end", "front", "amid"])
+def test_the_table_grows_by_instalments(crowd: str) -> None:
+    words = [f"word {i}" for i in range(40_000)]
+    if crowd:
+        low = {"end": 2**32 - 2**23, "front": 0, "amid": 2**31}[crowd]
+        words += [word for word in (f"c{i}" for i in range(500_000)) if low <= hashed(word) < low + 2**23]
+    draw = Random(crowd)
+    draw.shuffle(words)
+    table, known, growing = SymbolTable(), dict[str, int](), 0
+    while len(known) < len(words):
+        batch = words[len(known) : len(known) + draw.choice((1, 7, 64, 200))]
+        known |= {word: number for number, word in enumerate(batch, len(known))}
+        batch += draw.choices(words[: len(known)], k=3)
+        assert table.intern_texts(batch).tolist() == [known[word] for word in batch]
+        if table._table[L.SYM_SLOT_EDGE]:
+            growing += 1
+            assert table.find(batch[0]) == known[batch[0]] and table.find("no word") == -1
+    assert growing > 10 and len(table) == len(words)
+    assert table.intern_texts(words).tolist() == [known[word] for word in words]
+
+
+def hashed(word: str) -> int:
+    data = np.frombuffer(word.encode(), np.uint8)
+    return int(hash_bytes(int(data.ctypes.data), len(data), int(data.ctypes.data) + len(data)))
+
+
+@pytest.mark.skipif(not MAPS, reason="address space is reserved on Linux")
+def test_large_arrays_grow_where_they_are() -> None:
+    table = SymbolTable()
+    words = [f"{i} {'x' * 9}" for i in range(300_000)]
+    table.intern_texts(words[:200_000])
+    heap, offsets = table.strings
+    table.intern_texts(words[200_000:])
+    assert [a.ctypes.data for a in table.strings] == [heap.ctypes.data, offsets.ctypes.data]
+    assert heap[offsets[40_000] : offsets[40_001]].tobytes().decode() == words[40_000]
+
+
+def test_without_address_space_to_reserve_arrays_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(symbols.mmap, "mmap", refuse)
+    table = SymbolTable()
+    words = [f"{i} {'x' * 40}" for i in range(100_000)]
+    assert table.intern_texts(words[:50_000]).tolist() == list(range(50_000))
+    heap, offsets = table.strings
+    assert table.intern_texts(words).tolist() == list(range(100_000))
+    assert heap[offsets[40_000] : offsets[40_001]].tobytes().decode() == words[40_000] == table.text(40_000)
 
 
 def test_sliced_and_dictionary_encoded_arrays() -> None:
