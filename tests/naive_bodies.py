@@ -61,7 +61,9 @@ def free_variables(node: Any) -> set[str]:
             return set()
 
 
-def used_relations(node: Any, how: str = "plain", bounds: frozenset[tuple[str, str]] = frozenset()) -> Iterator[tuple[str, str]]:
+def used_relations(
+    node: Any, how: str = "plain", bounds: frozenset[tuple[str, str]] = frozenset()
+) -> Iterator[tuple[str, str]]:
     """The relations a clause reads, each with how: plain, not, the name of the aggregates around it, nested, or bounded: more
     rows of it only make a comparison of a count or sum truer. `bounds` are the variables that are compared, and which way."""
     match node:

@@ -16,6 +16,7 @@ from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.sweeping import is_twin, swept_columns
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
+from dlog.engine.plan.emit import sink_terms
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.values.patterns import Verdicts
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -75,6 +76,7 @@ _BITWISE = {
     "lxor": L.AR_LXOR,
     "bnot": L.AR_BNOT,
     "lnot": L.AR_LNOT,
+    "weight": L.AR_WEIGHT,
     "itof": L.AR_ITOF,
     "utof": L.AR_UTOF,
     "ftoi": L.AR_FTOI,
@@ -555,8 +557,8 @@ def operation(term: Functor, kinds: tuple[Kind, ...]) -> int | None:
 def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
     """Per step, the variables that later steps or the sink read."""
     match path.sink:
-        case nodes.Insert(terms=terms):
-            needed = set().union(*(variables_of(t) for t in terms)) if terms else set()
+        case nodes.Insert():
+            needed = set[int]().union(*(variables_of(t) for t in sink_terms(path.sink)))
         case nodes.Accumulate(key=key, value=value):
             needed = set().union(*(variables_of(t) for t in (*key, *((value,) if value is not None else ()))))
     result = []

@@ -64,8 +64,8 @@ class ShardExecutor(Executor):
         self.gang = gang
         self.everywhere = everywhere
         self.ranking = ranking
-        self.homes = choose_homes(program)
-        self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes, split_rows)
+        self.homes = choose_homes(self.program)
+        self.catalog: ShardCatalog = ShardCatalog(self.program, self.memory, gang, self.homes, split_rows)
         self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
         self.catalog.dictionary = self.dictionary
         self.split: dict[str, Heavy] = {}

@@ -32,7 +32,7 @@ QUESTIONS: dict[str, Any] = {
     "settled": lambda g: g.pagerank(tolerance=0.05),
     "independent": lambda g: g.maximal_independent_set(1),
 }
-RECOMPUTED = {"strong", "cores", "core", "truss", "settled", "independent"}
+RECOMPUTED = {"strong", "cores", "settled", "independent"}
 Edge = tuple[int, int, int]
 
 
