@@ -17,41 +17,13 @@ An executor of one run keeps the sum in a column of its own (`summed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import count, product
-from typing import Final
+from itertools import count
 
-from dlog.engine.plan.aggregates import counts_bindings
-from dlog.engine.plan.closures import closure, connected, evaluable
-from dlog.engine.plan.emit import term_kind
-from dlog.engine.plan.weights import NUMBER, ONE, ZERO, exceeded, greatest, limited, signed, weight_of
-from dlog.engine.program.lower import term_variables
-from dlog.engine.program.rules import (
-    Aggregate,
-    Arg,
-    Atom,
-    Compare,
-    Constant,
-    Head,
-    Kind,
-    Lattice,
-    Literal,
-    Negation,
-    Program,
-    Relation,
-    Rule,
-    Stratum,
-    Term,
-    Type,
-    Variable,
-)
-from dlog.engine.program.thresholds import Threshold, mentioned, thresholds
-from dlog.engine.program.variables import literal_variables
-from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
-
-MARK: Final = "%"
-"""Stands in the names of the relations that are made here, and in no others of a program."""
+from dlog.engine.plan.threshold_rules import MARK as MARK
+from dlog.engine.plan.threshold_rules import counts, rules_of
+from dlog.engine.program.rules import Kind, Lattice, Program, Relation, Rule, Stratum, Type
 
 
 def weighted(program: Program) -> Program:
@@ -76,18 +48,16 @@ def _expanded(program: Program, sums: bool) -> Program:
     lattices = dict(program.lattices)
     for stratum in program.strata:
         own = set(stratum.relations)
-        if not stratum.recursive or own & program.lattices.keys() or not any(_counts(r, own) for r in stratum.rules):
+        if not stratum.recursive or own & program.lattices.keys() or not any(counts(r, own) for r in stratum.rules):
             strata.append(stratum)
             continue
         made = _Expansion(program, stratum, sums)
         strata += made.strata()
         relations |= made.relations
         lattices |= made.lattices
+    if len(relations) == len(program.relations):
+        return program
     return replace(program, strata=tuple(strata), relations=relations, lattices=lattices)
-
-
-def _counts(rule: Rule, own: set[str]) -> bool:
-    return any(isinstance(x, Aggregate) and own & mentioned((x,)) for x in rule.body)
 
 
 @dataclass
@@ -105,7 +75,7 @@ class _Expansion:
         own = set(self.stratum.relations)
         rules: list[Rule] = []
         for rule in self.stratum.rules:
-            rules += _Body(self, rule, own).rules() if _counts(rule, own) else [rule]
+            rules += rules_of(self, rule, own) if counts(rule, own) else [rule]
         before = tuple(Stratum((rule.head.relation,), (rule,), False) for rule in self.bounds)
         inner = [name for name in self.relations if all(name != r.head.relation for r in self.bounds)]
         return (*before, Stratum((*self.stratum.relations, *inner), tuple(rules), True))
@@ -116,220 +86,3 @@ class _Expansion:
 
     def declare(self, name: str, kinds: Iterable[Kind]) -> None:
         self.relations[name] = Relation(name, tuple((f"c{i}", Type(k.value, k)) for i, k in enumerate(kinds)))
-
-
-class _Body:
-    """The rules that one rule becomes."""
-
-    def __init__(self, scope: _Expansion, rule: Rule, own: set[str]) -> None:
-        self.scope = scope
-        self.rule = rule
-        self.own = own
-        self.thresholds = thresholds(rule, own)
-        gone = {t.aggregate.result.id for t in self.thresholds}
-        self.rest = tuple(x for x in rule.body if not gone & set(literal_variables(x)))
-        self.kinds = list(rule.kinds)
-        self.made: list[Rule] = []
-
-    def rules(self) -> list[Rule]:
-        ways = [self._ways(threshold) for threshold in self.thresholds]
-        for chosen in product(*ways):
-            body = tuple(dict.fromkeys((*self.rest, *(x for way in chosen for x in way.literals))))
-            if len(chosen) == 1 and chosen[0].covers:
-                body = chosen[0].literals
-            self._add(self.rule.head, body, "" if all(way.holds for way in chosen) else "a bound below 0")
-        return self.made
-
-    def _add(self, head: Head, body: tuple[Literal, ...], part: str, weight: Term | None = None) -> None:
-        """One more rule; `part` says what of the rule it is, if not the whole."""
-        names = tuple(self.rule.variables) + tuple(f"_{i}{MARK}" for i in range(len(self.kinds) - len(self.rule.kinds)))
-        text = f"{self.rule.text}  [{part}]" if part else self.rule.text
-        parts = {"head": head, "body": body, "variables": names, "kinds": tuple(self.kinds), "text": text, "weight": weight}
-        self.made.append(replace(self.rule, **parts))  # type: ignore[arg-type]
-
-    def _fresh(self, kind: Kind) -> Variable:
-        self.kinds.append(kind)
-        return Variable(len(self.kinds) - 1)
-
-    def _kinds(self, terms: Iterable[Term]) -> list[Kind]:
-        return [term_kind(t, self.kinds) for t in terms]
-
-    # ------------------------------------------------------------------------------------------------------- one aggregate
-
-    def _ways(self, threshold: Threshold) -> list[_Way]:
-        """The ways in which the comparisons of an aggregate hold: by its rows or, where the bound is below 0, without any."""
-        name = self.scope.number(self.rule.head.relation)
-        outer = tuple(sorted(threshold.aggregate.outer, key=lambda v: v.id))
-        self.scope.declare(name, (*self._kinds(outer), NUMBER, *((NUMBER,) if self.scope.sums else ())))
-        bound, computing = self._bound(threshold)
-        asked, rows, weight = self._rows(name, threshold, outer)
-        head = Head(name, (*outer, bound), self.rule.head.span)
-        if isinstance(bound, Constant):
-            self._add(head, (rows,), "sums", limited(weight, bound))
-            holds = self._holds(name, (*outer, bound))
-            return [_Way(holds, self._covers(asked, outer)) if int(bound.value or 0) >= 0 else _Way(())]
-        level = self._fresh(NUMBER)
-        gives = (*computing, Compare("=", level, bound, NUMBER))
-        limits = self._limits(name, threshold, outer, level, gives)
-        least = Compare(">=", level, ZERO, NUMBER)
-        self._add(replace(head, args=(*outer, level)), (rows, limits.reading, least), "sums", limited(weight, level))
-        holds = self._holds(name, (*outer, level))
-        if self._covers(asked | limits.asked, outer):
-            first = _Way(holds, covers=True)
-        else:
-            first = _Way(holds if limits.whole and limits.one else (*gives, *holds))
-        below = Compare("<", level, ZERO, NUMBER)
-        if limits.whole and self._covers(limits.asked, limits.keys):
-            return [first, _Way((limits.reading, below), covers=True, holds=False)]
-        return [first, _Way((*gives, below), holds=False)]
-
-    def _covers(self, asked: set[Literal], known: Iterable[Variable]) -> bool:
-        """Whether rows that come by some literals of the rest, and have these variables, are all that the head asks for."""
-        used = {v for term in self.rule.head.args for v in term_variables(term)}
-        return all(x in asked for x in self.rest) and used <= {v.id for v in known}
-
-    def _holds(self, name: str, args: tuple[Arg, ...]) -> tuple[Literal, ...]:
-        """That a row of the groups holds."""
-        if not self.scope.sums:
-            return (Atom(name, args),)
-        column = len(args)
-        self.scope.lattices[name] = Lattice(name, "sum", column)
-        total = self._fresh(NUMBER)
-        level = args[-1]
-        assert level is not None
-        return Atom(name, (*args, total)), Compare(">", total, level, NUMBER)
-
-    # ---------------------------------------------------------------------------------------------------------------- rows
-
-    def _rows(self, name: str, threshold: Threshold, outer: tuple[Variable, ...]) -> tuple[set[Literal], Atom, Term]:
-        """Makes the relation of an aggregate's matches: the literals of the rest that its rules have, too, a reading of it,
-        and what each row weighs."""
-        aggregate = threshold.aggregate
-        alternatives = aggregate.alternatives
-        if len(alternatives) == 1 and not counts_bindings(aggregate):
-            alternatives = (tuple(self._named(x) for x in alternatives[0]),)
-        shared = set.intersection(*({v for x in body for v in literal_variables(x)} for body in alternatives))
-        columns: tuple[Term, ...] = (*outer, *(Variable(i) for i in sorted(shared - {v.id for v in outer})))
-        target: Term = ONE if aggregate.target is None else aggregate.target
-        reading = [v for v in columns if isinstance(v, Variable)]
-        if not isinstance(target, Constant) and target not in columns:
-            columns = (*columns, target)
-            target = self._fresh(term_kind(target, self.kinds))
-            reading.append(target)
-        rows = f"{name} rows"
-        self.scope.declare(rows, self._kinds(columns))
-        asked: set[Literal] = set(self.rest)
-        for body in (made for alternative in alternatives for made in _bodies(alternative, self.own, threshold.falls)):
-            with_rest = self._with_rest(body, {v for term in columns for v in term_variables(term)}, outer)
-            self._add(Head(rows, columns, self.rule.head.span), tuple(dict.fromkeys((*with_rest, *body))), "matches")
-            asked &= set(with_rest)
-        return asked, Atom(rows, tuple(reading)), weight_of(target, aggregate.kind)
-
-    def _with_rest(self, body: tuple[Literal, ...], needed: set[int], outer: tuple[Variable, ...]) -> tuple[Literal, ...]:
-        """The literals of the rest beside which a body of an aggregate is evaluated: they bind what it does not."""
-        apart = tuple(x for x in self.rest if not self.own & mentioned((x,)))
-        for asked in (tuple(x for x in self.rest if self._asks(x, outer)), apart):
-            if needed <= closure((*asked, *body)):
-                return evaluable(asked, body)
-        return self.rest
-
-    def _named(self, literal: Literal) -> Literal:
-        """An atom without anonymous arguments: its rows count each."""
-        if not isinstance(literal, Atom):
-            return literal
-        columns = zip(literal.args, self.scope.program.relations[literal.relation].kinds, strict=True)
-        return replace(literal, args=tuple(self._fresh(kind) if arg is None else arg for arg, kind in columns))
-
-    def _asks(self, literal: Literal, outer: Sequence[Variable]) -> bool:
-        """Whether a literal asks about an aggregate's outer variables alone, and not the cycle."""
-        known = {v.id for v in outer}
-        return isinstance(literal, Atom) and set(literal_variables(literal)) <= known and literal.relation not in self.own
-
-    # --------------------------------------------------------------------------------------------------------------- bounds
-
-    def _bound(self, threshold: Threshold) -> tuple[Term, tuple[Literal, ...]]:
-        """What the weights must exceed, and the literals that compute its parts."""
-        aggregate, computing = threshold.aggregate, tuple[Literal, ...]()
-        whole: Term | None = None
-        if threshold.falls:
-            (body,) = aggregate.alternatives
-            body = tuple(x for x in body if not self.own & mentioned((x,)))
-            used = {v for x in body for v in literal_variables(x)} | set(term_variables(aggregate.target))
-            outer = tuple(v for v in aggregate.outer if v.id in used)
-            result = self._fresh(aggregate.kind)
-            computing = (replace(aggregate, result=result, alternatives=(body,), outer=outer),)
-            whole = signed(result, aggregate.kind)
-        terms = [exceeded(c.op, signed(c.right, aggregate.kind), whole) for c in threshold.compares]
-        bound = terms[0]
-        for term in terms[1:]:
-            bound = greatest(bound, term)
-        return bound, computing
-
-    def _limits(
-        self, name: str, threshold: Threshold, outer: tuple[Variable, ...], level: Variable, gives: tuple[Literal, ...]
-    ) -> _Limits:
-        """Makes the relation of the bounds."""
-        known = {v.id for v in outer}
-        inner = {x.result.id for x in gives if isinstance(x, Aggregate)} | {level.id}
-        needed = {v for x in gives for v in literal_variables(x)} - inner
-        without = [x for x in self.rest if not self.own & mentioned((x,))]
-        chosen = connected(without, needed - known, known)
-        if not needed <= closure(chosen):
-            chosen = [x for x in without if x in chosen or (self._asks(x, outer) and needed & set(literal_variables(x)))]
-        if not needed <= closure(chosen):
-            chosen = without
-        if not needed <= closure(chosen):
-            # A group without matches is beneath every bound that is none below 0.
-            counted = (x for given in gives if isinstance(given, Aggregate) for x in given.alternatives[0])
-            chosen = [*without, *(_about(x, outer) for x in counted if isinstance(x, Atom))]
-        if not needed <= closure(chosen):
-            message = "not supported yet: a bound whose variables are bound by the recursion only"
-            label = Label(threshold.compares[0].span)
-            raise DlogError(Diagnostic("unsupported", message, (label,), source=self.scope.program.source))
-        chosen = list(evaluable(chosen))
-        used = {v for x in chosen for v in literal_variables(x)} | needed
-        keys = tuple(v for v in outer if v.id in used)
-        limits = f"{name} bounds"
-        self.scope.declare(limits, (*self._kinds(keys), NUMBER))
-        self._add(Head(limits, (*keys, level), self.rule.head.span), (*chosen, *gives), "bounds")
-        self.scope.bounds.append(self.made.pop())
-        whole, one = all(x in without for x in chosen), needed <= {v.id for v in keys}
-        return _Limits(Atom(limits, (*keys, level)), keys, set(chosen), whole, one)
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """Literals that say how a comparison holds: by its sum, or whatever that is. `covers`: they imply all others of the
-    rule."""
-
-    literals: tuple[Literal, ...]
-    covers: bool = False
-    holds: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """A reading of the bounds by their keys, and the literals of the rest that they come by. `whole`: all groups that the rest
-    holds for have bounds; `one`: not more than one."""
-
-    reading: Atom
-    keys: tuple[Variable, ...]
-    asked: set[Literal]
-    whole: bool
-    one: bool
-
-
-# ---------------------------------------------------------------------------------------------------------------------- bodies
-
-
-def _about(atom: Atom, outer: Sequence[Variable]) -> Atom:
-    """What an atom says about some variables, and constants."""
-    return replace(atom, args=tuple(a if isinstance(a, Constant) or a in outer else None for a in atom.args))
-
-
-def _bodies(body: tuple[Literal, ...], own: set[str], falls: bool) -> list[tuple[Literal, ...]]:
-    """The bodies whose matches weigh something: where negations make the value fall, those that are missing from it."""
-    if not falls:
-        return [body]
-    given = tuple(x for x in body if not own & mentioned((x,)))
-    return [(*given, x.atom) for x in body if isinstance(x, Negation) and own & mentioned((x,))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.plan.local_first import local_first
-from dlog.engine.plan.numbering import refuse_for_workers
+from dlog.engine.plan.numbering import counts, refuse_counting, refuse_for_workers
+from dlog.engine.shards.rounds import placed
 from dlog.grammar.diagnostics import DlogError, render
 from dlog.pipeline import compile_program
 
@@ -31,6 +32,16 @@ def test_every_place_of_ord_is_refused(rule: str) -> None:
     assert "error: not supported on Spark: ord" in shown
     assert rule in shown
     assert "workers=1" in shown
+
+
+def test_recursion_through_count_and_sum_is_one_workers() -> None:
+    program = compile_program(DECLARED + "out(x) :- n(x), count : { n(y), !out(y) } < 3.")
+    with pytest.raises(DlogError, match="recursion through `count` and `sum`"):
+        refuse_for_workers(program)
+    with pytest.raises(DlogError, match="recursion through `count` and `sum`"):
+        refuse_counting(program)
+    assert counts(program)
+    assert placed(program, 3).answers["out"].part == "alone"
 
 
 def test_what_has_no_number_of_a_workers_own_is_not_refused() -> None:
