@@ -57,7 +57,9 @@ from dlog.engine.kernels.layout import (
     COL_DATA,
     COL_WIDTH,
     ERROR_DIVISION,
+    ERROR_SUM,
     ERROR_WEIGHT,
+    SUM_MOST,
 )
 from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import register
@@ -241,6 +243,8 @@ def arithmetic_block(operation, left, right, n, target):
         for i in range(n):
             if load_i64(left, i) < 0:
                 return ERROR_WEIGHT
+            if load_i64(left, i) > SUM_MOST:
+                return ERROR_SUM
             store_i64(target, i, load_i64(left, i))
     elif operation in (AR_ADD_F, AR_SUB_F, AR_MUL_F, AR_DIV_F, AR_POW_F, AR_MIN_F, AR_MAX_F, AR_NEG_F):
         float_block(operation, left, right, n, target)

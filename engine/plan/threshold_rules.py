@@ -11,7 +11,7 @@ from dlog.engine.plan.aggregates import counts_bindings
 from dlog.engine.plan.closures import closure, connected, evaluable
 from dlog.engine.plan.emit import term_kind
 from dlog.engine.plan.query import is_partial
-from dlog.engine.plan.weights import NUMBER, ONE, ZERO, exceeded, greatest, limited, signed, weight_of
+from dlog.engine.plan.weights import NUMBER, ONE, ZERO, exceeded, greatest, signed, weight_of
 from dlog.engine.program.lower import term_variables
 from dlog.engine.program.rules import (
     Aggregate,
@@ -100,21 +100,22 @@ class _Body:
 
     def _ways(self, threshold: Threshold) -> list[_Way]:
         """The ways in which the comparisons of an aggregate hold: by its rows or, where the bound is below 0, without any."""
+        bound, computing = self._bound(threshold)
+        if isinstance(bound, Constant) and int(bound.value or 0) < 0:
+            return [_Way(())]
         name = self.scope.number(self.rule.head.relation)
         outer = tuple(sorted(threshold.aggregate.outer, key=lambda v: v.id))
         self.scope.declare(name, (*self._kinds(outer), NUMBER, *((NUMBER,) if self.scope.sums else ())))
-        bound, computing = self._bound(threshold)
-        asked, rows, weight = self._rows(name, threshold, outer)
+        asked, rows, value = self._rows(name, threshold, outer)
         head = Head(name, (*outer, bound), self.rule.head.span)
         if isinstance(bound, Constant):
-            self._add(head, (rows,), "sums", limited(weight, bound))
-            holds = self._holds(name, (*outer, bound))
-            return [_Way(holds, self._covers(asked, outer)) if int(bound.value or 0) >= 0 else _Way(())]
+            self._add(head, (rows,), "sums", weight_of(value, bound))
+            return [_Way(self._holds(name, (*outer, bound)), self._covers(asked, outer))]
         level = self._fresh(NUMBER)
         gives = (*computing, Compare("=", level, bound, NUMBER))
         limits = self._limits(name, threshold, outer, level, gives)
         least = Compare(">=", level, ZERO, NUMBER)
-        self._add(replace(head, args=(*outer, level)), (rows, limits.reading, least), "sums", limited(weight, level))
+        self._add(replace(head, args=(*outer, level)), (rows, limits.reading, least), "sums", weight_of(value, level))
         holds = self._holds(name, (*outer, level))
         if self._covers(asked | limits.asked, outer):
             first = _Way(holds, covers=True)
@@ -145,7 +146,7 @@ class _Body:
 
     def _rows(self, name: str, threshold: Threshold, outer: tuple[Variable, ...]) -> tuple[set[Literal], Atom, Term]:
         """Makes the relation of an aggregate's matches: the literals of the rest that its rules have, too, a reading of it,
-        and what each row weighs."""
+        and the value of a row."""
         aggregate = threshold.aggregate
         alternatives = aggregate.alternatives
         if len(alternatives) == 1 and not counts_bindings(aggregate):
@@ -165,7 +166,7 @@ class _Body:
             with_rest = self._with_rest(body, {v for term in columns for v in term_variables(term)}, outer)
             self._add(Head(rows, columns, self.rule.head.span), tuple(dict.fromkeys((*with_rest, *body))), "matches")
             asked &= set(with_rest)
-        return asked, Atom(rows, tuple(reading)), weight_of(target, aggregate.kind)
+        return asked, Atom(rows, tuple(reading)), signed(target, aggregate.kind)
 
     def _with_rest(self, body: tuple[Literal, ...], needed: set[int], outer: tuple[Variable, ...]) -> tuple[Literal, ...]:
         """The literals of the rest beside which a body of an aggregate is evaluated: they bind what it does not."""

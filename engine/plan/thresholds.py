@@ -55,7 +55,7 @@ def _expanded(program: Program, sums: bool) -> Program:
         strata += made.strata()
         relations |= made.relations
         lattices |= made.lattices
-    if len(relations) == len(program.relations):
+    if all(made is stratum for made, stratum in zip(strata, program.strata, strict=False)):
         return program
     return replace(program, strata=tuple(strata), relations=relations, lattices=lattices)
 

@@ -12,8 +12,7 @@ NUMBER: Final = Kind.NUMBER
 ZERO: Final = Constant(0, NUMBER)
 ONE: Final = Constant(1, NUMBER)
 _GREATEST: Final = 2**63 - 1
-_MOST: Final = Constant(2**60, NUMBER)
-"""Sums beyond twice this are refused."""
+_BELOW: Final = Constant(_GREATEST - 1, NUMBER)
 _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min": min, "max": max}
 
 
@@ -40,15 +39,12 @@ def signed(term: Term, kind: Kind) -> Term:
     return Functor("utoi", (least,), NUMBER, NUMBER)
 
 
-def weight_of(target: Term, kind: Kind) -> Term:
-    """What a match weighs: a negative value stops the run."""
-    found = signed(target, kind)
-    return found if isinstance(found, Constant) else Functor("weight", (found,), NUMBER, NUMBER)
-
-
-def limited(weight: Term, level: Variable | Constant) -> Term:
-    """No more than takes a sum above its bound, so that sums stay small."""
-    return weight if weight == ONE else _functor("min", weight, _functor("+", _functor("min", level, _MOST), ONE))
+def weight_of(value: Term, level: Variable | Constant) -> Term:
+    """What a match weighs: no more than takes a sum above its bound. A value that is negative, or too much then, stops the
+    run."""
+    if value == ONE:
+        return value
+    return Functor("weight", (_functor("min", value, _functor("+", _functor("min", level, _BELOW), ONE)),), NUMBER, NUMBER)
 
 
 def _functor(op: str, left: Term, right: Term) -> Term:

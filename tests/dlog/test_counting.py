@@ -9,15 +9,15 @@ import pytest
 
 import dlog
 from dlog.grammar.diagnostics import DlogError
-from tests.naive import evaluate
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from tests.naive import evaluate
 
 SHARES = """
 .decl owns(x: number, y: number, s: number)
 .decl controls(x: number, y: number)
 controls(x, x) :- owns(x, _, _).
-controls(x, z) :- sum s : { controls(x, y), owns(y, z, s) } > 50.
+controls(x, z) :- owns(x, _, _), owns(_, z, _), sum s : { controls(x, y), owns(y, z, s) } > 50.
 """
 CORE = """
 .decl edge(x: number, y: number)
@@ -65,13 +65,16 @@ def test_helpers_do_not_show(run: Run) -> None:
     ],
 )
 def test_bounds_at_the_ends_of_numbers(run: Run, bound: str) -> None:
-    text = f".decl e(x: number, y: number)\n.decl p(x: number)\np(x) :- e(x, x).\np(x) :- e(x, _), count : {{ e(x, y), p(y) }} {bound}.\n"
+    text = ".decl e(x: number, y: number)\n.decl p(x: number)\np(x) :- e(x, x).\n"
+    text += f"p(x) :- e(x, _), count : {{ e(x, y), p(y) }} {bound}.\n"
     facts = {"e": [(1, 1), (2, 1), (3, 2), (4, 4), (5, 6)]}
     assert run(text, facts)["p"] == evaluate(parse(Source(text)), facts)["p"]
 
 
 @BOTH
-@pytest.mark.parametrize("bound", ["< 9223372036854775807", "<= 9223372036854775807", "< 0", "<= -1", "< -9223372036854775807 - 1"])
+@pytest.mark.parametrize(
+    "bound", ["< 9223372036854775807", "<= 9223372036854775807", "< 0", "<= -1", "< -9223372036854775808"]
+)
 def test_upper_bounds_at_the_ends_of_numbers(run: Run, bound: str) -> None:
     text = CORE.replace("< 2", bound)
     facts = {"edge": PATH}
@@ -88,7 +91,7 @@ def test_weights_may_be_large_where_bounds_are_small(run: Run) -> None:
 def test_a_negative_value_stops_the_run(run: Run) -> None:
     with pytest.raises(DlogError, match="negative value in a `sum`") as caught:
         run(SHARES, {"owns": [(1, 2, 60), (2, 3, -1)]})
-    assert "controls(x, z) :- sum s" in str(caught.value)
+    assert "controls(x, z) :- owns" in str(caught.value)
 
 
 @BOTH
