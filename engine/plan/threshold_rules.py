@@ -201,6 +201,7 @@ class _Body:
             used = {v for x in body for v in literal_variables(x)} | set(term_variables(aggregate.target))
             outer = tuple(v for v in aggregate.outer if v.id in used)
             result = self._fresh(aggregate.kind)
+            body = (*self._groups(aggregate, body), *body)
             computing = (replace(aggregate, result=result, alternatives=(body,), outer=outer),)
             whole = signed(result, aggregate.kind)
         terms = [exceeded(c.op, signed(c.right, aggregate.kind), whole) for c in threshold.compares]
@@ -208,6 +209,15 @@ class _Body:
         for term in terms[1:]:
             bound = greatest(bound, term)
         return bound, computing
+
+    def _groups(self, aggregate: Aggregate, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+        """The literals of the rest that keep an aggregate from having groups which nobody asks for, where no atom of its own has
+        all that tells groups apart."""
+        known = set(aggregate.outer)
+        atoms = [x for x in body if isinstance(x, Atom)]
+        if any(known <= set(x.args) or None in x.args for x in atoms):
+            return ()
+        return tuple(x for x in self.rest if isinstance(x, Atom) and None not in x.args and self._asks(x, aggregate.outer))
 
     def _limits(
         self, name: str, threshold: Threshold, outer: tuple[Variable, ...], level: Variable, gives: tuple[Literal, ...]
