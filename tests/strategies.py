@@ -334,7 +334,7 @@ COUNTING = {
     "control": [
         "node(x), node(y) :- w(x, y, _).",
         "p(x, x) :- node(x).",
-        "p(x, z) :- node(x), node(z), sum s : { p(x, y), w(y, z, s) } > 4.",
+        "p(x, z) :- node(x), node(z), sum s : { p(x, y), w(y, z, s), s >= 0 } > 4.",
     ],
     "core": [
         "q(x, y), q(y, x) :- e(x, y), x != y.",

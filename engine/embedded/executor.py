@@ -26,7 +26,7 @@ from dlog.engine.plan import nodes
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.restrict import restrict
-from dlog.engine.plan.thresholds import summed
+from dlog.engine.plan.thresholds import MARK, summed
 from dlog.engine.program.rules import Atom, Program, Stratum
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -204,7 +204,8 @@ class Executor:
             return
         control = self.team.workers[0].control
         rows = sum(self.rows(n) for n in stratum.relations)
-        done = number + 1, len(self.program.strata), stratum.relations
+        shown = tuple(name for name in stratum.relations if MARK not in name)
+        done = number + 1, len(self.program.strata), shown
         self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
 
     def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:

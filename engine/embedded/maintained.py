@@ -232,7 +232,8 @@ class Maintained(PlainRounds):
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        old.figures.update((number, figures) for number, (_, figures) in plans.items() if number not in changed)
+        for number in plans.keys() - changed.keys():
+            old.scopes[number], old.figures[number] = plans[number]  # they say what they expect, which may be another number
         if not changed:
             return old
         self._forgotten = True
@@ -661,7 +662,7 @@ class Maintained(PlainRounds):
         text = "\n".join(map(self._explained, flow.scopes.values()))
         if self._flow is None:
             flow.free()
-        kept = [name for stratum in self.whole.strata for name in stratum.relations if name in self._taken]
+        kept = [name for stratum in self.program.strata for name in stratum.relations if name in self._taken]
         return f"kept as it was when the rules changed: {', '.join(kept)}\n\n{text}" if kept else text
 
     def _explained(self, scope: Scope) -> str:

@@ -211,8 +211,8 @@ class _Body:
         return bound, computing
 
     def _groups(self, aggregate: Aggregate, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
-        """The literals of the rest that keep an aggregate from having groups which nobody asks for, where no atom of its own has
-        all that tells groups apart."""
+        """The literals of the rest that keep an aggregate from having groups which nobody asks for, where no atom of its own
+        has all that tells groups apart."""
         known = set(aggregate.outer)
         atoms = [x for x in body if isinstance(x, Atom)]
         if any(known <= set(x.args) or None in x.args for x in atoms):
