@@ -247,8 +247,10 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
         from dlog.engine.plan.explain import explain
         from dlog.engine.plan.restrict import restrict
         from dlog.engine.plan.statistics import Declared
+        from dlog.engine.plan.thresholds import summed
 
         with stage("planner"):
+            program = summed(program)
             statistics, scopes = Declared(), []
             for stratum in program.strata:
                 scopes.append(build_scope(stratum, program, statistics))
@@ -268,6 +270,7 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     from dlog.engine.plan.build import build_scope
     from dlog.engine.plan.distribute import EVERYWHERE_ROWS, distribute
     from dlog.engine.plan.explain_distributed import explain_distributed
+    from dlog.engine.plan.numbering import refuse_for_workers
     from dlog.engine.plan.places import choose_homes
     from dlog.engine.plan.statistics import Declared
     from dlog.engine.plan.traffic import Sizes
@@ -275,6 +278,7 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
     program = optimized(compile_program(path, include, macros))
     statistics: Declared | Catalog = Declared() if facts is None else _loaded_statistics(program, facts)
     with stage("planner"):
+        refuse_for_workers(program)
         homes, parts = choose_homes(program), []
         given = {*program.facts, *(io.relation for io in program.io if io.action == "input")}
         for stratum in (s for s in program.strata if s.rules):
@@ -289,10 +293,12 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
 
 def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The supersteps of a program on Spark without a barrier stage, for several tasks. They do not depend on sizes."""
+    from dlog.engine.plan.numbering import refuse_counting
     from dlog.engine.plan.supersteps import explain_supersteps, supersteps
 
     program = optimized(compile_program(path, include, macros))
     with stage("planner"):
+        refuse_counting(program)
         return explain_supersteps(supersteps(program, 2))
 
 

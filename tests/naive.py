@@ -2,8 +2,8 @@
 
 It is slow and short on purpose: strata by naive reachability, every rule over all rows again until nothing changes, a body by
 trying every row of every atom. It reads the grammar's tree and nothing of the engine. Values are Python's: int, float, str, a
-tuple for a record, None for nil. Recursion through `min` or `max` recomputes the stratum from its
-previous rows until they stay.
+tuple for a record, None for nil. Recursion through aggregates (`min`, `max`, or a `count` or `sum` that is compared with a
+bound which more rows only make truer) recomputes the stratum from its previous rows until they stay.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Facts = Mapping[str, Iterable[Row]]
 
 
 class NotStratified(Exception):
-    """A relation depends on its own negation, or on a `count`, `sum` or `mean` of itself."""
+    """A relation depends on its own negation, or on a `count`, `sum` or `mean` of itself that is no bound."""
 
 
 class TooBig(Exception):
@@ -172,7 +172,7 @@ class _Evaluation:
         return self.rows
 
     def strata(self) -> list[tuple[set[str], bool]]:
-        """The strongly connected components in order of evaluation; true for those that recurse through min or max."""
+        """The strongly connected components in order of evaluation; true for those that recurse through aggregates."""
         uses: dict[str, dict[str, set[str]]] = {name: {} for name in self.types}
         for clause in self.clauses:
             for head in clause.heads:
@@ -185,9 +185,9 @@ class _Evaluation:
         found = []
         for component in sorted(components, key=lambda c: (len({z for n in c for z in reach[n]} | c), min(c))):
             inner = {how for n in component for m, hows in uses[n].items() if m in component for how in hows}
-            if inner - {"plain", "min", "max"}:
+            if inner - {"plain", "min", "max", "bounded"}:
                 raise NotStratified(f"{sorted(component)} depends on itself through {sorted(inner)}")
-            found.append((set(component), bool(inner & {"min", "max"})))
+            found.append((set(component), bool(inner - {"plain"})))
         return found
 
     def derive(self, stratum: set[str]) -> dict[str, set[Row]]:

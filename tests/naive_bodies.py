@@ -61,22 +61,60 @@ def free_variables(node: Any) -> set[str]:
             return set()
 
 
-def used_relations(node: Any, how: str = "plain") -> Iterator[tuple[str, str]]:
-    """The relations a clause reads, each with how: plain, not, the name of the aggregates around it, or nested."""
+def used_relations(
+    node: Any, how: str = "plain", bounds: frozenset[tuple[str, str]] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """The relations a clause reads, each with how: plain, not, the name of the aggregates around it, nested, or bounded: more
+    rows of it only make a comparison of a count or sum truer. `bounds` are the variables that are compared, and which way."""
     match node:
         case Clause(heads=heads, body=body):
-            yield from used_relations((tuple(h.args for h in heads), body))
+            given = tuple(h.args for h in heads)
+            shown = frozenset((name, "other") for name in free_variables(given))
+            yield from used_relations((given, body), how, shown | frozenset(compared(body)))
         case Not(body=body):
-            yield from used_relations(body, "not")
+            yield from used_relations(body, "bounded" if how == "falls" else "not")
+        case Constraint(op="=", left=Variable(name=name), right=AggregateTerm() as term):
+            ways = {way for variable, way in bounds if variable == name}
+            bound = len(ways) == 1 and ways < {*GROWS.values()} and how == "plain"
+            yield from used_relations(term, ways.pop() if bound else how)
+        case Constraint(op=op, left=left, right=right):
+            for side, other, way in ((left, right, GROWS.get(op, how)), (right, left, FALLS.get(op, how))):
+                alone = isinstance(side, AggregateTerm) and not isinstance(other, AggregateTerm)
+                yield from used_relations(side, way if alone and how == "plain" else how)
         case AggregateTerm(op=op):
-            yield from used_relations((node.target, node.body), op if how in ("plain", op) else "nested")
+            if op in ("count", "sum") and how in ("grows", "falls"):
+                yield from used_relations((node.target, node.body), how)
+            else:
+                yield from used_relations((node.target, node.body), op if how in ("plain", "grows", "falls", op) else "nested")
         case tuple():
             for child in node:
-                yield from used_relations(child, how)
+                yield from used_relations(child, how, bounds)
         case _ if is_dataclass(node) and not isinstance(node, Span):
             if isinstance(node, Atom):
-                yield node.name, how
-            yield from used_relations(tuple(getattr(node, f.name) for f in fields(node)), how)
+                yield node.name, {"grows": "bounded", "falls": "count"}.get(how, how)
+            yield from used_relations(tuple(getattr(node, f.name) for f in fields(node)), how, bounds)
+
+
+GROWS = {">": "grows", ">=": "grows", "<": "falls", "<=": "falls"}
+"""What has to become of the left side for a comparison to stay true; FALLS: of the right one."""
+FALLS = {">": "falls", ">=": "falls", "<": "grows", "<=": "grows"}
+
+
+def compared(body: Body | None) -> Iterator[tuple[str, str]]:
+    """The variables of a body with the ways in which they are used: those of a comparison, or any other."""
+    for node in walk(body, inside_aggregates=False):
+        match node:
+            case Constraint(op=op, left=left, right=right):
+                for side, other, ways in ((left, right, GROWS), (right, left, FALLS)):
+                    alone = isinstance(side, Variable) and side.name not in variables(other)
+                    aggregate = op == "=" and (isinstance(other, AggregateTerm) or isinstance(side, AggregateTerm))
+                    for name in free_variables(side) if not aggregate else ():
+                        yield name, ways.get(op, "other") if alone else "other"
+            case Atom(args=args):
+                for name in free_variables(args):
+                    yield name, "other"
+            case _:
+                pass
 
 
 def alternatives(body: Body) -> list[list[Goal]]:

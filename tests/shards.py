@@ -14,6 +14,7 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS
 from dlog.engine.plan.local_first import LocalFirst, exchanged
+from dlog.engine.plan.numbering import counts
 from dlog.engine.plan.places import EVERYWHERE, Place
 from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
 from dlog.engine.plan.together import together
@@ -74,7 +75,8 @@ def cut_in_blocks(program: Program, name: str, rows: Iterable[Row], home: Place,
 def run_sharded(
     text: str, facts: Facts, workers: int = 3, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
 ) -> dict[str, set[Row]]:
-    """Every relation of a program as a set of tuples. A row that two workers have is an error."""
+    """Every relation of a program as a set of tuples. A row that two workers have is an error. As on Spark, one worker runs a
+    program that is recursive through `count` or `sum`."""
 
     def work(gang: Gang) -> dict[str, list[Row]]:
         program = compile_program(text)
@@ -82,7 +84,7 @@ def run_sharded(
         return {name: list(Relation(r, executor.table(name), codec)) for name, r in program.relations.items()}
 
     found: dict[str, set[Row]] = {}
-    for shard in in_gang(workers, work):
+    for shard in in_gang(1 if counts(compile_program(text)) else workers, work):
         for name, rows in shard.items():
             known = found.setdefault(name, set())
             assert len(rows) == len({repr(r) for r in rows}), f"{name} has a row twice on one worker"
@@ -103,7 +105,7 @@ def run_sharded_program(program: Path, facts: Path, output: Path) -> dict[str, l
         executor.run()
         write_outputs(executor, typed, str(output / str(gang.rank)), 1)
 
-    in_gang(2, work)
+    in_gang(1 if counts(compile_program(program)) else 2, work)
     lines: dict[str, list[str]] = {}
     for file in sorted(output.glob("*/*.csv")):
         lines.setdefault(file.name, []).extend(file.read_text().splitlines())

@@ -141,6 +141,23 @@ def aggregate(draw: Draw, outer: Scope, lower: Sequence[Relation], recursive: bo
     return f"{op}{target} : {{ {', '.join(b for b in body if b)} }}", type_name
 
 
+def threshold(draw: Draw, outer: Scope, lower: Sequence[Relation], same: Sequence[Relation]) -> str:
+    """A count or sum over relations of the rule's own stratum, compared in the direction in which more rows make it truer."""
+    inner = outer.inside()
+    body = [atom(draw, inner, draw(st.sampled_from(lower))) for _ in range(draw(st.integers(1, 2)))]
+    falls = draw(st.booleans())
+    inner.forget_outer()
+    own = draw(st.lists(st.sampled_from(same), min_size=1, max_size=2))
+    body += ["!" + atom(draw, inner, r, binds=False) if falls else atom(draw, inner, r) for r in own]
+    if draw(st.integers(0, 3)) == 0:
+        body.append(test(draw, inner))
+    term = f"{draw(st.sampled_from(['count', 'count', 'sum 2']))} : {{ {', '.join(b for b in body if b)} }}"
+    bound = draw(st.integers(-1, 3))
+    if draw(st.booleans()):
+        return f"{term} {draw(st.sampled_from(['<', '<='] if falls else ['>', '>=']))} {bound}"
+    return f"{bound} {draw(st.sampled_from(['>', '>='] if falls else ['<', '<=']))} {term}"
+
+
 def reduction(draw: Draw, inner: Scope) -> tuple[str, str, str]:
     """Operator, target and type of the value, of what the aggregate's own body binds."""
     choices = [("count", "", "number")]
@@ -193,8 +210,10 @@ def literals(draw: Draw, scope: Scope, lower: Sequence[Relation], recursive: boo
     return [f for f in found if f]
 
 
-def rule(draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same: Sequence[Relation]) -> Rule:
-    """A rule over relations of lower strata and, if it is to be recursive, of its own."""
+def rule(
+    draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same: Sequence[Relation], counting: bool = False
+) -> Rule:
+    """A rule over relations of lower strata and, if it is to be recursive, of its own, which it may be `counting`."""
     scope = Scope(Names())
     recursive = bool(same)
     readable = [*same, *same, *lower]
@@ -203,6 +222,8 @@ def rule(draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same:
         used[0] = draw(st.sampled_from(same))
     body = [atom(draw, scope, r) for r in used]
     body += literals(draw, scope, lower, recursive)
+    if counting and recursive and draw(st.booleans()):
+        body.append(threshold(draw, scope, lower, same))
     head_texts = []
     for head in heads:
         terms = [head_term(draw, scope, t, recursive, body) for t in head.types]
@@ -211,7 +232,7 @@ def rule(draw: Draw, heads: Sequence[Relation], lower: Sequence[Relation], same:
 
 
 @st.composite
-def strata(draw: Draw, inputs: Sequence[Relation]) -> tuple[list[Relation], list[Rule]]:
+def strata(draw: Draw, inputs: Sequence[Relation], counting: bool = False) -> tuple[list[Relation], list[Rule]]:
     """1 to 5 derived relations in 1 to 3 strata, each with 1 to 3 rules, the first of them not recursive."""
     relations: list[Relation] = []
     found: list[Rule] = []
@@ -227,7 +248,7 @@ def strata(draw: Draw, inputs: Sequence[Relation]) -> tuple[list[Relation], list
             heads = [relation, *(group[1 - i : 2 - i] if len(group) > 1 and draw(st.integers(0, 5)) == 0 else [])]
             found.append(rule(draw, heads, lower, ()))
             for _ in range(draw(st.integers(0, 2))):
-                found.append(rule(draw, [relation], lower, group if draw(st.booleans()) else ()))
+                found.append(rule(draw, [relation], lower, group if counting or draw(st.booleans()) else (), counting))
         relations += group
     return relations, found
 
@@ -236,15 +257,16 @@ def strata(draw: Draw, inputs: Sequence[Relation]) -> tuple[list[Relation], list
 
 
 @st.composite
-def random_programs(draw: Draw) -> Case:
-    """A graph `e` and up to three other inputs, and derived relations over them."""
+def random_programs(draw: Draw, counting: bool = False) -> Case:
+    """A graph `e` and up to three other inputs, and derived relations over them; `counting` ones may be recursive through
+    `count` and `sum`."""
     edge = Relation("e", ("number", "number"))
     inputs, facts = [edge], {"e": draw(graphs())}
     for i in range(draw(st.integers(0, 3))):
         relation = Relation(f"i{i}", tuple(draw(st.lists(COLUMNS, max_size=4))))
         facts[relation.name] = draw(rows(relation.types))
         inputs.append(relation)
-    derived, rules = draw(strata(inputs))
+    derived, rules = draw(strata(inputs, counting))
     return Case((*inputs, *derived), tuple(rules), facts)
 
 
@@ -308,6 +330,29 @@ SHAPES = {
 }
 """Programs over a graph `e` and a weighted graph `w` that random rules rarely hit upon."""
 
+COUNTING = {
+    "control": [
+        "node(x), node(y) :- w(x, y, _).",
+        "p(x, x) :- node(x).",
+        "p(x, z) :- node(x), node(z), sum s : { p(x, y), w(y, z, s), s >= 0 } > 4.",
+    ],
+    "core": [
+        "q(x, y), q(y, x) :- e(x, y), x != y.",
+        "node(x) :- q(x, _).",
+        "source(x) :- node(x), n = count : { q(x, y), !source(y) }, n < 3.",
+    ],
+    "truss": [
+        "q(x, y), q(y, x) :- e(x, y), x != y.",
+        "p(x, y) :- q(x, y), count : { q(x, z), q(y, z), !p(x, z), !p(y, z) } < 2.",
+    ],
+    "spreading": [
+        "node(x) :- e(x, x).",
+        "node(x) :- w(x, _, k), n = count : { node(y), e(x, y) ; node(y), e(y, x) }, n >= k.",
+        "source(x) :- w(x, _, k), n = count : { node(y), e(x, y) ; source(y), e(y, x) }, n >= k, n > k - 2.",
+    ],
+}
+"""Those of them that are recursive through `count` or `sum`."""
+
 SHAPE_RELATIONS = (
     Relation("e", ("number", "number")),
     Relation("w", ("number", "number", "number")),
@@ -339,9 +384,10 @@ def split(text: str) -> list[str]:
 
 
 @st.composite
-def graph_programs(draw: Draw) -> Case:
-    """One of `SHAPES` on a random graph, whose nodes may be large or negative numbers."""
-    rules = tuple(parsed_rule(r) for r in SHAPES[draw(st.sampled_from(sorted(SHAPES)))])
+def graph_programs(draw: Draw, counting: bool = False) -> Case:
+    """One of `SHAPES`, or of those that are `COUNTING`, on a random graph, whose nodes may be large or negative numbers."""
+    shapes = COUNTING if counting else SHAPES
+    rules = tuple(parsed_rule(r) for r in shapes[draw(st.sampled_from(sorted(shapes)))])
     edges, weighted, measured = draw(graphs(7, 14)), draw(weighted_graphs(7, 14)), draw(some(st.tuples(SMALL, FLOATS), 8))
     shift = draw(st.sampled_from([0, 0, -3, 2**31 - 3, 2**32 - 3, 2**63 - 8, -(2**63)]))
     facts: Facts = {
@@ -356,3 +402,8 @@ def graph_programs(draw: Draw) -> Case:
 
 def programs() -> st.SearchStrategy[Case]:
     return st.one_of(random_programs(), random_programs(), graph_programs())
+
+
+def counting_programs() -> st.SearchStrategy[Case]:
+    """Programs that are recursive through `count` and `sum`, most of them."""
+    return st.one_of(random_programs(counting=True), random_programs(counting=True), graph_programs(counting=True))

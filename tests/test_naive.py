@@ -275,3 +275,43 @@ dist(x, d) :- node(x), d = min c : { source(x), c = 0 ; dist(y, b), edge(y, x, w
         "edge": [(1, 2, 10), (1, 3, 2), (3, 2, 3), (2, 4, 1), (4, 2, 0), (5, 1, 1)],
     }
     assert run(text, facts)["dist"] == {(1, 0), (2, 5), (3, 2), (4, 6)}
+
+
+CONTROL = """.decl owns(x: number, y: number, s: number)
+.decl company(x: number)
+.decl controls(x: number, y: number)
+company(x), company(y) :- owns(x, y, _).
+controls(x, x) :- company(x).
+controls(x, z) :- company(x), company(z), sum s : { controls(x, y), owns(y, z, s) } > 50.
+"""
+EDGE = """.decl e(x: number, y: number)
+.decl gone(x: number, y: number)
+"""
+
+
+def test_recursion_through_a_bounded_sum_finds_company_control() -> None:
+    owns = [(1, 2, 60), (1, 3, 30), (2, 3, 30), (3, 4, 51), (4, 5, 50)]
+    found = run(CONTROL, {"owns": owns})["controls"]
+    assert {(x, y) for x, y in found if x != y} == {(1, 2), (1, 3), (1, 4), (3, 4)}
+
+
+def test_recursion_through_a_bounded_count_of_what_is_left_finds_the_truss() -> None:
+    rule = "gone(x, y) :- e(x, y), n = count : { e(x, z), e(y, z), !gone(x, z), !gone(y, z) }, n < 2."
+    clique = [(x, y) for x in range(4) for y in range(4) if x != y]
+    tail = [(3, 4), (4, 3), (2, 4), (4, 2)]
+    assert run(EDGE + rule, {"e": [*clique, *tail]})["gone"] == set(tail)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "gone(x, y) :- e(x, y), count : { gone(y, z) } < 2.",
+        "gone(x, y) :- e(x, y), count : { e(y, z), !gone(y, z) } >= 2.",
+        "gone(x, y) :- e(x, y), count : { gone(x, z), !gone(y, z) } >= 2.",
+        "gone(x, y) :- e(x, y), count : { gone(y, z) } = 2.",
+        "gone(x, n) :- e(x, _), n = count : { gone(x, z) }, n >= 1.",
+    ],
+)
+def test_bounds_that_more_rows_may_break_are_refused(rule: str) -> None:
+    with pytest.raises(NotStratified):
+        run(EDGE + rule, {})

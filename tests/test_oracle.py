@@ -15,7 +15,7 @@ from dlog.grammar.source import Source
 from tests.conftest import RunText
 from tests.engines import EVERY_ENGINE
 from tests.naive import TooBig, evaluate
-from tests.strategies import Case, graph_programs, programs, random_programs, shuffled
+from tests.strategies import Case, counting_programs, graph_programs, programs, random_programs, shuffled
 
 BUDGET = 200_000
 """Rows the naive evaluator may look at: about a second."""
@@ -48,6 +48,19 @@ def test_executor_equals_naive_evaluator_on_random_programs(run_text: RunText, c
 @settings(max_examples=100)
 @given(case=graph_programs())
 def test_executor_equals_naive_evaluator_on_graphs(run_text: RunText, case: Case) -> None:
+    assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@settings(max_examples=150)
+@given(case=counting_programs())
+def test_executor_equals_naive_evaluation_on_recursion_through_count_and_sum(run_text: RunText, case: Case) -> None:
+    assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(case=counting_programs())
+def test_executor_equals_naive_evaluation_on_thousands_of_counting_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 

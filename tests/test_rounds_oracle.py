@@ -17,7 +17,7 @@ from dlog.engine.embedded.recompute import Recompute
 from tests.engine.embedded.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
-from tests.strategies import graph_programs, random_programs
+from tests.strategies import counting_programs, graph_programs, random_programs
 
 ENGINES: dict[str, MakeEngine] = {
     "recompute": Recompute,
@@ -45,6 +45,19 @@ def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngi
 @settings(max_examples=60)
 @given(story=stories(graph_programs()))
 def test_every_round_equals_naive_evaluation_on_graphs(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@settings(max_examples=60)
+@given(story=stories(counting_programs()))
+def test_every_round_equals_naive_evaluation_on_recursion_through_count_and_sum(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000)
+@given(story=stories(counting_programs(), most=12))
+def test_every_round_equals_naive_evaluation_on_thousands_of_counting_programs(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

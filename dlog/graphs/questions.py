@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dlog.graphs.frames.numbers import Numbers
     from dlog.graphs.frames.running import Answer, SparkRunning
 
+OnSpark: TypeAlias = "Callable[[Numbers, SparkRunning], Answer]"
 Holds = Literal["vertex", "value"]
 Of = Literal["vertex", "pair", "edge", "none"]
 
@@ -37,7 +38,8 @@ class Shape:
 class Rules:
     """The relation `wanted` of a program that reads the graph and `facts`. `form`, `weight` and `floats` (weights as such,
     whatever they are in the table) say how it reads edges; without `vertices` it reads none. `named` are the facts that are
-    vertices the question names, each with where it does."""
+    vertices the question names, each with where it does. `on_spark` is what is done in the place of rules that workers cannot
+    share, of a graph in Spark."""
 
     shape: Shape
     program: Program
@@ -48,6 +50,7 @@ class Rules:
     vertices: bool = True
     facts: Relations = field(default_factory=dict)
     named: tuple[tuple[str, str], ...] = ()
+    on_spark: OnSpark | None = None
 
     def relations(self, graph: Numbered) -> dict[str, Columns]:
         """All facts of the program."""
@@ -81,14 +84,14 @@ class Computation:
 
     shape: Shape
     compute: Callable[[Numbered, Running], Columns]
-    on_spark: Callable[[Numbers, SparkRunning], Answer]
+    on_spark: OnSpark
     follow: Callable[[Numbered, Running], Any] | None = None
 
     def answer(self, graph: Numbered, running: Running) -> Columns:
         return self.compute(graph, running)
 
 
-def elsewhere(name: str, *args: Any) -> Callable[[Numbers, SparkRunning], Answer]:
+def elsewhere(name: str, *args: Any) -> OnSpark:
     """The computation of that name on Spark, with these arguments."""
 
     def compute(numbers: Numbers, running: SparkRunning) -> Answer:

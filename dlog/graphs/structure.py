@@ -113,52 +113,22 @@ def _core_numbers(graph: Numbered, running: Running) -> Columns:
     return np.arange(graph.vertices), core
 
 
-def k_core(k: int) -> Computation:
+def k_core(k: int) -> Rules:
     """The vertices that are left when those with fewer than k neighbours go until there are none."""
     shape = Shape("vertex", (("id", "vertex"),))
-    return Computation(shape, lambda graph, running: _k_core(graph, running, k), elsewhere("k_core", k))
+    on_spark = elsewhere("k_core", k)
+    return Rules(shape, Program("core"), "core", vertices=False, facts=_bound(k), on_spark=on_spark)
 
 
-def _k_core(graph: Numbered, running: Running, k: int) -> Columns:
-    edge, bound = _simple(graph), (np.array([k]),)
-    none = np.empty(0, np.int64)
-    while True:
-        done = running.run(Program("k_core"), {"edge": edge, "removed": (none,), "bound": bound}, ("low", "degree"))
-        (low,) = done["low"]
-        if not len(low):
-            return (np.sort(done["degree"][0]),)
-        edge = _without(edge, low, graph.vertices)
-
-
-def _without(edge: Columns, vertices: Codes, count: int) -> Columns:
-    """The edges that none of the vertices is an end of."""
-    kept = np.ones(count, np.bool_)
-    kept[vertices] = False
-    chosen = kept[edge[0]] & kept[edge[1]]
-    return edge[0][chosen], edge[1][chosen]
-
-
-def k_truss(k: int) -> Computation:
+def k_truss(k: int) -> Rules:
     """The edges that are left when those in fewer than k - 2 triangles go until there are none."""
     shape = Shape("edge", (("src", "vertex"), ("dst", "vertex")))
-    return Computation(shape, lambda graph, running: _k_truss(graph, running, k), elsewhere("k_truss", k))
+    on_spark = elsewhere("k_truss", k)
+    return Rules(shape, Program("truss"), "truss", vertices=False, facts=_bound(k), on_spark=on_spark)
 
 
-def _k_truss(graph: Numbered, running: Running, k: int) -> Columns:
-    edge = _simple(graph)
-    if k > 2:
-        facts = {"vertex": graph.vertex(), "edge": edge}
-        support = running.run(Program("triangle_support"), facts, ("support",))["support"]
-        staying = support[2] >= k - 2
-        left: Columns = tuple(column[staying] for column in support)
-        gone: Columns = tuple(column[~staying] for column in support[:2])
-        while len(gone[0]):
-            facts = {"edge": left, "gone": gone, "bound": (np.array([k]),)}
-            done = running.run(Program("k_truss"), facts, ("kept", "low"))
-            left, gone = done["kept"], done["low"]
-        edge = left[:2]
-    order = np.lexsort((edge[1], edge[0]))
-    return edge[0][order], edge[1][order]
+def _bound(k: int) -> dict[str, Columns]:
+    return {"bound": (np.array([k]),)}
 
 
 def _simple(graph: Numbered) -> Columns:

@@ -2,7 +2,8 @@
 
 A head's arguments become variables and constants, so that a row gives them values: `p(x, [y, t], n + 1) :- b` is read as
 `p(x, v, w) :- b, v = [y, t], w = n + 1`. The rule of a lattice has one form for each alternative of its recursive aggregate:
-the row's value is the target of some match. That it is the best one is what the fixed point says.
+the row's value is the target of some match. That it is the best one is what the fixed point says. A recursive `count` or `sum`
+stays: what was there before a row came is enough for its bound.
 
     d(y, m) :- node(y), m = min c : { root(y), c = 0 ; d(x, b), e(x, y), c = b + 1 }.
     ->  d(y, m) :- node(y), root(y), c = 0, m = c.     d(y, m) :- node(y), d(x, b), e(x, y), c = b + 1, m = c.
@@ -17,7 +18,6 @@ import numpy as np
 from dlog.engine.program.rules import (
     Aggregate,
     Arg,
-    Atom,
     Compare,
     Constant,
     Functor,
@@ -29,6 +29,7 @@ from dlog.engine.program.rules import (
     Unpack,
     Variable,
 )
+from dlog.engine.program.thresholds import mentioned as relations_of
 from dlog.proofs.terms import Frame, Terms
 
 
@@ -63,7 +64,8 @@ def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
     head = _Head(rule)
     args = tuple(head.arg(term) for term in rule.head.args)
     kinds = tuple(head.kinds)
-    through = next((x for x in rule.body if isinstance(x, Aggregate) and _reads(x, own)), None)
+    extremes = (x for x in rule.body if isinstance(x, Aggregate) and x.op in ("min", "max"))
+    through = next((x for x in extremes if own & relations_of((x,))), None)
     if through is None:
         return (Form(rule, args, (*rule.body, *head.literals), kinds),)
     others = tuple(x for x in rule.body if x is not through)
@@ -74,16 +76,6 @@ def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
             reached = (Compare("=", through.result, through.target, through.kind, through.span),)
         found.append(Form(rule, args, (*others, *alternative, *reached, *head.literals), kinds, through, alternative))
     return tuple(found)
-
-
-def _reads(literal: Literal, own: frozenset[str]) -> bool:
-    match literal:
-        case Atom(relation=name):
-            return name in own
-        case Aggregate(alternatives=bodies):
-            return any(_reads(x, own) for body in bodies for x in body)
-        case _:
-            return False
 
 
 class _Head:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from dlog.engine.program.rules import Atom, Kind, Lattice, Literal, Rule, Stratum
+from dlog.engine.program.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
+from dlog.engine.program.thresholds import mentioned as relations_of
 from dlog.proofs.forms import forms_of
 from dlog.proofs.solve import Below, Relations, Solver
 from dlog.proofs.stored import NEVER, Stored
@@ -30,13 +31,21 @@ def derive_ranks(
     def relations(name: str) -> Stored:
         return found[name] if name in own else lower(name)
 
-    derived = [(rule, [a for a in rule.body if isinstance(a, Atom) and a.relation in own]) for rule in stratum.rules]
+    counting = [rule for rule in stratum.rules if own & relations_of(x for x in rule.body if isinstance(x, Aggregate))]
+    others = [rule for rule in stratum.rules if rule not in counting]
+    derived = [(rule, [a for a in rule.body if isinstance(a, Atom) and a.relation in own]) for rule in others]
     for rule, atoms in derived:
         if not atoms:
             for rows, count in _heads(rule, rule.body, Frame(1), Solver(relations, Terms(codec, rule.kinds))):
                 _note(found[rule.head.relation], rows, count, 0)
     rank = 0
-    while any((_ranks(table) == rank).any() for table in found.values()):
+    while True:
+        for rule in counting:
+            solver = Solver(relations, Terms(codec, rule.kinds), Below(own, rank))
+            for rows, count in _heads(rule, rule.body, Frame(1), solver):
+                _note(found[rule.head.relation], rows, count, rank)
+        if not any((_ranks(table) == rank).any() for table in found.values()):
+            return found
         rank += 1
         for rule, atoms in derived:
             solver = Solver(relations, Terms(codec, rule.kinds), Below(own, rank))
@@ -45,7 +54,6 @@ def derive_ranks(
                 for frame in _newest(atom, found[atom.relation], rank - 1, solver):
                     for rows, count in _heads(rule, rest, frame, solver):
                         _note(found[rule.head.relation], rows, count, rank)
-    return found
 
 
 def _ranks(table: Stored) -> np.ndarray:

@@ -183,9 +183,25 @@ class Search:
             for premise in self._premises(found, body, row, names, replayed):
                 if isinstance(premise, Proof | Aggregated) and premise not in premises:
                     premises.append(premise)
+        for premise in self._missing(found, aggregate, solver, outer, replayed):
+            if premise not in premises:
+                premises.append(premise)
         value = self.value(found.form, aggregate.result.id, frame)
         text = wording.aggregate_text(aggregate, self.program.source)
         return Aggregated(text, value, len(all_of.groups), tuple(premises))
+
+    def _missing(
+        self, found: Found, aggregate: Aggregate, solver: Solver, outer: Frame, replayed: bool
+    ) -> Iterator[Premise]:
+        """The first rows of the own stratum for which an aggregate has the fewer matches."""
+        body = aggregate.alternatives[0]
+        own = [x for x in body if isinstance(x, Negation) and x.atom.relation in solver.below.relations]
+        others = tuple(x for x in body if x not in own)
+        for negation in own:
+            every = matches(solver, replace(aggregate, alternatives=((*others, negation.atom),)), outer)
+            for place in every.kept[: self.limit].tolist():
+                _, row = _at(every.frames, place)
+                yield from self._premises(found, (negation.atom,), row, self.names(found.form, row), replayed)
 
     # ----------------------------------------------------------------------------------------------------------- relations
 

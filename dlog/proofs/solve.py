@@ -129,7 +129,9 @@ class Solver:
         """For which bindings the atom has a row."""
         mask = np.zeros(frame.rows, bool)
         places, keys = self._key(atom, frame)
-        for origin, _ in self.relations(atom.relation).pairs(places, keys, frame.rows):
+        stored = self.relations(atom.relation)
+        for origin, found in stored.pairs(places, keys, frame.rows):
+            origin, _ = self._in_time(atom.relation, stored, origin, found)
             mask[origin] = True
         return mask
 

@@ -29,6 +29,7 @@ from dlog.engine.kernels import lists, storage, stretches
 from dlog.engine.plan import nodes
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.plan.templates import Templates
+from dlog.engine.plan.thresholds import MARK
 from dlog.engine.program.rules import Constant, Kind, Program, Stratum, Variable
 from dlog.grammar.diagnostics import InternalError
 
@@ -111,7 +112,7 @@ class Dataflow:
                 if heritage is not None and heritage.takes(number):
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
-        own = program.relations
+        own = {name for name in program.relations if MARK not in name}
         self.told = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
         """The collections whose changes somebody may ask for."""
         self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
@@ -364,6 +365,7 @@ class StratumBuilder:
             kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
             flow.reduce(name, result, reduction.op, kind, keys)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        bounded = {p.sink.relation for p in scope.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None}
         for name in scope.relations:
             kinds = flow.program.relations[name].kinds
             if name in lattices:
@@ -371,7 +373,8 @@ class StratumBuilder:
                 result = flow.add(name, kinds, Role.LATTICE)
                 flow.reduce(name, result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
             elif name not in flow.reductions:
-                flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
+                made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
+                made.struct[L.CO_BOUND] = len(kinds) if name in bounded else 0
 
     def _name(self, relation: str) -> str:
         return f"{relation} {self.number}" if relation in self.own else relation

@@ -7,6 +7,7 @@ from dlog.engine.embedded.layered import Layered
 from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.plan.query import can_stop
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
+from dlog.engine.plan.thresholds import pieces
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
 
@@ -66,7 +67,9 @@ def unmaintained(program: Program) -> dict[int, str]:
     for number, stratum in enumerate(program.strata):
         try:
             if any(can_stop(rule) for rule in stratum.rules):
-                build_rounds_scope(stratum, program, Figures({}, frozenset(program.relations)))
+                whole, made = pieces(program, stratum)
+                for piece in made:
+                    build_rounds_scope(piece, whole, Figures({}, frozenset(whole.relations)))
         except NotIncremental as why:
             found[number] = str(why)
     return found

@@ -17,7 +17,7 @@ from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, raw
 from dlog.engine.embedded.scope import ScopeRun
 from dlog.engine.embedded.team import Team
-from dlog.engine.embedded.worker import RunFailed, Worker
+from dlog.engine.embedded.worker import VALUES, RunFailed, Worker
 from dlog.engine.formats import size_limit
 from dlog.engine.interruption import Delayed, check, delayed
 from dlog.engine.kernels import layout as L
@@ -26,6 +26,7 @@ from dlog.engine.plan import nodes
 from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.restrict import restrict
+from dlog.engine.plan.thresholds import MARK, summed
 from dlog.engine.program.rules import Atom, Program, Stratum
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -80,9 +81,9 @@ class Executor:
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         preload()
-        self.program = program
+        self.program = summed(program)
         self.memory = Memory(memory, max(threads, 1))
-        self.catalog = Catalog(program, self.memory)
+        self.catalog = Catalog(self.program, self.memory)
         self.team = Team([Worker(self.memory, n) for n in range(max(threads, 1))])
         self.on_progress = on_progress
         self.scopes: list[nodes.Scope] = []
@@ -203,7 +204,8 @@ class Executor:
             return
         control = self.team.workers[0].control
         rows = sum(self.rows(n) for n in stratum.relations)
-        done = number + 1, len(self.program.strata), stratum.relations
+        shown = tuple(name for name in stratum.relations if MARK not in name)
+        done = number + 1, len(self.program.strata), shown
         self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
 
     def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:
@@ -211,8 +213,8 @@ class Executor:
             return self.memory.exhausted()
         if failure.code == L.ERROR_ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
-        if failure.code == L.ERROR_DIVISION:
-            return self._at_rule(DlogError(Diagnostic("division-by-zero", "division by zero")), run, stratum)
+        if failure.code in VALUES:
+            return self._at_rule(DlogError(Diagnostic(*VALUES[failure.code])), run, stratum)
         return InternalError("evaluation", f"kernel error {failure.code}")
 
     def _at_rule(self, error: DlogError, run: ScopeRun, stratum: Stratum) -> DlogError:

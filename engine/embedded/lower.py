@@ -16,6 +16,7 @@ from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.embedded.sweeping import is_twin, swept_columns
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
+from dlog.engine.plan.emit import sink_terms
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.values.patterns import Verdicts
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -75,6 +76,7 @@ _BITWISE = {
     "lxor": L.AR_LXOR,
     "bnot": L.AR_BNOT,
     "lnot": L.AR_LNOT,
+    "weight": L.AR_WEIGHT,
     "itof": L.AR_ITOF,
     "utof": L.AR_UTOF,
     "ftoi": L.AR_FTOI,
@@ -556,8 +558,8 @@ def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
     """Per step, the variables that later steps or the sink read."""
     needed: set[int] = set()
     match path.sink:
-        case nodes.Insert(terms=terms):
-            _add_variables(terms, needed)
+        case nodes.Insert():
+            _add_variables(sink_terms(path.sink), needed)
         case nodes.Accumulate(key=key, value=value):
             _add_variables((*key, value), needed)
     result = []

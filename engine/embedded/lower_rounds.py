@@ -16,7 +16,7 @@ from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import StoredRelation
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
-from dlog.engine.program.rules import Constant, Kind, Term, Variable
+from dlog.engine.program.rules import Constant, Functor, Kind, Term, Variable
 from dlog.grammar.diagnostics import InternalError
 
 TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
@@ -269,10 +269,13 @@ class RoundLowering(PathLowering):
 
     def _sink(self) -> None:
         match self.path.sink:
-            case nodes.Insert(relation=name, terms=terms):
+            case nodes.Insert(relation=name, terms=terms, weight=weight):
                 values = [self._term(t) for t in terms]
                 self._stagger(name, values)
-                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], self.path.advance)
+                diff = self.registers[DIFF]
+                if weight is not None and weight != Constant(1, Kind.NUMBER):
+                    diff = self._term(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))
+                tracked = (self.registers[TIME], self._iteration(), diff, self.path.advance)
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     self.target = self.rounds.collection(name).struct

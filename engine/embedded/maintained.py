@@ -41,6 +41,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.nodes import Scope
 from dlog.engine.plan.rounds import NotIncremental
+from dlog.engine.plan.thresholds import weighted
 from dlog.engine.program.rules import Program
 from dlog.engine.rounds import Beginning, Frames, Image, PlainRounds, RoundsEngine, Unfit
 from dlog.engine.values.differences import apply_changes
@@ -86,6 +87,8 @@ class Maintained(PlainRounds):
     ) -> None:
         preload()
         self.program = program
+        self.whole = program = weighted(program)
+        """The program as it is maintained."""
         self._places = {name: number for number, name in enumerate(program.relations)}
         self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
         self.memory = Memory(memory, threads) if self._elder is None else self._elder.memory
@@ -237,14 +240,15 @@ class Maintained(PlainRounds):
         return self._replanned(flow, left, now, start) if left else flow
 
     def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Figures:
-        return Figures(waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.program.relations})
+        return Figures(waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations})
 
     def _replanned(self, old: Dataflow, left: Mapping[int, Left], now: Figures, round: int) -> Dataflow:
         """The dataflow with new plans for strata that have left the range of theirs, if there are any."""
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        old.figures.update((number, figures) for number, (_, figures) in plans.items() if number not in changed)
+        for number in plans.keys() - changed.keys():
+            old.scopes[number], old.figures[number] = plans[number]  # they say what they expect, which may be another number
         if not changed:
             return old
         self._forgotten = True
@@ -300,7 +304,7 @@ class Maintained(PlainRounds):
     def _with_facts(self, given: Mapping[str, Updates], first: int) -> dict[str, Updates]:
         """The changes of the first commit, with the facts of the program's text before them."""
         result = dict(given)
-        for name, facts in self.program.facts.items():
+        for name, facts in self.whole.facts.items():
             if facts:
                 columns = tuple(self.catalog.fact_columns(name))
                 own = insertions(columns, len(facts), first)
@@ -308,8 +312,8 @@ class Maintained(PlainRounds):
         return result
 
     def _build(self, given: Mapping[str, Updates]) -> Dataflow:
-        derived = {name for s in self.program.strata if s.rules for name in s.relations}
-        known = frozenset(self.program.relations.keys() - derived)
+        derived = {name for s in self.whole.strata if s.rules for name in s.relations}
+        known = frozenset(self.whole.relations.keys() - derived)
         try:
             flow = self._dataflow(Figures(given, known))
         except NotIncremental:
@@ -329,7 +333,7 @@ class Maintained(PlainRounds):
             flow.work[L.WORK_LIMIT] = self.max_iterations
 
     def _dataflow(self, figures: Figures) -> Dataflow:
-        return Dataflow(self.program, self.catalog, self.memory, lambda _: figures)
+        return Dataflow(self.whole, self.catalog, self.memory, lambda _: figures)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
@@ -402,7 +406,7 @@ class Maintained(PlainRounds):
         try:
             self.worker.call(self._evaluate)
         except DlogError as error:
-            raise at_rule(self.worker.control, flow, self.program, error) from None
+            raise at_rule(self.worker.control, flow, self.whole, error) from None
 
     def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
         return evaluate(call, args, self.catalog.symbols)
@@ -417,7 +421,7 @@ class Maintained(PlainRounds):
     @property
     def inherited(self) -> frozenset[str]:
         elder = None if self._elder is None else self._elder._flow
-        return frozenset() if elder is None else frozenset(Heritage(elder, self.program).inputs())
+        return frozenset() if elder is None else frozenset(Heritage(elder, self.whole).inputs())
 
     @property
     def taken(self) -> frozenset[str]:
@@ -453,7 +457,7 @@ class Maintained(PlainRounds):
         elder._lending = True
         self._turns.changes += 1
         try:
-            flow, heritage = followed(self.program, self.catalog, self.memory, old, given)
+            flow, heritage = followed(self.whole, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
             room = self.memory.limit + self.memory.used - heritage.bytes
             for control in controls:
@@ -462,7 +466,7 @@ class Maintained(PlainRounds):
             derive_new(flow, heritage, lambda: self._run_new(flow))
         finally:
             elder._lending = False
-        self._taken = tuple(n for n in self.program.relations if flow.collections[n] is old.collections.get(n))
+        self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
         self._watched.planned(flow)
         self._watched.noted = {k: [*v] for k, v in elder._watched.noted.items() if set(k) <= set(self._taken)}
@@ -483,7 +487,7 @@ class Maintained(PlainRounds):
                 heir._restore(heir._flow)
             followed = heir._flow
             assert followed is not None
-            inputs = [name for name in self.program.relations if flow.input(name) is not None]
+            inputs = [name for name in self.whole.relations if flow.input(name) is not None]
             before = {}
             for name in inputs:
                 found: Collection | None = self._input(flow, name)
@@ -525,7 +529,7 @@ class Maintained(PlainRounds):
         engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
         image.check_version(found)
         try:
-            flow = Dataflow(self.program, self.catalog, self.memory, lambda number: image.figures_of(found, number))
+            flow = Dataflow(self.whole, self.catalog, self.memory, lambda number: image.figures_of(found, number))
         except NotIncremental:
             raise Unfit("the program cannot be maintained") from None
         try:
@@ -540,7 +544,7 @@ class Maintained(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------ failure
 
     def _mistake(self, flow: Dataflow) -> Exception:
-        return mistake(self.worker.control, self.memory, flow, self.program, self.max_iterations)
+        return mistake(self.worker.control, self.memory, flow, self.whole, self.max_iterations)
 
     def _go_back(self, way: Callable[[], None]) -> None:
         """Back to the last round; if that fails, nothing is read or changed before it is done."""
@@ -576,7 +580,7 @@ class Maintained(PlainRounds):
             unkept = True
         if flow.phase == "after" and unkept:
             self._batches.append(self._take_changes(flow))
-        inputs = [name for name in self.program.relations if flow.input(name) is not None]
+        inputs = [name for name in self.whole.relations if flow.input(name) is not None]
         return {name: self._old_rows(flow, name) for name in inputs}
 
     def _rebuild(self, before: Mapping[str, Updates]) -> None:
@@ -697,7 +701,7 @@ class Maintained(PlainRounds):
 
     def _explained(self, scope: Scope) -> str:
         """A plan, and when and why it took the place of another one."""
-        heading, rest = explain(scope, self.program).split("\n", 1)
+        heading, rest = explain(scope, self.whole).split("\n", 1)
         return "\n".join([heading, *(f"  {told}" for told in self._watched.noted.get(scope.relations, ())), rest])
 
     def close(self) -> None:

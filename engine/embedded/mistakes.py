@@ -7,6 +7,7 @@ from dataclasses import replace
 from dlog.engine.embedded.dataflow import Dataflow
 from dlog.engine.embedded.native import Struct
 from dlog.engine.embedded.relation import Memory
+from dlog.engine.embedded.worker import VALUES
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Program
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
@@ -19,8 +20,8 @@ def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, i
         return memory.exhausted()
     if code == L.ERROR_ROWS:
         return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
-    if code == L.ERROR_DIVISION:
-        return at_rule(control, flow, program, DlogError(Diagnostic("division-by-zero", "division by zero")))
+    if code in VALUES:
+        return at_rule(control, flow, program, DlogError(Diagnostic(*VALUES[code])))
     if code == L.ERROR_ITERATIONS:
         return DlogError(Diagnostic("too-many-iterations", f"a stratum needs more than {iterations} iterations"))
     return InternalError("evaluation", f"kernel error {code}")

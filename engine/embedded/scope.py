@@ -35,6 +35,7 @@ MERGES = {
     (Kind.UNSIGNED, "sum"): L.MERGE_SUM,
     (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
 }
+"""How values are combined; those of a lattice whose sums have a bound otherwise (`L.MERGE_BOUND`)."""
 _GIVEN = "@given"
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
@@ -154,9 +155,11 @@ class ScopeRun:
             given.shape(relation.extents)
             given.append(relation)
             relation.clear()
+        if lattice.op == "sum":
+            columns[lattice.column] = None
         relation.shape(columns)
         key = [c for c in range(relation.arity) if c != lattice.column]
-        relation.key_by(key, lattice.column, MERGES[kind, lattice.op])
+        relation.key_by(key, lattice.column, L.MERGE_BOUND if lattice.op == "sum" else MERGES[kind, lattice.op])
         if not self._connects():
             relation.order_changes()
         if given is not None:

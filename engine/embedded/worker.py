@@ -20,6 +20,13 @@ BUDGET = 1 << 24
 PROBE = 1 << 15
 """Rows of a run that only measures what a path costs."""
 
+VALUES = {
+    L.ERROR_DIVISION: ("division-by-zero", "division by zero"),
+    L.ERROR_WEIGHT: ("negative-weight", "a negative value in a `sum` that is compared within recursion"),
+    L.ERROR_SUM: ("too-large", "a `sum` that is compared within recursion is greater than 2305843009213693952"),
+}
+"""What values of a program do to a run: the code and the message."""
+
 Evaluate = Callable[[ExternalCall, Sequence[np.ndarray]], np.ndarray]
 
 

@@ -43,6 +43,7 @@ from dlog.engine.kernels.layout import (
     AR_SUB,
     AR_SUB_F,
     AR_UTOF,
+    AR_WEIGHT,
     CMP_EQ,
     CMP_EQ_F,
     CMP_LE,
@@ -55,6 +56,10 @@ from dlog.engine.kernels.layout import (
     CMP_NE_F,
     COL_DATA,
     COL_WIDTH,
+    ERROR_DIVISION,
+    ERROR_SUM,
+    ERROR_WEIGHT,
+    SUM_MOST,
 )
 from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, store_i64
 from dlog.engine.kernels.storage import register
@@ -222,7 +227,7 @@ def unsigned_from_float(x):
 
 @entry()
 def arithmetic_block(operation, left, right, n, target):
-    """target = left op right. Returns 0, or 1 for a division by zero."""
+    """target = left op right. Returns 0, or the error."""
     if operation == AR_ADD:
         for i in range(n):
             store_i64(target, i, load_i64(left, i) + load_i64(right, i))
@@ -234,6 +239,13 @@ def arithmetic_block(operation, left, right, n, target):
             store_i64(target, i, load_i64(left, i) * load_i64(right, i))
     elif operation in (AR_DIV, AR_MOD, AR_DIV_U, AR_MOD_U):
         return division_block(operation, left, right, n, target)
+    elif operation == AR_WEIGHT:
+        for i in range(n):
+            if load_i64(left, i) < 0:
+                return ERROR_WEIGHT
+            if load_i64(left, i) > SUM_MOST:
+                return ERROR_SUM
+            store_i64(target, i, load_i64(left, i))
     elif operation in (AR_ADD_F, AR_SUB_F, AR_MUL_F, AR_DIV_F, AR_POW_F, AR_MIN_F, AR_MAX_F, AR_NEG_F):
         float_block(operation, left, right, n, target)
     else:
@@ -248,7 +260,7 @@ def division_block(operation, left, right, n, target):
         a = load_i64(left, i)
         b = load_i64(right, i)
         if b == 0:
-            return 1
+            return ERROR_DIVISION
         if operation == AR_DIV:
             store_i64(target, i, divide(a, b))
         elif operation == AR_MOD:

@@ -5,15 +5,17 @@ The change of a row's presence at iteration i is
     ([new(<=i) > 0] - [new(<i) > 0]) - ([old(<=i) > 0] - [old(<i) > 0])
 
 of its counts of derivations (the derivative of distinct in two dimensions: McSherry et al., Differential Dataflow; Budiu et
-al., DBSP).
+al., DBSP). Derivations may have weights, and a row a bound in the place of 0 (CO_BOUND).
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.changes import announce, doom, log_fresh
+from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.histories import add_entry, chain_entry, close_item, drop_entries, get_bit, item_of, open_item
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
+    CO_BOUND,
     CO_BUCKET_COUNT,
     CO_ENTRIES,
     CO_INNER,
@@ -30,7 +32,7 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_empty, pool_give, push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.supports import bucket_at, gather_bucket, schedule, support_at
+from dlog.engine.kernels.supports import bucket_at, gather_bucket, may_hold, schedule, support_at
 
 
 @kernel
@@ -50,6 +52,7 @@ def process_distinct(ctl, scope, collection, iteration, time):
 @kernel
 def evaluate_row(ctl, collection, row, iteration, time):
     """The change of a row's presence at an iteration; it is looked at again where its history goes on differently."""
+    bound = bound_of(collection, row)
     old_before = 0
     new_before = 0
     old_after = 0
@@ -65,19 +68,30 @@ def evaluate_row(ctl, collection, row, iteration, time):
             break
         old_after += load_i64(entry, SUPPORT_OLD)
         new_after += load_i64(entry, SUPPORT_NEW)
+        if not may_hold(ctl, new_after):
+            return False
         if place < iteration:
             old_before = old_after
             new_before = new_after
         at = word >> 32
-    now = (1 if new_after > 0 else 0) - (1 if old_after > 0 else 0)
-    if now != 0 and later >= 0 and not schedule(ctl, collection, later, row):
+    now = (1 if new_after > bound else 0) - (1 if old_after > bound else 0)
+    # Above a bound of 0 no more matters than whether there are any; above others how many there are matters later, too.
+    differs = now != 0 if load_i64(collection, CO_BOUND) == 0 else new_after != old_after
+    if differs and later >= 0 and not schedule(ctl, collection, later, row):
         return False
-    out = now - (1 if new_before > 0 else 0) + (1 if old_before > 0 else 0)
+    out = now - (1 if new_before > bound else 0) + (1 if old_before > bound else 0)
     if out == 0:
         return True
     if not add_entry(ctl, load_i64(collection, CO_INNER), row, time, out):
         return False
     return push_change(ctl, load_i64(collection, CO_INNER_LOG), row, time, out, 0)
+
+
+@kernel
+def bound_of(collection, row):
+    """What the count of a row's derivations must exceed."""
+    column = load_i64(collection, CO_BOUND)
+    return 0 if column == 0 else cell(collection, column - 1, row)
 
 
 @kernel
@@ -99,6 +113,7 @@ def end_row(ctl, collection, row, time):
     drop_inner(inner, row)
     heads = load_i64(collection, CO_SUPPORT)
     pool = load_i64(collection, CO_ENTRIES)
+    bound = bound_of(collection, row)
     before = 0
     old = 0
     new = 0
@@ -109,10 +124,12 @@ def end_row(ctl, collection, row, time):
         entry = support_at(collection, at)
         word = load_i64(entry, SUPPORT_AT)
         count = load_i64(entry, SUPPORT_NEW)
-        was = new > 0
+        was = new > bound
         old += load_i64(entry, SUPPORT_OLD)
         new += count
-        if was != (new > 0):
+        if not may_hold(ctl, new):
+            return False
+        if was != (new > bound):
             flips += 1
             if flips == 1:
                 only = word & 0xFFFFFFFF
@@ -133,9 +150,9 @@ def end_row(ctl, collection, row, time):
         return False
     if flips == 0 and not absent_inner(ctl, inner, row):
         return False
-    if (old > 0) != (new > 0) and not announce(ctl, collection, row, time, 1 if new > 0 else -1):
+    if (old > bound) != (new > bound) and not announce(ctl, collection, row, time, 1 if new > bound else -1):
         return False
-    return new > 0 or doom(ctl, collection, row)
+    return new > bound or doom(ctl, collection, row)
 
 
 @kernel

@@ -50,7 +50,7 @@ PAGE_CODES, PAGE_WORDS = 512, 8
 
 # REL_MERGE: what a keyed relation does with a second value.
 MERGE_NONE, MERGE_SUM, MERGE_SUM_FLOAT, MERGE_MIN, MERGE_MAX = range(5)
-MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT = range(5, 9)
+MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT, MERGE_BOUND = range(5, 10)
 
 # Radix heap of a lattice relation: `HEAP_BUCKETS` buckets of (address, entries, capacity), an entry is (key, row).
 HEAP_LAST, HEAP_COUNT, HEAP_BUCKETS = 0, 1, 2
@@ -206,7 +206,9 @@ SEEN = 1 << 15
 
 # What a run returns.
 DONE, YIELD, EXTERNAL, FAILED, BULK = range(5)
-ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS = range(5)
+ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS, ERROR_WEIGHT, ERROR_SUM = range(7)
+SUM_MOST = 1 << 61
+"""Sums that are compared with a bound are refused beyond this: two of them can be added."""
 
 # OP_EXTERNAL's second operand: what kernels do themselves (texts.py), TEXT_NONE if Python does it. The arguments are pairs of a
 # form and a register; FORM_ID is the id of a symbol, the others are numbers to be written as text.
@@ -313,7 +315,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     AR_FTOI,
     AR_UTOF,
     AR_FTOU,
-) = range(37)
+    AR_WEIGHT,
+) = range(38)
 
 # ----------------------------------------------------------------------------------------------------------------- rounds
 # Collections: relations maintained over rounds. A collection's struct is a relation's (rows are reused, so REL_ROWS is the
@@ -385,8 +388,9 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
     CO_ACTIVE,
     CO_FLUSH,
     CO_REDUCTION,
+    CO_BOUND,
     CO_SIZE,
-) = range(REL_SIZE, REL_SIZE + 67)
+) = range(REL_SIZE, REL_SIZE + 68)
 # CO_ALIVE: a bit per row. CO_SLOTS, CO_TAGS: rows by hash (int32), a byte for each (slots.py). CO_LIVE: rows alive; CO_OLD:
 # before this batch. CO_OUTER, CO_INNER: histories as other scopes see it and as its own recursive scope does (0: none). CO_LOG:
 # its changes by round, CO_INNER_LOG: by iteration, CO_DERIVED: what paths derived (all three: lists). CO_COUNTS: derivations
@@ -407,7 +411,8 @@ CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F
 # nobody reads them: column after column, LIST_CAPACITY words each. CO_KEY_*: of a base whose key column is implied
 # (implied.py): the keys of some rows, and those of the rows that came later (both int32). CO_BEGUN: the batch has touched it
 # (activation.py); CO_ACTIVE: so has the round of its own scope. CO_FLUSH: the task that makes changes of what paths derive
-# here, plus one (0: its scope does). CO_REDUCTION: whose result or candidates it is.
+# here, plus one (0: its scope does). CO_REDUCTION: whose result or candidates it is. CO_BOUND: a row holds where its count of
+# derivations exceeds the value of this column, plus one; 0: where there are any.
 # Candidate of a minimum or maximum: a word with its derivations (of a lattice: derivations.py), then, of 4 bytes each, its
 # group (-1: it is gone), the next one of its group and the result's row last known to have its value (plus one each), its
 # value. One with a value of 8 bytes has that in a word of its own.

@@ -45,7 +45,6 @@ from dlog.engine.kernels.layout import (
     CTL_SHARED,
     CTL_WORK,
     DONE,
-    ERROR_DIVISION,
     EXTERNAL,
     FAILED,
     LEVEL_AT,
@@ -196,8 +195,9 @@ def step(ctl, pc, n):
         # [operation, left, right, dst]
         left = register(ctl, load_i64(pc, 3))
         right = register(ctl, load_i64(pc, 4))
-        if arithmetic_block(load_i64(pc, 2), left, right, n, register(ctl, load_i64(pc, 5))) != 0:
-            store_i64(ctl, CTL_ERROR, ERROR_DIVISION)
+        error = arithmetic_block(load_i64(pc, 2), left, right, n, register(ctl, load_i64(pc, 5)))
+        if error != 0:
+            store_i64(ctl, CTL_ERROR, error)
             return _FAIL
         return n
     if op == OP_MOVE:

@@ -1,5 +1,5 @@
 """Keyed relations: one row per key whose value merges (sums, minima, maxima), and the radix heap that orders a lattice's
-changes.
+changes. Sums that have a bound, the value in the column before, change where they exceed it.
 
 A lattice relation (`min` or `max` inside recursion) hands its changed rows to the loop least value first. Where rules do not
 lower a value (distances, labels) each row is then final when it is expanded, as in Dijkstra's algorithm; where they do, the
@@ -16,9 +16,12 @@ from dlog.engine.kernels.layout import (
     COL_DATA,
     COL_SIZE,
     COL_WIDTH,
+    CTL_ERROR,
+    ERROR_SUM,
     HEAP_BUCKETS,
     HEAP_COUNT,
     HEAP_LAST,
+    MERGE_BOUND,
     MERGE_MAX,
     MERGE_MAX_FLOAT,
     MERGE_MAX_UNSIGNED,
@@ -40,6 +43,7 @@ from dlog.engine.kernels.layout import (
     REL_SLOTS,
     REL_VALUE,
     SET_DENSE,
+    SUM_MOST,
 )
 from dlog.engine.kernels.memory import as_float, bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
@@ -60,6 +64,8 @@ def rank(merge, value):
         return ~(value ^ _SIGN)
     if merge == MERGE_MAX_FLOAT:
         return ~float_rank(value)
+    if merge == MERGE_BOUND:
+        return 0
     return float_rank(value)
 
 
@@ -118,6 +124,17 @@ def merge_block(ctl, relation, registers, keys, n, codes):
                 store_i32(slots, code, rows)
             else:
                 store_i32(slots, -1 - slot, slot_word(code, row, row_bits(slot_count)))
+            if merge == MERGE_BOUND and value <= load_i64(register(ctl, load_i64(registers, number - 1)), i):
+                continue
+        elif merge == MERGE_BOUND:
+            bound = load_i64(register(ctl, load_i64(registers, number - 1)), i)
+            before = load_i64(data, row)
+            if before + value > SUM_MOST:
+                store_i64(ctl, CTL_ERROR, ERROR_SUM)
+                return -1
+            store_i64(data, row, before + value)
+            if before > bound or before + value <= bound:
+                continue
         elif merge == MERGE_SUM:
             store_i64(data, row, load_i64(data, row) + value)
             continue

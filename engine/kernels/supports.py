@@ -16,6 +16,8 @@ from dlog.engine.kernels.layout import (
     CO_STAMPS,
     CO_SUPPORT,
     CO_TOUCHED,
+    CTL_ERROR,
+    ERROR_SUM,
     LIST_COUNT,
     LIST_DATA,
     LIST_SIZE,
@@ -27,6 +29,7 @@ from dlog.engine.kernels.layout import (
     SC_LAST,
     SC_ROUND_TICK,
     SC_TICK,
+    SUM_MOST,
     SUPPORT_AT,
     SUPPORT_NEW,
     SUPPORT_OLD,
@@ -124,6 +127,15 @@ def support_at(collection, number):
 
 
 @kernel
+def may_hold(ctl, count):
+    """Whether derivations are so few, or weigh so little, that sums of two such counts are right; false with CTL_ERROR set."""
+    if -SUM_MOST <= count <= SUM_MOST:
+        return True
+    store_i64(ctl, CTL_ERROR, ERROR_SUM)
+    return False
+
+
+@kernel
 def add_support(ctl, collection, row, iteration, diff):
     """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with CTL_ERROR set. The entries
     of a row ascend."""
@@ -140,6 +152,8 @@ def add_support(ctl, collection, row, iteration, diff):
         entry = support_at(collection, at)
         if load_i64(entry, SUPPORT_AT) & 0xFFFFFFFF == iteration:
             count = load_i64(entry, SUPPORT_NEW)
+            if not may_hold(ctl, count + diff):
+                return False
             store_i64(entry, SUPPORT_NEW, count + diff)
             return count != load_i64(entry, SUPPORT_OLD) or schedule(ctl, collection, iteration, row)
     number = pool_take(ctl, load_i64(collection, CO_ENTRIES)) + 1

@@ -90,7 +90,7 @@ class _Lowering:
         if surrounding is not None and (unbound or self._restricting_pays(aggregate, outer, bodies, surrounding)):
             bindings = self._outer_bindings(outer, surrounding)
             bodies = [(*b, bindings) for b in bodies]
-        if len(bodies) > 1 or _counts_bindings(aggregate):
+        if len(bodies) > 1 or counts_bindings(aggregate):
             return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
         return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
 
@@ -185,7 +185,7 @@ class _Lowering:
         return bindable(Query(readings, conditions, (), False, self.rule.kinds))
 
 
-def _counts_bindings(aggregate: Aggregate) -> bool:
+def counts_bindings(aggregate: Aggregate) -> bool:
     """Whether the matches of a body are the distinct bindings of its named variables, not its combinations of rows.
 
     Souffle evaluates a body of several atoms, with a repeated variable or with another aggregate, as a relation over the named

@@ -82,8 +82,12 @@ class Body:
 def lower_rule(aggregates: Aggregates, rule: Rule, number: int) -> Body:
     """The query and the sink of a rule; `aggregates` gets what its aggregates need."""
     readings, conditions = split(aggregates.lower(rule, number))
-    query = canonical(unify(Query(readings, conditions, rule.head.args, False, rule.kinds)))
-    return Body(query, Insert(rule.head.relation, rule.head.args), number)
+    name, args, weight = rule.head.relation, rule.head.args, rule.weight
+    if weight is not None and name in aggregates.program.lattices:
+        args, weight = (*args, weight), None
+    output = args if weight is None else (*args, weight)
+    query = canonical(unify(Query(readings, conditions, output, rule.weight is not None, rule.kinds)))
+    return Body(query, Insert(name, args, weight=weight), number)
 
 
 def _reads(query: Query, relations: frozenset[str]) -> bool:

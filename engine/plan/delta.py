@@ -75,6 +75,8 @@ class Paths:
 
 def _with_terms(sink: Insert | Accumulate, output: tuple[Term, ...]) -> Insert | Accumulate:
     """The sink over the query's output, which may name variables otherwise than the rule does."""
+    if isinstance(sink, Insert) and sink.weight is not None:
+        return replace(sink, terms=output[:-1], weight=output[-1])
     if isinstance(sink, Insert):
         return replace(sink, terms=output)
     keys = len(sink.key)

@@ -22,13 +22,14 @@ ROUNDS = 4
 
 def domains(heads: Sequence[tuple[str, Query]], own: frozenset[str], estimator: Estimator) -> Domains:
     """For each relation of `own` and each column the largest number of values that a rule of it can produce there; `None` where
-    a value is computed, or nothing bounds it. `heads` are the rules: a relation and the query whose output are its rows."""
+    a value is computed, or nothing bounds it. `heads` are the rules: a relation and the query whose output are its rows and,
+    perhaps, their weight."""
     found: Domains = {r: [0.0] * estimator.arity(r) for r in own}
     for _ in range(ROUNDS):
         before = {r: list(c) for r, c in found.items()}
         for relation, query in heads:
             columns = found[relation]
-            for column, term in enumerate(query.output):
+            for column, term in enumerate(query.output[: len(columns)]):
                 columns[column] = _larger(columns[column], _values(term, query, found, estimator))
         if found == before:
             break

@@ -189,8 +189,8 @@ def binds_of(step: Step) -> int:
 
 def sink_terms(sink: Insert | Accumulate) -> tuple[Term, ...]:
     match sink:
-        case Insert(terms=terms):
-            return terms
+        case Insert(terms=terms, weight=weight):
+            return terms if weight is None else (*terms, weight)
         case Accumulate(key=key, value=value):
             return key if value is None else (*key, value)
         case _:

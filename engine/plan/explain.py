@@ -41,7 +41,7 @@ from dlog.engine.plan.nodes import (
     Unpack,
     View,
 )
-from dlog.engine.program.rules import Constant, Functor, Program, Record, Rule, Term, Variable
+from dlog.engine.program.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
 
 INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
 NOTES_AT = 44
@@ -52,7 +52,7 @@ def explain(scope: Scope, program: Program) -> str:
     arities = Arities(program, scope)
     names = rules_of(scope, program)
     lines = [f"{heading(scope)}{_over(scope.model)}"]
-    lines += [f"  {x.relation} keeps the {_best(x.op)} value of column {x.column}" for x in scope.lattices]
+    lines += [f"  {x.relation} {_kept(x)}" for x in scope.lattices]
     if scope.connection is not None:
         lines.append(f"  {connected(scope.connection)}")
     if shared := _arrangements(scope):
@@ -80,8 +80,10 @@ def _over(model: Model) -> str:
     return {"static": "", "total": ", over rounds", "partial": ", over rounds and iterations"}[model]
 
 
-def _best(op: str) -> str:
-    return {"min": "least", "max": "greatest"}[op]
+def _kept(lattice: Lattice) -> str:
+    if lattice.op == "sum":
+        return f"sums what column {lattice.column} gets, and changes where that exceeds column {lattice.column - 1}"
+    return f"keeps the {'least' if lattice.op == 'min' else 'greatest'} value of column {lattice.column}"
 
 
 def connected(connection: Connection) -> str:
@@ -170,6 +172,8 @@ class Drawer:
 
     def sink(self, sink: Insert | Accumulate) -> str:
         match sink:
+            case Insert(relation=relation, terms=terms, weight=weight) if weight is not None:
+                return noted(f"weigh {relation}({self.terms(terms)}) by {self.term(weight)}", "above its last column it holds")
             case Insert(relation=relation, terms=terms, distinct=distinct):
                 return noted(f"insert {relation}({self.terms(terms)})", "" if distinct else "no row twice")
             case Accumulate(relation=relation, key=key, value=value):

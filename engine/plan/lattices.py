@@ -16,7 +16,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 def monotone(program: Program, rule: Rule) -> tuple[Rule, ...]:
     """The rules that a rule of a lattice stands for, one per alternative of its aggregate; other rules stand for themselves."""
-    lattice = program.lattices.get(rule.head.relation)
+    lattice = None if rule.weight is not None else program.lattices.get(rule.head.relation)
     aggregate = lattice and _own_aggregate(rule, lattice)
     if not lattice or not aggregate:
         return (rule,)

@@ -181,11 +181,13 @@ Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpac
 @dataclass(frozen=True, slots=True)
 class Insert:
     """The sink of a rule: adds the row to the relation. `distinct` false promises that no two rows of the whole relation are
-    equal (one rule, injective head), so the executor needs no set to check against."""
+    equal (one rule, injective head), so the executor needs no set to check against. `weight` is that of each match, where rows
+    hold whose matches weigh more than their last column says."""
 
     relation: str
     terms: tuple[Term, ...]
     distinct: bool = True
+    weight: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)

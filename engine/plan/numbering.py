@@ -1,11 +1,15 @@
-"""Where rules ask for the number of a string or a record: each worker numbers its own, so an answer holds on one only."""
+"""What several workers cannot do: rules that ask for the number of a string or a record, as each worker numbers its own, and
+recursion through `count` and `sum`, whose sums are in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from dlog.engine.program.dependencies import through_aggregates
 from dlog.engine.program.rules import Aggregate, Arg, Compare, Functor, Literal, Program, Record, Rule, Term
+from dlog.engine.program.thresholds import mentioned
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Span
 
 
 def ords(rule: Rule) -> Iterator[Functor]:
@@ -14,16 +18,41 @@ def ords(rule: Rule) -> Iterator[Functor]:
     return (functor for term in terms for functor in _functors(term) if functor.op == "ord")
 
 
-def refuse_ords(program: Program) -> None:
-    """Raises DlogError for a program that several workers are to run and that asks for such numbers."""
-    asked = (functor for stratum in program.strata for rule in stratum.rules for functor in ords(rule))
-    notes = ("each worker numbers strings and records for itself", "one worker can run it: `--workers 1`, workers=1")
-    found = [
-        Diagnostic("not-on-spark", "not supported on Spark: ord", (Label(functor.span),), notes, program.source)
-        for functor in dict.fromkeys(asked)
-    ]
-    if found:
+def refuse_for_workers(program: Program) -> None:
+    """Raises DlogError for a program that several workers are to run together and that only one can."""
+    numbered = (functor.span for stratum in program.strata for rule in stratum.rules for functor in ords(rule))
+    why = "each worker numbers strings and records for itself"
+    found = [_refused("ord", span, why, program) for span in dict.fromkeys(numbered)]
+    if found := [*found, *_counting(program)]:
         raise DlogError(found)
+
+
+def counts(program: Program) -> bool:
+    """Whether a program is recursive through `count` or `sum`: one worker runs it."""
+    return any(_counting(program))
+
+
+def refuse_counting(program: Program) -> None:
+    """Raises DlogError for a program with recursion through `count` or `sum`."""
+    if found := list(_counting(program)):
+        raise DlogError(found)
+
+
+def _counting(program: Program) -> Iterator[Diagnostic]:
+    cycles = through_aggregates(program) - program.lattices.keys()
+    spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
+    for span in dict.fromkeys(spans):
+        yield _refused("recursion through `count` and `sum`", span, "the sums of a group are in one place", program)
+
+
+def _recursive(rules: Iterable[Rule], cycles: frozenset[str]) -> Iterator[Span]:
+    """The recursive aggregates of rules."""
+    return (x.span for rule in rules for x in rule.body if isinstance(x, Aggregate) and cycles & mentioned((x,)))
+
+
+def _refused(what: str, span: Span, why: str, program: Program) -> Diagnostic:
+    notes = (why, "one worker can run it: `--workers 1`, workers=1")
+    return Diagnostic("not-on-spark", f"not supported on Spark: {what}", (Label(span),), notes, program.source)
 
 
 def _terms(literal: Literal) -> Iterator[Term]:

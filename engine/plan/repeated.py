@@ -134,7 +134,7 @@ class _Paths:
         derived: tuple[Any, ...],
         asked: Asked,
     ) -> None:
-        builders = Builders((body.query, body.sink.terms), names)
+        builders = Builders((body.query, body.sink.terms, body.sink.weight), names)
         self._asked = [(what, names.relations[name], rest, answer) for (what, name, rest), answer in asked.items()]
         self._indexes = [(names.relations[name], key) for name, key in indexes]
         self._paths = [(path, builders.of(path)) for path in paths]

@@ -85,8 +85,7 @@ class Names:
 
     def rule(self, rule: Rule) -> Shape:
         head = rule.head
-        return self.relation(head.relation), self.terms(head.args), self.literals(rule.body), rule.kinds
-
+        return self.relation(head.relation), self.terms(head.args), self.literals(rule.body), rule.kinds, self.term(rule.weight)
 
     def query(self, query: Query) -> Shape:
         readings = tuple([(self.relation(r.relation), self.terms(r.args), r.view, r.place) for r in query.readings])
@@ -123,7 +122,7 @@ class Shapes:
 
     def of_body(self, query: Query, sink: Insert, feedback: frozenset[str]) -> tuple[Shape, Names]:
         names = Names()
-        body = names.query(query), names.relation(sink.relation), names.terms(sink.terms)
+        body = names.query(query), names.relation(sink.relation), names.terms(sink.terms), names.term(sink.weight)
         own = tuple([name in feedback for name in names.relations])
         return (body, own, self._around(names)), names
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from dlog.engine.program.rules import Aggregate, Atom, Literal, Negation, Rule
+from dlog.engine.program.rules import Aggregate, Atom, Literal, Negation, Program, Rule
 from dlog.grammar.source import Span
 
 
@@ -19,26 +19,39 @@ class Dependency:
     how: OneOf["positive", "negation", "aggregation"]
     span: Span
     rule: Rule
+    op: str = ""
+    """Of the aggregate."""
 
 
 def dependencies(rule: Rule) -> Iterator[Dependency]:
-    for how, on, span in _reads(rule.body):
-        yield Dependency(rule.head.relation, on, how, span, rule)
+    for how, on, span, op in _reads(rule.body):
+        yield Dependency(rule.head.relation, on, how, span, rule, op)
 
 
-def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span]]:
+def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span, str]]:
     for literal in body:
         match literal:
             case Atom():
-                yield "positive", literal.relation, literal.span
+                yield "positive", literal.relation, literal.span, ""
             case Negation(atom=atom):
-                yield "negation", atom.relation, literal.span
-            case Aggregate(alternatives=bodies):
+                yield "negation", atom.relation, literal.span, ""
+            case Aggregate(alternatives=bodies, op=op):
                 for inner in bodies:
-                    for _, on, span in _reads(inner):
-                        yield "aggregation", on, span
+                    for _, on, span, _ in _reads(inner):
+                        yield "aggregation", on, span, op
             case _:
                 pass
+
+
+def through_aggregates(program: Program) -> frozenset[str]:
+    """The relations that are in a cycle through an aggregate."""
+    return frozenset(
+        name
+        for stratum in program.strata
+        if stratum.recursive
+        and any(d.how == "aggregation" and d.on in stratum.relations for rule in stratum.rules for d in dependencies(rule))
+        for name in stratum.relations
+    )
 
 
 def components(nodes: Iterable[str], edges: dict[str, list[str]]) -> list[list[str]]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.engine.program.dependencies import dependencies
 from dlog.engine.program.lower import term_variables
 from dlog.engine.program.rules import (
     Aggregate,
@@ -48,7 +47,7 @@ def lattice_of(relation: str, rules: list[Rule]) -> Lattice:
         raise NotWellDefined(f"the aggregate takes {names} from outside, which is not among the other columns of the head")
     op = aggregate.op
     if op not in ("min", "max"):
-        raise NotWellDefined(f"only `min` and `max` can be recursive, `{op}` cannot")
+        raise NotWellDefined(f"only the value of `min` or `max` can be a column, not that of `{op}`")
     for body in aggregate.alternatives:
         _check_alternative(relation, column, aggregate, body, rule)
     return Lattice(relation, "min" if op == "min" else "max", column)
@@ -160,8 +159,3 @@ def _monotone(term: Term, values: set[int]) -> bool:
             return _monotone(left, values) and not values & set(term_variables(right))
         case _:
             return False
-
-
-def is_lattice_candidate(rules: list[Rule], relation: str) -> bool:
-    """Whether a relation's recursion goes through an aggregate at all."""
-    return any(d.on == relation and d.how == "aggregation" for r in rules for d in dependencies(r))

@@ -179,7 +179,8 @@ class Head:
 class Rule:
     """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text`
     is the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
-    arguments."""
+    arguments. `weight` is what a match adds to the sum of a row which holds where that exceeds its last column (see
+    plan/thresholds)."""
 
     head: Head
     body: tuple[Literal, ...]
@@ -187,6 +188,7 @@ class Rule:
     kinds: tuple[Kind, ...]
     text: str
     span: Span = NOWHERE
+    weight: Term | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ class Io:
 @dataclass(frozen=True, slots=True)
 class Stratum:
     """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body
-    mentions a relation of the stratum positively (or through a monotone `min`/`max`, see `lattice`)."""
+    mentions a relation of the stratum positively (or through a monotone aggregate, see `lattice` and `thresholds`)."""
 
     relations: tuple[str, ...]
     rules: tuple[Rule, ...]
@@ -230,10 +232,11 @@ class Stratum:
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
-    key it holds the one least (greatest) value. `column` is where the value stands."""
+    key it holds the one least (greatest) value. `column` is where the value stands. With `sum` it is what plan/thresholds
+    makes for an executor: per key the sum of the rules' weights, which counts from where it exceeds the column before it."""
 
     relation: str
-    op: OneOf["min", "max"]
+    op: OneOf["min", "max", "sum"]
     column: int
 
 

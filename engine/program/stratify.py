@@ -3,7 +3,8 @@
     path <- path, edge;  far <- !path     ->   stratum {path} (recursive), stratum {far}
 
 Relations without rules (inputs, facts) have no stratum: they are there before the first. A cycle through a negation or an
-aggregate is an error that shows the cycle, unless it is a well-defined recursion through `min` or `max` (lattice.py).
+aggregate is an error that shows the cycle, unless it is a well-defined recursion through `min` or `max` (lattice.py), or
+through `count` or `sum` (thresholds.py).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from itertools import pairwise
 from dlog.engine.garbage import uncollected
 from dlog.engine.program.check import Checked
 from dlog.engine.program.dependencies import Dependency, components, dependencies, path_between
-from dlog.engine.program.lattice import NotWellDefined, is_lattice_candidate, lattice_of
+from dlog.engine.program.lattice import NotWellDefined, lattice_of
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.rules import Lattice, Program, Rule, Stratum
+from dlog.engine.program.thresholds import thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +65,35 @@ def _graph(checked: Checked) -> _Graph:
 def _lattice(
     component: list[str], graph: _Graph, checked: Checked, inner: list[Dependency], problems: Problems
 ) -> Lattice | None:
-    """The lattice of a cycle through an aggregate, or an error for the cycle."""
+    """The lattice of a cycle through an aggregate, if it is one; an error for a cycle that is not well defined."""
     reason = ""
-    (name, *others) = component
-    if not others and is_lattice_candidate(graph.rules[name], name) and all(d.how != "negation" for d in inner):
-        try:
-            if checked.facts.get(name) or any(i.action == "input" and i.relation == name for i in checked.io):
-                raise NotWellDefined(f"`{name}` must have no facts or input of its own: read them in the aggregate's body")
-            return lattice_of(name, graph.rules[name])
-        except NotWellDefined as why:
-            reason = f"recursion through this aggregate is not well defined: {why}"
-    elif others and any(d.how == "aggregation" for d in inner):
-        reason = "recursion through `min` or `max` needs a relation that is alone in its cycle"
+    try:
+        if all(d.how != "negation" for d in inner):
+            if not any(_is_extreme(d) for d in inner):
+                for name in component:
+                    for rule in graph.rules[name]:
+                        thresholds(rule, set(component))
+                return None
+            return _extreme(component, graph, checked)
+    except NotWellDefined as why:
+        reason = f"recursion through this aggregate is not well defined: {why}"
     _report_cycle(component, graph, inner, reason, problems)
     return None
+
+
+def _is_extreme(dependency: Dependency) -> bool:
+    """Whether it goes through a `min` or `max`."""
+    return dependency.how == "aggregation" and dependency.op in ("min", "max")
+
+
+def _extreme(component: list[str], graph: _Graph, checked: Checked) -> Lattice:
+    """The lattice of a cycle through `min` or `max`; raises NotWellDefined with the reason."""
+    (name, *others) = component
+    if others:
+        raise NotWellDefined("`min` or `max` needs a relation that is alone in its cycle")
+    if checked.facts.get(name) or any(i.action == "input" and i.relation == name for i in checked.io):
+        raise NotWellDefined(f"`{name}` must have no facts or input of its own: read them in the aggregate's body")
+    return lattice_of(name, graph.rules[name])
 
 
 def _report_cycle(component: list[str], graph: _Graph, inner: list[Dependency], reason: str, problems: Problems) -> None:

@@ -18,6 +18,7 @@ from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.column_types import ColumnType, Types, declared
 from dlog.engine.plan.distribute import EVERYWHERE_ROWS, distribute
 from dlog.engine.plan.exchanges import DistributedScope
+from dlog.engine.plan.numbering import refuse_counting
 from dlog.engine.plan.places import ROOT, Heavy, choose_homes, inherited
 from dlog.engine.plan.traffic import Sizes
 from dlog.engine.program.rules import Program, Stratum
@@ -60,12 +61,14 @@ class ShardExecutor(Executor):
         split_rows: int = SPLIT_ROWS,
         ranking: Ranking | None = None,
     ) -> None:
+        if gang.size > 1:
+            refuse_counting(program)
         super().__init__(program, memory=memory, on_progress=on_progress)
         self.gang = gang
         self.everywhere = everywhere
         self.ranking = ranking
-        self.homes = choose_homes(program)
-        self.catalog: ShardCatalog = ShardCatalog(program, self.memory, gang, self.homes, split_rows)
+        self.homes = choose_homes(self.program)
+        self.catalog: ShardCatalog = ShardCatalog(self.program, self.memory, gang, self.homes, split_rows)
         self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
         self.catalog.dictionary = self.dictionary
         self.split: dict[str, Heavy] = {}

@@ -23,6 +23,7 @@ from dlog.engine.kernels.partition import group_by_owner
 from dlog.engine.plan.local_first import Feed, LocalFirst, Part, exchanged, local_first
 from dlog.engine.plan.places import EVERYWHERE, ROOT
 from dlog.engine.plan.together import Together, together
+from dlog.engine.program.dependencies import through_aggregates
 from dlog.engine.program.rules import Kind, Program
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.shards.dictionary import Dictionary
@@ -296,7 +297,8 @@ def placed(program: Program, workers: int) -> LocalFirst:
     """Who maintains what: all strata locally where that is possible, else all workers together, else what is left over is one
     worker's."""
     plan = local_first(program, workers)
-    if workers > 1 and plan.alone is not None and any(s.rules for s in plan.alone.strata):
+    counts = through_aggregates(program) - program.lattices.keys()  # sums within recursion are in one place
+    if workers > 1 and not counts and plan.alone is not None and any(s.rules for s in plan.alone.strata):
         found = together(program)
         if found is not None and is_incremental(found.program):
             return exchanged(program, found)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog import temporary
-from dlog.engine.plan.numbering import refuse_ords
+from dlog.engine.plan.numbering import counts, refuse_counting, refuse_for_workers
 from dlog.engine.program.rules import Program
 from dlog.engine.spark import application, jobs, letterbox
 from dlog.engine.spark.cutting import TOO_HEAVY
@@ -188,10 +188,11 @@ def run(
     """
     application.need_context(spark)
     if strategy == "jobs" or (strategy == "auto" and application.refuses_barriers(spark)):
+        refuse_counting(program)
         return _in_jobs(spark, program, inputs, outputs, workers or max(application.slots(spark), 1), dict(options or {}))
-    workers = _workers(spark, workers)
+    workers = _workers(spark, workers or (1 if counts(program) else None))
     if workers > 1:
-        refuse_ords(program)
+        refuse_for_workers(program)
     program, given = _without_columns(program, inputs)
     arriving = in_blocks(spark, program, given, workers)
     run_stage = partial(_in_stage, spark, program, tuple(given), outputs, workers, dict(options or {}), on_progress)

@@ -17,7 +17,7 @@ from dlog.engine.embedded import engines
 from dlog.engine.embedded.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
-from tests.strategies import Case, graphs, programs, weighted_graphs
+from tests.strategies import Case, counting_programs, graphs, programs, weighted_graphs
 from tests.strategies_values import VALUES
 
 CLOSURE = """
@@ -63,6 +63,22 @@ def check_all(session: dlog.Session, case_text: str, facts: dict[str, list[Any]]
 def test_every_proof_of_a_random_program_checks(case: Case) -> None:
     with dlog.session(case.text, case.facts) as session:
         check_all(session, case.text, case.facts, 4)
+
+
+@settings(max_examples=40)
+@given(counting_programs())
+def test_proofs_of_recursion_through_count_and_sum_check(case: Case) -> None:
+    with dlog.session(case.text, case.facts) as session:
+        check_all(session, case.text, case.facts, 4)
+
+
+@settings(max_examples=25)
+@given(counting_programs())
+def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "make_engine", Recompute)
+        with dlog.session(case.text, case.facts) as session:
+            check_all(session, case.text, case.facts, 3)
 
 
 @settings(max_examples=25)

@@ -26,6 +26,13 @@ def test_the_first_program_runs() -> None:
     assert result["ancestor"] == {("Ada", "Bea"), ("Bea", "Cem"), ("Ada", "Cem")}
 
 
+def test_recursion_through_count_and_sum_runs() -> None:
+    friends = [(x, y) for x in "abcd" for y in "abcd" if x != y] + [("d", "e"), ("e", "d")]
+    result = run_text(blocks("prolog")[2], {"owns": [("a", "b", 60), ("a", "c", 30), ("b", "c", 30)], "friend": friends})
+    assert {(x, y) for x, y in result["controls"] if x != y} == {("a", "b"), ("a", "c")}
+    assert result["core"] == {("a",), ("b",), ("c",), ("d",)}
+
+
 def test_the_tour_runs() -> None:
     result = run_text(blocks("prolog")[1], {})
     assert result["terminus"] == {("Aachen",), ("Ulm",)}

@@ -1,6 +1,7 @@
 """Answers that take several runs of programs, on Spark: between the runs rows stay in DataFrames.
 
-Each function is the twin of one in `structure` or `iterated`.
+Each function is the twin of one in `structure` or `iterated`; those of k-cores and trusses do in rounds, which workers share,
+what rules say there.
 """
 
 from __future__ import annotations

@@ -93,11 +93,12 @@ class SparkGraph(Analyses[SparkResult]):
     def _answer(self, question: Question) -> SparkResult:
         need_running(self.origin)
         match question:
-            case Rules():
+            case Rules(on_spark=None):
                 answer = ruled(question, self.numbers, self.running)
-            case Computation():
+            case Rules(on_spark=compute) | Computation(on_spark=compute):
+                assert compute is not None
                 self.numbers.look()
-                answer = question.on_spark(self.numbers, self.running)
+                answer = compute(self.numbers, self.running)
         return SparkResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:

@@ -15,7 +15,7 @@ from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.vertices import Came
 from dlog.graphs.live import Maintained
 from dlog.graphs.mistakes import mistake
-from dlog.graphs.questions import Computation, Rules
+from dlog.graphs.questions import OnSpark, Rules
 from dlog.graphs.running import as_table
 from dlog.sessions.durable import workers_lost
 
@@ -106,10 +106,10 @@ class SparkMaintained(Maintained):
 class SparkRecomputed:
     """A computation that is done again."""
 
-    def __init__(self, computation: Computation, graph: Numbers, running: SparkRunning) -> None:
-        self._computation = computation
+    def __init__(self, compute: OnSpark, graph: Numbers, running: SparkRunning) -> None:
+        self._compute = compute
         self._running = running
-        self._answer = self._before = computation.on_spark(graph, running)
+        self._answer = self._before = compute(graph, running)
 
     def prepared(self, edited: Edited | EditedFrames) -> None:
         return None
@@ -118,7 +118,7 @@ class SparkRecomputed:
         if self._before is not self._answer:
             self._before.release()
         self._before = self._answer
-        self._answer = self._computation.on_spark(live.numbers, self._running)
+        self._answer = self._compute(live.numbers, self._running)
 
     def frame(self) -> DataFrame:
         return self._answer.rows

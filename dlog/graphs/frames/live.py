@@ -123,10 +123,11 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def _answer(self, question: Question) -> SparkLiveResult:
         self._need_open()
         match question:
-            case Rules():
+            case Rules(on_spark=None):
                 follower: SparkMaintained | SparkRecomputed = SparkMaintained(question, partial(self._session, question))
-            case Computation():
-                follower = SparkRecomputed(question, self.numbers, self._running)
+            case Rules(on_spark=compute) | Computation(on_spark=compute):
+                assert compute is not None
+                follower = SparkRecomputed(compute, self.numbers, self._running)
         result = SparkLiveResult(self, question.shape, follower)
         self._results.append(result)
         return result

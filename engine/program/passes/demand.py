@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.program.dependencies import components, dependencies
+from dlog.engine.program.dependencies import components, dependencies, through_aggregates
 from dlog.engine.program.passes.bindings import Known, next_atom, settled
 from dlog.engine.program.passes.filters import is_partial, with_named_head
 from dlog.engine.program.passes.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules
@@ -109,6 +109,7 @@ class _Rewriting:
         self._waiting: list[Asked] = []
         self._rules: Rules = {}
         self._component = _components(self.old)
+        self._through_aggregates = through_aggregates(program)
 
     def result(self) -> Rules:
         """The new rules, and the old ones of relations that are whole."""
@@ -218,7 +219,7 @@ class _Rewriting:
 
     def _must_be_whole(self, relation: str) -> bool:
         limited = any(io.action == "limitsize" and io.relation == relation for io in self.program.io)
-        return limited or relation in self.program.lattices
+        return limited or relation in self._through_aggregates
 
     def _ask(self, asked: Asked) -> str:
         """The name of the relation of the rows that are asked for."""

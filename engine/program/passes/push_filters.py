@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
 
-from dlog.engine.program.dependencies import dependencies
+from dlog.engine.program.dependencies import dependencies, through_aggregates
 from dlog.engine.program.passes.filters import Filter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
 from dlog.engine.program.passes.rewriting import (
     Body,
@@ -48,9 +48,10 @@ Groups: TypeAlias = Mapping[Filters, Filters]
 
 def push_filters(program: Program, observed: frozenset[str]) -> Program:
     work = _Work(program)
+    kept = observed | through_aggregates(program)
     for stratum in reversed(program.strata):
         name = stratum.relations[0]
-        if len(stratum.relations) == 1 and name not in observed and name not in program.lattices:
+        if len(stratum.relations) == 1 and name not in kept:
             work.push(name, stratum)
     return with_rules(program, work.rules, work.made) if work.made else program
 

@@ -11,7 +11,7 @@ import numpy as np
 from dlog.engine.compiler import compile_source
 from dlog.engine.embedded.batches import batches
 from dlog.engine.embedded.dataflow import Dataflow
-from dlog.engine.embedded.engines import is_incremental, make_engine
+from dlog.engine.embedded.engines import is_incremental, make_engine, unmaintained
 from dlog.engine.embedded.figures import Figures, Left
 from dlog.engine.embedded.layered import Layered
 from dlog.engine.embedded.maintained import Maintained
@@ -41,7 +41,7 @@ def stretched_rounds(program: Program, **options: Any) -> RoundsEngine:
 def layered_rounds(program: Program, **options: Any) -> RoundsEngine:
     """An engine that computes every second stratum anew, as if it could not be maintained."""
     ruled = [number for number, stratum in enumerate(program.strata) if stratum.rules]
-    return Layered(program, dict.fromkeys(ruled[::2], "a test says so"), **options)
+    return Layered(program, dict.fromkeys(ruled[::2], "a test says so") | unmaintained(program), **options)
 
 
 class Fickle(Watched):

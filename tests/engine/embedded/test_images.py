@@ -23,7 +23,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from tests.rounds import Driver, Story, check, stories
-from tests.strategies import graph_programs, random_programs
+from tests.strategies import counting_programs, graph_programs, random_programs
 
 COUNTS = """.decl e(x: number, y: number)
 .decl n(x: number, c: number)
@@ -83,7 +83,7 @@ class Resuming:
 
 
 @settings(max_examples=60)
-@given(story=stories(random_programs()), every=st.sampled_from([1, 1, 2, 3]))
+@given(story=stories(st.one_of(random_programs(), counting_programs())), every=st.sampled_from([1, 1, 2, 3]))
 def test_random_programs_go_on_from_images(story: Story, every: int) -> None:
     check(Resuming, story, every=every)
 

@@ -14,6 +14,7 @@ from dlog.engine.plan.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, S
 from dlog.engine.plan.nodes import Path as DeltaPath
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope, explain_maintenance
 from dlog.engine.plan.statistics import Declared
+from dlog.engine.plan.thresholds import weighted
 from dlog.engine.program.rules import Lattice
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.preprocess import preprocess
@@ -365,7 +366,7 @@ def test_broken_promises_are_named() -> None:
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_every_program_is_maintained(path: Path) -> None:
-    whole = compile_source(preprocess(path))
+    whole = weighted(compile_source(preprocess(path)))
     for stratum in whole.strata:
         assert build_rounds_scope(stratum, whole, Declared()).model == ("partial" if stratum.recursive else "total")
 

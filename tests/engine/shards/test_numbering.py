@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.plan.local_first import local_first
-from dlog.engine.plan.numbering import refuse_ords
+from dlog.engine.plan.numbering import counts, refuse_counting, refuse_for_workers
+from dlog.engine.shards.rounds import placed
 from dlog.grammar.diagnostics import DlogError, render
 from dlog.pipeline import compile_program
 
@@ -26,15 +27,25 @@ ASKING = [
 @pytest.mark.parametrize("rule", ASKING)
 def test_every_place_of_ord_is_refused(rule: str) -> None:
     with pytest.raises(DlogError) as caught:
-        refuse_ords(compile_program(DECLARED + rule))
+        refuse_for_workers(compile_program(DECLARED + rule))
     shown = "".join(render(d) for d in caught.value.diagnostics)
     assert "error: not supported on Spark: ord" in shown
     assert rule in shown
     assert "workers=1" in shown
 
 
+def test_recursion_through_count_and_sum_is_one_workers() -> None:
+    program = compile_program(DECLARED + "out(x) :- n(x), count : { n(y), !out(y) } < 3.")
+    with pytest.raises(DlogError, match="recursion through `count` and `sum`"):
+        refuse_for_workers(program)
+    with pytest.raises(DlogError, match="recursion through `count` and `sum`"):
+        refuse_counting(program)
+    assert counts(program)
+    assert placed(program, 3).answers["out"].part == "alone"
+
+
 def test_what_has_no_number_of_a_workers_own_is_not_refused() -> None:
-    refuse_ords(compile_program(DECLARED + "out(ord(x)) :- n(x).\nout(strlen(x)) :- s(x)."))
+    refuse_for_workers(compile_program(DECLARED + "out(ord(x)) :- n(x).\nout(strlen(x)) :- s(x)."))
 
 
 @pytest.mark.parametrize("rule", [ASKING[0], "out(t) :- n(_), t = sum ord(x) : { s(x) }."])

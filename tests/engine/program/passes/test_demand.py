@@ -16,7 +16,7 @@ from dlog.grammar.source import Source
 from tests.engine.program.interpret import run
 from tests.engine.program.passes.passing import EDGE, LEFT, RIGHT, after, execute, unchanged, written
 from tests.engine.program.passes.test_optimize import filtered_programs
-from tests.strategies import SHAPE_RELATIONS, SHAPES, Case, graphs, programs, weighted_graphs
+from tests.strategies import SHAPE_RELATIONS, SHAPES, Case, counting_programs, graphs, programs, weighted_graphs
 
 NONLINEAR = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z). "
 
@@ -185,7 +185,7 @@ def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) 
 
 
 @settings(max_examples=80)
-@given(case=programs(), data=st.data())
+@given(case=st.one_of(programs(), counting_programs()), data=st.data())
 def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) -> None:
     program = compiled(case.text)
     derived = [r.name for r in case.relations if r.stratum]

@@ -16,7 +16,7 @@ from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Source
 from tests.engine.program.interpret import run
 from tests.engine.program.passes.passing import execute, written
-from tests.strategies import Case, graphs, programs, rows
+from tests.strategies import Case, counting_programs, graphs, programs, rows
 
 Draw = Any
 
@@ -103,7 +103,7 @@ def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) 
 
 
 @settings(max_examples=100)
-@given(case=programs(), data=st.data())
+@given(case=st.one_of(programs(), counting_programs()), data=st.data())
 def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) -> None:
     program = compiled(case.text)
     derived = [r.name for r in case.relations if r.stratum]
