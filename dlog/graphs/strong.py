@@ -293,7 +293,7 @@ class LiveComponents:
         return ends
 
     def _close_cycles(self, vertices: Codes, joins: bool) -> None:
-        """Components of these vertices, of which they have all but of the greatest one, become one where they are on a cycle."""
+        """Components of these vertices, all of which are here but of the greatest one, become one where they are on a cycle."""
         src, dst = self._follow(vertices, FORWARD)
         if joins:
             back, from_ = self._follow(vertices, BACKWARD)

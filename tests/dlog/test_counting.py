@@ -165,3 +165,25 @@ def test_a_state_goes_on(tmp_path: Any) -> None:
         session.remove("edge", [(0, 4)])
         session.commit()
         assert {x for (x,) in session["removed"]} == {0, 1, 2, 3, 4}
+
+
+def test_many_of_one_shape_have_bounds_of_their_own() -> None:
+    edges = [(x, y) for x in range(12) for y in range(12) if x != y and (x * y) % 5 < 3]
+    one = ".decl out{k}(x: number)\nout{k}(x) :- e(x, _), count : {{ e(x, y), !out{k}(y) }} < {k}.\n"
+    two = ".decl r{k}(x: number)\nr{k}({k}).\nr{k}(x) :- e(x, _), count : {{ r{k}(y), e(x, y) }} >= {k} / 2.\n"
+    declared = ".decl e(x: number, y: number)\n"
+    texts = [part.format(k=k) for k in range(1, 12) for part in (one, two)]
+    with dlog.session(declared + "".join(texts)) as session:
+        session.insert("e", edges)
+        session.commit()
+        for step in range(3):
+            gone = edges[step::7]
+            session.remove("e", gone)
+            session.commit()
+            edges = [e for e in edges if e not in gone]
+            for k in range(1, 12):
+                for name, part in ((f"out{k}", one), (f"r{k}", two)):
+                    with dlog.session(declared + part.format(k=k)) as alone:
+                        alone.insert("e", edges)
+                        alone.commit()
+                        assert set(session[name]) == set(alone[name]), name
