@@ -189,6 +189,7 @@ class Maintained(PlainRounds):
     def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
+        self._forgotten = True
         left = self._watched.left(old, self._figures(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
