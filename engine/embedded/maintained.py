@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -239,7 +240,10 @@ class Maintained(PlainRounds):
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        old.figures.update((number, figures) for number, (_, figures) in plans.items() if number not in changed)
+        for number, (scope, figures) in plans.items():
+            if number not in changed:  # but in what is expected of its steps, which an image's reader must find again
+                old.scopes[number] = replace(scope, derived=old.scopes[number].derived)
+                old.figures[number] = figures
         if not changed:
             return old
         self._forgotten = True
