@@ -84,7 +84,7 @@ def _question(typed: rules.Program, pending: frozenset[str], own: frozenset[str]
         queue += more
     limits = tuple(io for io in typed.io if io.relation in used and io.action == "limitsize")
     kept = {name: relation for name, relation in typed.relations.items() if name in used}
-    facts = {name: rows for name, rows in typed.facts.items() if name in own & used}
+    facts = {name: rows for name, rows in typed.facts.items() if name in used & {*own, NAME}}
     needed = {name: found for name, found in by_head.items() if name in used}
     program = with_rules(replace(typed, relations=kept, facts=facts, io=limits), needed)
     found = tuple(needed[NAME])
