@@ -70,7 +70,8 @@ def compile_question(text: Text, question: str, pending: frozenset[str] = frozen
         typed = program.compiled((*text.declarations, *asked))
         if not pending.isdisjoint(_read(typed)):
             typed = program.compiled((*text.declarations, *_rules(text), *asked))
-    own = frozenset(relations(Text(source, local)))
+    inline = {n for i in text.items if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
+    own = frozenset(relations(Text(source, local))).union(inline & typed.relations.keys())  # inline, but counted: has rows here
     return _question(typed, pending, own)
 
 

@@ -259,3 +259,9 @@ def test_an_alternative_of_values_only_is_an_answer() -> None:
         assert set(session.query("?- c(X) ; X = 3, 0 <= 1.")) == {(2,), (3,), (5,)}
         assert set(session.query("?- f(X).")) == {(2,), (3,), (5,)}
         assert session.query("?- 1 < 2.") and not session.query("?- 2 < 1.")
+
+
+def test_an_inline_relation_that_a_question_counts_is_computed_for_it() -> None:
+    text = ".decl c(x: number)\n.decl f(x: number) inline\nf(3).\nf(x) :- c(x), x > 2.\n"
+    with dlog.session(text, {"c": [(2,), (5,)]}) as session:
+        assert set(session.query("?- N = count : { f(_) }.")) == {(2,)}
