@@ -11,13 +11,15 @@ stays: what was there before a row came is enough for its bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dlog.engine.program.rules import (
     Aggregate,
     Arg,
+    Atom,
     Compare,
     Constant,
     Functor,
@@ -30,6 +32,7 @@ from dlog.engine.program.rules import (
     Variable,
 )
 from dlog.engine.program.thresholds import mentioned as relations_of
+from dlog.proofs.solve import binds
 from dlog.proofs.terms import Frame, Terms
 
 
@@ -67,15 +70,39 @@ def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
     extremes = (x for x in rule.body if isinstance(x, Aggregate) and x.op in ("min", "max"))
     through = next((x for x in extremes if own & relations_of((x,))), None)
     if through is None:
-        return (Form(rule, args, (*rule.body, *head.literals), kinds),)
-    others = tuple(x for x in rule.body if x is not through)
+        return (Form(rule, args, (*_given_values(rule.body), *head.literals), kinds),)
+    others = tuple(_given_values([x for x in rule.body if x is not through]))
     found = []
     for alternative in through.alternatives:
         reached: tuple[Literal, ...] = ()
         if through.target is not None:
-            reached = (Compare("=", through.result, through.target, through.kind, through.span),)
+            reached = (_given(Compare("=", through.result, through.target, through.kind, through.span)),)
         found.append(Form(rule, args, (*others, *alternative, *reached, *head.literals), kinds, through, alternative))
     return tuple(found)
+
+
+def _given_values(body: Sequence[Literal]) -> Iterator[Literal]:
+    """The body, in which equations that give a variable its value say so: a row may have bound it before."""
+    bound: set[int] = set()
+    for literal in body:
+        match literal:
+            case Atom(args=args) | Unpack(fields=args):
+                bound.update(a.id for a in args if isinstance(a, Variable))
+            case Aggregate(result=result):
+                bound.add(result.id)
+            case _:
+                pass
+    for literal in body:
+        if isinstance(literal, Compare) and (target := binds(literal, bound)) is not None:
+            bound.add(target[0])
+            yield _given(literal)
+        else:
+            yield literal
+
+
+def _given(equation: Compare) -> Compare:
+    """An equation that gives a value. Then floats are the same that are the same word: a NaN is, 0.0 and -0.0 are not."""
+    return replace(equation, kind=Kind.NUMBER) if equation.kind is Kind.FLOAT else equation
 
 
 class _Head:
@@ -91,7 +118,7 @@ class _Head:
                 return term
             case Functor(result=kind):
                 variable = self._fresh(kind)
-                self.literals.append(Compare("=", variable, term, kind))
+                self.literals.append(_given(Compare("=", variable, term, kind)))
             case Record(type=name, args=args):
                 variable = self._fresh(Kind.RECORD)
                 self.literals.append(Unpack(variable, name, tuple(self.arg(a) for a in args)))

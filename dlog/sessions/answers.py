@@ -42,7 +42,7 @@ class Evaluation:
 
 def selection(question: Question) -> tuple[rules.Rule, rules.Atom] | None:
     """The one atom of a relation that is there, if the question asks for no more."""
-    if len(question.alternatives) == 1 and not question.evaluates:
+    if len(question.alternatives) == 1 and not question.evaluates and not question.program.facts:
         [rule] = question.alternatives
         match rule.body:
             case (rules.Atom() as atom,) if all(isinstance(arg, rules.Variable) for arg in rule.head.args):

@@ -70,7 +70,8 @@ def compile_question(text: Text, question: str, pending: frozenset[str] = frozen
         typed = program.compiled((*text.declarations, *asked))
         if not pending.isdisjoint(_read(typed)):
             typed = program.compiled((*text.declarations, *_rules(text), *asked))
-    own = frozenset(relations(Text(source, local)))
+    inline = {n for i in text.items if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
+    own = frozenset(relations(Text(source, local))).union(inline & typed.relations.keys())  # inline, but counted: has rows here
     return _question(typed, pending, own)
 
 
@@ -84,7 +85,7 @@ def _question(typed: rules.Program, pending: frozenset[str], own: frozenset[str]
         queue += more
     limits = tuple(io for io in typed.io if io.relation in used and io.action == "limitsize")
     kept = {name: relation for name, relation in typed.relations.items() if name in used}
-    facts = {name: rows for name, rows in typed.facts.items() if name in own & used}
+    facts = {name: rows for name, rows in typed.facts.items() if name in used & {*own, NAME}}
     needed = {name: found for name, found in by_head.items() if name in used}
     program = with_rules(replace(typed, relations=kept, facts=facts, io=limits), needed)
     found = tuple(needed[NAME])

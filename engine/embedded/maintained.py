@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -198,6 +199,7 @@ class Maintained(PlainRounds):
     def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
+        self._forgotten = True
         left = self._watched.left(old, self._figures(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
@@ -247,8 +249,10 @@ class Maintained(PlainRounds):
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        for number in plans.keys() - changed.keys():
-            old.scopes[number], old.figures[number] = plans[number]  # they say what they expect, which may be another number
+        for number, (scope, figures) in plans.items():
+            if number not in changed:  # but in what is expected of its steps, which an image's reader must find again
+                old.scopes[number] = replace(scope, derived=old.scopes[number].derived)
+                old.figures[number] = figures
         if not changed:
             return old
         self._forgotten = True

@@ -5,15 +5,15 @@
     a(x) :- b(x), n(y), above(y, x).                ->   a(x) :- b(x), n(y), x > y.
 
 So its arguments may be bound where it is used (Souffle's `inline`). Several clauses become a disjunction, and under a negation
-the negation of all of them. Within an aggregate that counts bindings a body may stand for an atom only if it has no variables
-of its own and no alternatives; where it does not, the relation keeps its clauses, and its rows.
+the negation of all of them. Within an aggregate that counts a body may stand for an atom only if it has as many bindings as the
+atom (`_may_stand`); where it does not, the relation keeps its clauses, and its rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dlog.engine.program.functors import HAS_TYPE, OPPOSITE
 from dlog.engine.program.problems import Label, Problems
@@ -27,6 +27,7 @@ from dlog.grammar.syntax import (
     Body,
     Clause,
     Constraint,
+    Nil,
     Not,
     Or,
     String,
@@ -41,6 +42,9 @@ _SETS: Final = ("min", "max")
 
 Definition: TypeAlias = tuple[Atom, Body]
 """The head of a clause and its body."""
+Counting: TypeAlias = Literal["no", "rows", "bindings", "kept"]
+"""What an aggregate around an atom counts: nothing; the rows of the atom; bindings of names; or these of so few atoms that it
+would count rows if there were one less (see rules.Aggregate)."""
 
 
 def inlined(resolved: Resolved, problems: Problems) -> Resolved:
@@ -148,10 +152,10 @@ class _Inliner:
     def clause(self, clause: Clause) -> Clause:
         self.used = 0
         heads = tuple(Atom(h.name, self._terms(h.args), span=h.span) for h in clause.heads)
-        body = None if clause.body is None else self._body(clause.body, False, False)
+        body = None if clause.body is None else self._body(clause.body, False, "no")
         return replace(clause, heads=heads, body=body)
 
-    def _body(self, body: Body, negated: bool, counting: bool) -> Body:
+    def _body(self, body: Body, negated: bool, counting: Counting) -> Body:
         match body:
             case Atom():
                 return self._atom(body, negated, counting)
@@ -174,14 +178,23 @@ class _Inliner:
         if not isinstance(term, AggregateTerm):
             return None
         target = None if term.target is None else map_term(term.target, self._term)
-        return replace(term, target=target, body=self._body(term.body, False, term.op not in _SETS))
+        return replace(term, target=target, body=self._body(term.body, False, self._counting(term)))
 
-    def _atom(self, atom: Atom, negated: bool, counting: bool) -> Body:
+    def _counting(self, aggregate: AggregateTerm) -> Counting:
+        if aggregate.op in _SETS:
+            return "no"
+        if isinstance(aggregate.body, Atom):
+            return "rows"
+        parts = aggregate.body.parts if isinstance(aggregate.body, And) else ()
+        staying = [part for part in parts if isinstance(part, Atom) and part.name not in self.definitions]
+        return "kept" if len(staying) < 2 and _has_wildcards(aggregate.body) else "bindings"
+
+    def _atom(self, atom: Atom, negated: bool, counting: Counting) -> Body:
         atom = Atom(atom.name, self._terms(atom.args), span=atom.span)
         found = self.definitions.get(atom.name)
         if found is None:
             return atom
-        if counting and (len(found) > 1 or any(_own_variables(definition) for definition in found)):
+        if counting != "no" and not _may_stand(found, atom, counting):
             self.counted.add(atom.name)
             return atom
         bodies = [self._instance(definition, atom, negated, counting) for definition in found]
@@ -189,7 +202,7 @@ class _Inliner:
             return Truth(False, span=atom.span)
         return bodies[0] if len(bodies) == 1 else Or(tuple(bodies), span=atom.span)
 
-    def _instance(self, definition: Definition, atom: Atom, negated: bool, counting: bool) -> Body:
+    def _instance(self, definition: Definition, atom: Atom, negated: bool, counting: Counting) -> Body:
         """A clause's body for the atom's arguments. What the arguments are is said beside it, so that it is not negated."""
         head, body = definition
         if negated and self._refused(definition, atom):
@@ -234,17 +247,27 @@ def _opposite(constraint: Constraint) -> Constraint:
     return Constraint(OPPOSITE[constraint.op], constraint.left, constraint.right, span=constraint.span)
 
 
+def _may_stand(found: list[Definition], atom: Atom, counting: Counting) -> bool:
+    """Whether the body of a relation's clauses has one binding, and one row, for each that the atom has."""
+    if counting == "kept" or (counting == "bindings" and any(isinstance(n, Wildcard) for n in walk(atom))):
+        return False
+    return len(found) < 2 and not any(_own_variables(d) or _has_wildcards(d[1]) for d in found)
+
+
+def _has_wildcards(body: Body) -> bool:
+    """Whether rows may differ in what a body does not name."""
+    return any(isinstance(node, Wildcard) for atom in _atoms(_without_aggregates(body)) for node in walk(atom))
+
+
 def _own_variables(definition: Definition) -> set[str]:
-    """The variables of a clause's body that its head does not name; those of aggregates are their own."""
+    """The variables of a clause that are not arguments of its head; those of aggregates are their own."""
     head, body = definition
-    named = {v.name for arg in head.args for v in variables(arg)}
-    return {v.name for v in _outside(body)} - named
+    arguments = {arg.name for arg in head.args if isinstance(arg, Variable)}
+    return {v.name for node in (head, body) for v in variables(_without_aggregates(node))} - arguments
 
 
-def _outside(body: Body) -> Iterator[Variable]:
-    """The variables of a body outside of aggregates."""
-    plain = map_body(body, lambda term: Wildcard() if isinstance(term, AggregateTerm) else None)
-    return variables(plain)
+def _without_aggregates(body: Body) -> Body:
+    return map_body(body, lambda term: Nil() if isinstance(term, AggregateTerm) else None)
 
 
 def _naming(names: dict[str, Term]) -> Callable[[Term], Term | None]:

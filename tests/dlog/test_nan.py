@@ -135,3 +135,11 @@ def test_changes_as_lines(tmp_path: Path) -> None:
     assert (tmp_path / "g.changes.csv").read_text() == "1,g,+1,nan\n3,g,-1,nan\n"
     lines = [json.loads(line) for line in (tmp_path / "g.changes.jsonl").read_text().splitlines()]
     assert [(line["round"], line["diff"]) for line in lines] == [(1, 1), (3, -1)]
+
+
+@pytest.mark.parametrize("rule", ["b(x * 0.0) :- a(x).", "b(y) :- a(x), y = x * 0.0."])
+def test_a_computed_nan_or_zero_is_proved_by_what_gives_it(rule: str) -> None:
+    with dlog.session(f".decl a(x: float)\n.decl b(x: float)\n{rule}\n", {"a": [(1.0,), (-1.0,), (math.inf,)]}) as session:
+        assert sorted(map(repr, session["b"])) == ["(-0.0,)", "(0.0,)", "(nan,)"]
+        for value, source in ((math.nan, "inf"), (-0.0, "-1"), (0.0, "1")):
+            assert f"a({source}" in str(session.why("b", (value,)))

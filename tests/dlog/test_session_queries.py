@@ -250,3 +250,18 @@ def test_mistakes_are_shown_where_they_are_in_the_question(question: str, place:
     with dlog.session(".decl e(x: number)\ne(0).\n") as s, pytest.raises(dlog.DlogError) as raised:
         s.query(question)
     assert f"\n --> <query>:{place}" in str(raised.value)
+
+
+def test_an_alternative_of_values_only_is_an_answer() -> None:
+    text = ".decl c(x: number)\n.decl f(x: number) inline\nf(3).\nf(x) :- c(x).\n"
+    with dlog.session(text, {"c": [(2,), (5,)]}) as session:
+        assert set(session.query("?- X = 3.")) == {(3,)}
+        assert set(session.query("?- c(X) ; X = 3, 0 <= 1.")) == {(2,), (3,), (5,)}
+        assert set(session.query("?- f(X).")) == {(2,), (3,), (5,)}
+        assert session.query("?- 1 < 2.") and not session.query("?- 2 < 1.")
+
+
+def test_an_inline_relation_that_a_question_counts_is_computed_for_it() -> None:
+    text = ".decl c(x: number)\n.decl f(x: number) inline\nf(3).\nf(x) :- c(x), x > 2.\n"
+    with dlog.session(text, {"c": [(2,), (5,)]}) as session:
+        assert set(session.query("?- N = count : { f(_) }.")) == {(2,)}

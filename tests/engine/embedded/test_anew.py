@@ -92,6 +92,33 @@ def test_a_round_that_fails_leaves_what_there_was() -> None:
         assert rows(engine, "e") == {(8, 8), (11, 12)} | chain(20, 20 + FEWEST_ROWS)
 
 
+def test_a_reader_between_or_after_a_failure_is_not_told_another_round_changes() -> None:
+    class Asked(Anew):
+        def _resume(self, flow: Dataflow) -> int:
+            with pytest.raises(DlogError, match="no longer kept"):
+                self._changes(self._flow, "p")
+            asked.append(self.round)
+            return super()._resume(flow)
+
+    asked: list[int] = []
+    with engine_of(CLOSURE, Asked) as engine:
+        engine.worker.control[L.CTL_BUDGET] = 100
+        commit(engine, chain(0, 10))
+        asked.clear()
+        commit(engine, chain(10, 100))
+        assert asked
+        assert len(told(engine, "p")) == 5050 - 55
+    with engine_of(DIVIDED, Anew) as engine:
+        commit(engine, chain(10, 12))
+        with pytest.raises(DlogError, match="division by zero"):
+            commit(engine, chain(0, 9))
+        with pytest.raises(DlogError, match="no longer kept"):
+            engine.changes("p")
+        assert set(engine.touched) == {"e", "p"}
+        commit(engine, {(20, 21)})
+        assert told(engine, "p") == [(76, 1, 2)]
+
+
 REACH = EDGES + ".decl r(x: number)\n.output r\nr(0).\nr(y) :- r(x), e(x, y).\n"
 
 

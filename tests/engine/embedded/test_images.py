@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.embedded import image
 from dlog.engine.embedded.engines import EmbeddedMaker, make_engine
+from dlog.engine.embedded.maintained import Maintained
 from dlog.engine.embedded.recompute import Recompute
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Program
@@ -239,3 +240,29 @@ def test_columns_come_back_from_files_whatever_their_width(tables: list[tuple[in
         for number, column in enumerate(columns):
             again[:, number] = column
         assert np.array_equal(again, table)
+
+
+def test_plans_that_were_looked_at_again_and_stayed_are_found_again() -> None:
+    text = """.decl e(x: number, y: number, weight: number)
+.decl p(x: number, y: number)
+p(x, y) :- e(x, y, _).
+p(x, z) :- p(x, y), e(y, z, _).
+"""
+    old = Maintained(compile_program(text))
+    plans, figures = [], []
+    for low, high in ((0, 90), (90, 2000), (2000, 2001)):
+        x = np.arange(low, high)
+        old.commit({"e": Updates((x, x + 1 - x % 3, x), np.ones_like(x), np.full_like(x, old.round + 1))})
+        old._watched.soon()
+        assert old._flow is not None
+        plans.append({**old._flow.scopes})
+        figures.append({**old._flow.figures})
+    assert plans[0] == plans[2] and figures[0] != figures[2]
+    taken = old.image()
+    assert taken is not None
+    new = resumed(old, through_a_file(taken), old.round)
+    assert {*zip(*(c.tolist() for c in new.table("p").columns), strict=True)} == {
+        *zip(*(c.tolist() for c in old.table("p").columns), strict=True)
+    }
+    for engine in (old, new):
+        engine.close()
