@@ -116,11 +116,11 @@ def recovered(
     frames = []
     for place, stretch in enumerate(others):
         assert stretch.lot is not None
-        undone = with_diff(last_changes(later[place:], relation.arity, round), -stretch.lot.diff)
+        undone = state.believed(relation.name, with_diff(last_changes(later[place:], relation.arity, round), -stretch.lot.diff))
         if undone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
             return None
         frames.append((_frame(stretch.lot, engine, state, undone), stretch.lot.diff))
-    return with_diff(last_changes([here, *later], relation.arity, round), 1), frames
+    return state.believed(relation.name, with_diff(last_changes([here, *later], relation.arity, round), 1)), frames
 
 
 def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | Lot:

@@ -238,17 +238,28 @@ class State:
         loaded = any(stretch.chunks for stretch in before) or (last.lot is not None and last.came is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
-        self.external(relation, kinds)  # these rows make sense; others that went may not be asked for
+        if any(len(columns) != len(kinds) for columns, _ in last.chunks):
+            return None
         found = last_changes(last.chunks, len(kinds), self.round)
-        return found if are_ids(kinds, found.columns) and self._known(relation, found) else None
-
-    def _known(self, relation: str, changes: Updates) -> bool:
-        """Whether the rows that came and went make sense for the program."""
         try:
-            self._refuse_strange(relation, typed(self.relations[relation].kinds, changes))
+            self._refuse_strange_changes(relation, found)
         except ValueError:
-            return False
-        return True
+            return None  # whether rows of that kind are left is seen when all are read
+        return found
+
+    def believed(self, relation: str, changes: Updates) -> Updates:
+        """Changes that were read from here. Raises DlogError where they make no sense."""
+        try:
+            self._refuse_strange_changes(relation, changes)
+        except ValueError as error:
+            raise damaged(self._store.log_path, f"rows of `{relation}` make no sense ({error})") from None
+        return changes
+
+    def _refuse_strange_changes(self, relation: str, changes: Updates) -> None:
+        kinds = self.relations[relation].kinds
+        if not are_ids(kinds, changes.columns):
+            raise ValueError("words are no ids")
+        self._refuse_strange(relation, typed(kinds, changes))
 
     # ------------------------------------------------------------------------------------------------------------- logging
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def within_memory(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column. Raises ArrowInvalid where values would be read beyond it; of strings it is not asked whether they are text."""
+    """The column. Raises ArrowInvalid where values would be read beyond it; whether strings are text is not asked."""
     import pyarrow as pa
 
     for chunk in column.chunks:
