@@ -22,7 +22,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.changes import typed
-from dlog.sessions.externals import Chunk, applied, last_changes, with_diff
+from dlog.sessions.externals import Chunk, last_changes, with_diff
 from dlog.sessions.lots import Lot, ones, read_parts, rows_in
 from dlog.sessions.state import State
 
@@ -110,7 +110,7 @@ def recovered(
     first, *others = (s for s in state.stretches(relation.name) if s.lot is None or s.lot.kinds == relation.kinds)
     if not engine.saves(state.path):
         return None
-    before = applied([first], relation.kinds, state.meaning.rows)
+    before = state.rows_of(relation.name, [first], relation.kinds)
     here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
     later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
     frames = []

@@ -136,7 +136,10 @@ class State:
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
         """The external rows as of the last round; columns may be views of a mapped file."""
-        stretches = self.stretches(relation)
+        return self.rows_of(relation, self.stretches(relation), kinds)
+
+    def rows_of(self, relation: str, stretches: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
+        """The rows after these stretches. Raises DlogError where they make no sense."""
         try:
             found = applied(stretches, kinds, self.meaning.rows)
             self._refuse_strange(relation, found)
