@@ -9,13 +9,20 @@ Windows, the user's own folder is trusted as it is.
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import shutil
 import stat
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
+DAY = 86_400.0
+UNUSED = 30 * DAY
+"""Seconds after which what other versions have left in a cache goes."""
 ALL_OF_ROOT = ["0", "0", "4294967295"]
 """What a process reads of its users' numbers that is in no namespace of its own."""
 
@@ -226,3 +233,60 @@ def _unmapped() -> int | None:
         return int(Path("/proc/sys/kernel/overflowuid").read_text())
     except (OSError, ValueError):
         return None
+
+
+# ------------------------------------------------------------------------------------------------------- what others have left
+
+
+def note_use(path: Path) -> None:
+    """Says, once a day, that something is not among what nobody uses."""
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+
+
+def held(folder: Path) -> int | None:
+    """Holds a folder for as long as this process lives, so that nobody removes it as unused; None where that cannot be, or it
+    is being removed."""
+    with suppress(OSError, ImportError):
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return descriptor
+        os.close(descriptor)
+    return None
+
+
+def remove_unused(folder: Path, kind: str) -> None:
+    """Removes what is beside a folder of a kind (`KIND-0123456789abcdef`), of the same kind, this user's own, unused for long
+    and held by nobody: one that comes back makes it anew."""
+    named = re.compile(f"{kind}-[0-9a-f]{{16}}")
+    if named.fullmatch(folder.name) is None:
+        return
+    for other in folder.parent.iterdir():
+        with suppress(OSError):
+            if other != folder and named.fullmatch(other.name) and _is_unused(other):
+                _remove_unheld(other)
+
+
+def _is_unused(folder: Path) -> bool:
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
+        return False
+    return max(place.lstat().st_mtime for place in (folder, *folder.rglob("*"))) < time.time() - UNUSED
+
+
+def _remove_unheld(folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from zipfile import ZipFile
 
-from dlog.caches import OTHERS, cache_root, own_folder, own_tree
+from dlog.caches import OTHERS, cache_root, held, note_use, own_folder, own_tree, remove_unused
 from dlog.temporary import lease
 
 
@@ -22,6 +22,8 @@ def unpacked(package: str) -> str:
         if os.path.lexists(target):
             target = _alone() / target.name
         _unpack(archive, target)
+        remove_unused(target, "zipped")
+        held(target)
     return str(target / inside.relative_to(archive))
 
 
@@ -44,7 +46,11 @@ def _alone() -> Path:
 def _is_own(target: Path) -> bool:
     """Whether it has been unpacked, and nobody else can have changed anything: it is run."""
     try:
-        return target.is_dir() and own_tree(own_folder(target))
+        if not target.is_dir() or not own_tree(own_folder(target)):
+            return False
+        held(target)  # from here on nobody removes it
+        note_use(target)
+        return own_tree(own_folder(target))
     except OSError:
         return False
 

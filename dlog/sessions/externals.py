@@ -19,6 +19,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.changes import none, typed
 from dlog.sessions.lots import Lot, ones
+from dlog.sessions.references import are_ids
 
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
@@ -88,6 +89,8 @@ class Frozen:
         """What became of rows after its lot came, the last of each; of stretches that have one."""
         assert self.lot is not None
         stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
+        if any(s.kinds != self.lot.kinds for s in (self.came, self.went) if s is not None):
+            raise ValueError("what became of a lot has other columns")
         return last_changes([*stored, *self.chunks], len(self.lot.kinds), 0)
 
 
@@ -127,8 +130,11 @@ class ExternalRows:
 
 
 def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot) -> Table:
-    """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped."""
+    """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
+    for rows that are none of these kinds."""
     first, *others = (s for s in stretches if s.lot is None or s.lot.kinds == kinds)
+    if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
+        raise ValueError("rows have other columns than their relation")
     table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
     if not others and not first.chunks:
         return table
@@ -141,6 +147,8 @@ def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot)
     present = tuple(words(column) for column in table.columns)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
     columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))
+    if not are_ids(kinds, columns):
+        raise ValueError("words are no ids")
     marks = np.ones(rows, np.int64)
     return typed(kinds, Updates(columns, marks, marks))
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from dlog.engine.program.rules import Kind, Relation
 from dlog.engine.trace.durable.checkpoint import History
 from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.files import damaged
 from dlog.engine.trace.durable.layers import Stored
 from dlog.engine.trace.durable.log import LoggedRound
+from dlog.engine.trace.durable.manifest import NAME
 from dlog.engine.trace.durable.parts import Part
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.table import Table
@@ -46,13 +51,21 @@ class Held:
         self.entries: list[bytes] = []
 
     @staticmethod
-    def of(relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]) -> Held:
-        """Those of a state: what the last checkpoint wrote, and what has been logged since."""
+    def of(
+        folder: Path, relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]
+    ) -> Held:
+        """Those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody can
+        have written that."""
         found = Held()
         external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
-        found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
-        for logged in rounds:
-            found.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
+        try:
+            found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
+            for logged in rounds:
+                found.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
+                if not all((np.abs(updates.diffs) == 1).all() for updates in logged.changes.values()):
+                    raise ValueError("a row neither came nor went")
+        except ValueError as error:
+            raise damaged(folder / NAME, f"what it says of rows makes no sense ({error})") from None
         return found
 
     # --------------------------------------------------------------------------------------------------------------- changes

@@ -30,7 +30,7 @@ from dlog.sessions.held import DERIVED, Held
 from dlog.sessions.lots import TABLE, Lot
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.state import MARK, State
-from dlog.sessions.text import Text, read_text
+from dlog.sessions.text import Text, stored_text
 from dlog.temporary import leased
 
 
@@ -98,7 +98,7 @@ def _rounds(found: Inspection) -> list[LoggedRound]:
 
 
 def _held(found: Inspection) -> Held:
-    return Held.of(found.contents.relations, found.contents.tables, _rounds(found))
+    return Held.of(found.folder, found.contents.relations, found.contents.tables, _rounds(found))
 
 
 def _lost_parts(found: Inspection) -> dict[str, DlogError]:
@@ -194,7 +194,7 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
     try:
         if state.text is None:
             return ["the state is empty"]
-        text = read_text(f"{state.text}\n", (), ())
+        text = stored_text(state.text, folder)
         program = text.compiled()
         state.means(program)
         names = [name for name in program.relations if name in state.externals() and name not in without]

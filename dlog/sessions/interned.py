@@ -3,15 +3,17 @@ their meaning when the state is opened again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.files import damaged
 from dlog.engine.values.symbols import NotText, SymbolTable
-from dlog.sessions.mistakes import mistake
 
 _SYMBOLS = "symbols"
 _RECORDS = "records-"
@@ -25,29 +27,38 @@ class Interned:
         self.symbols = SymbolTable()
         self.records = RecordTables(Memory(memory))
         self._saved: dict[str, int] = {}
+        self.restored: Mapping[int, int] = {}
+        """How many records of each arity were on disk in the beginning."""
 
-    def restore(self, tables: Mapping[str, Sequence[Entries]]) -> None:
-        """Takes in what is on disk, in order; other tables do not matter."""
+    def restore(self, tables: Mapping[str, Sequence[tuple[Path, Entries]]]) -> None:
+        """Takes in what is on disk, in order, with the files it is from; other tables do not matter."""
         for name, parts in tables.items():
-            for entries in parts:
+            arity = _arity(name)
+            for path, entries in parts:
                 if name == _SYMBOLS:
-                    ids = self._intern(entries)
-                elif name.startswith(_RECORDS):
-                    ids = self._pack(int(name.removeprefix(_RECORDS)), entries) - 1
+                    ids = self._intern(path, entries)
+                elif arity is not None:
+                    ids = self._pack(path, arity, entries) - 1
                 else:
                     continue
                 before = self._saved.get(name, 0)
                 if not np.array_equal(ids, np.arange(before, before + entries.count)):
-                    raise mistake("state-corrupt", f"the state is damaged: the table of {name} has an entry twice")
+                    raise damaged(path, f"the table of {name} has an entry twice")
                 self._saved[name] = before + entries.count
+        arities = {name: _arity(name) for name in self._saved}
+        self.restored = {arity: self._saved[name] for name, arity in arities.items() if arity is not None}
 
-    def _intern(self, entries: Entries) -> np.ndarray:
+    def _intern(self, path: Path, entries: Entries) -> np.ndarray:
         try:
             return self.symbols.intern_slices(entries.data, entries.offsets[:-1], entries.offsets[1:])
         except NotText as wrong:
-            raise mistake("state-corrupt", f"the state is damaged: a symbol is no text: {wrong.reason}") from None
+            raise damaged(path, f"a symbol is no text: {wrong.reason}") from None
 
-    def _pack(self, arity: int, entries: Entries) -> np.ndarray:
+    def _pack(self, path: Path, arity: int, entries: Entries) -> np.ndarray:
+        if not np.array_equal(entries.offsets, np.arange(entries.count + 1) * (8 * arity)):
+            raise damaged(path, f"a record has not {arity} fields")
+        if not entries.count:
+            return np.empty(0, np.int64)
         fields = entries.data.copy().view(np.int64).reshape(entries.count, arity)
         return self.records.pack(arity, [np.ascontiguousarray(fields[:, c]) for c in range(arity)])
 
@@ -87,6 +98,12 @@ class Interned:
             if table.rows > start:
                 found[name] = _entries(table, start)
         return found
+
+
+def _arity(table: str) -> int | None:
+    """Of the records in a table; None where it is one of something else."""
+    arity = table.removeprefix(_RECORDS)
+    return int(arity) if arity != table and re.fullmatch("0|[1-9][0-9]{0,5}", arity) else None
 
 
 def _entries(records: StoredRelation, first: int) -> Entries:

@@ -15,9 +15,11 @@ import numpy as np
 
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.trace.durable.files import damaged
 from dlog.engine.trace.durable.parts import Part, check
 from dlog.engine.values.differences import Columns, words
 from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import DlogError
 
 TABLE = "lots"
 """The table of entries."""
@@ -44,9 +46,16 @@ class Lot:
 
 
 def lot_of(entry: bytes) -> Lot:
-    """What an entry says."""
-    relation, kinds, diff, parts = json.loads(entry)
-    return Lot(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+    """What an entry says. Raises ValueError where that makes no sense."""
+    try:
+        relation, kinds, diff, parts = json.loads(entry)
+        found = Lot(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    names = (relation, *(part.name for part in found.parts))
+    if not all(isinstance(name, str) for name in names) or diff not in ((1, -1) if parts else (0,)):
+        raise ValueError("no lot")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +82,13 @@ def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> t
 
     from dlog.engine.spark.arrow import ArrowCodec
 
-    data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
-    table = ArrowCodec(meaning.types, meaning.symbols, meaning.records).read(relation, data)
+    try:
+        data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
+        data.validate(full=True)
+        table = ArrowCodec(meaning.types, meaning.symbols, meaning.records).read(relation, data)
+    except (pa.ArrowException, OSError, ValueError, DlogError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(paths[0], f"a part of a relation cannot be read: {what}") from None
     return tuple(words(column) for column in table.columns), table.rows
 
 

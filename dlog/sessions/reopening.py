@@ -22,7 +22,7 @@ from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.replacing import derived, reopened
 from dlog.sessions.state import State
-from dlog.sessions.text import Text, read_text
+from dlog.sessions.text import Text, stored_text
 
 _SHOWN = 10
 """So many clauses are named."""
@@ -30,8 +30,8 @@ _SHOWN = 10
 
 def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Durable]:
     """The program that was given, or the state's own, on a state. Raises DlogError where they do not fit."""
-    left = None if state.text is None else read_text(f"{state.text}\n", (), ())
-    text = given or left or read_text("\n", (), ())
+    left = None if state.text is None else stored_text(state.text, state.path)
+    text = given or left or stored_text("", state.path)
     program = text.compiled()
     if left is None or Counter(left.formatted) == Counter(text.formatted):
         return text, Durable(state, text, program, engines)

@@ -22,7 +22,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.changes import typed
-from dlog.sessions.externals import Chunk, applied, last_changes, with_diff
+from dlog.sessions.externals import Chunk, last_changes, with_diff
 from dlog.sessions.lots import Lot, ones, read_parts, rows_in
 from dlog.sessions.state import State
 
@@ -110,17 +110,17 @@ def recovered(
     first, *others = (s for s in state.stretches(relation.name) if s.lot is None or s.lot.kinds == relation.kinds)
     if not engine.saves(state.path):
         return None
-    before = applied([first], relation.kinds, state.meaning.rows)
+    before = state.rows_of(relation.name, [first], relation.kinds)
     here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
     later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
     frames = []
     for place, stretch in enumerate(others):
         assert stretch.lot is not None
-        undone = with_diff(last_changes(later[place:], relation.arity, round), -stretch.lot.diff)
+        undone = state.believed(relation.name, with_diff(last_changes(later[place:], relation.arity, round), -stretch.lot.diff))
         if undone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
             return None
         frames.append((_frame(stretch.lot, engine, state, undone), stretch.lot.diff))
-    return with_diff(last_changes([here, *later], relation.arity, round), 1), frames
+    return state.believed(relation.name, with_diff(last_changes([here, *later], relation.arity, round), 1)), frames
 
 
 def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | Lot:

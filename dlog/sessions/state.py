@@ -29,20 +29,22 @@ from dlog.engine.program.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import Image, RoundsEngine, Unfit
 from dlog.engine.trace.durable import parts
 from dlog.engine.trace.durable.checkpoint import History
-from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.trace.durable.entries import Entries, paths_of
 from dlog.engine.trace.durable.files import damaged
 from dlog.engine.trace.durable.layers import Stored
+from dlog.engine.trace.durable.manifest import NAME
 from dlog.engine.trace.store import Store, Sync
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.changes import none
+from dlog.sessions.changes import none, typed
 from dlog.sessions.externals import ExternalRows, Frozen, applied, last_changes
 from dlog.sessions.held import DERIVED, FrozenRows, Held, Written
 from dlog.sessions.interned import Interned
 from dlog.sessions.lots import TABLE, Lot, Meaning
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.pauses import Copying
+from dlog.sessions.references import References, are_ids
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
@@ -83,6 +85,9 @@ class State:
             self.interned = Interned(memory)
             self.relations: Mapping[str, Relation] = {}
             self._types: Mapping[str, Type] = {}
+            self._references: References | None = None
+            self._believed: set[str] = set()
+            """The relations whose rows from the last checkpoint have been found to be of the program's types."""
             self._texts: list[bytes] = []
             self.text: str | None = None
             """The program's text in the canonical layout; None before the first round."""
@@ -105,17 +110,17 @@ class State:
 
     def _restore(self) -> None:
         """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
-        tables = {name: [entries] for name, entries in self._store.tables.items()}
+        tables = {name: [(paths_of(self.path, name)[0], entries)] for name, entries in self._store.tables.items()}
         rounds = list(self._store.rounds())
-        self._held = Held.of(self._store.relations, self._store.tables, rounds)
+        self._held = Held.of(self.path, self._store.relations, self._store.tables, rounds)
         for logged in rounds:
             for name, entries in logged.tables.items():
-                tables.setdefault(name, []).append(entries)
+                tables.setdefault(name, []).append((self._store.log_path, entries))
         for part in self._held.parts():
             parts.check(self.path, part)
         self._sweep()
         self.interned.restore(tables)
-        self._texts = [piece for entries in tables.get(PROGRAM, ()) for piece in entries.pieces()]
+        self._texts = [piece for _, entries in tables.get(PROGRAM, ()) for piece in entries.pieces()]
         if self._texts:
             self.text = self._program(self._texts[-1])
         marks = self.external(MARK, (Kind.NUMBER,)).columns[0].tolist()
@@ -130,7 +135,7 @@ class State:
         try:
             return zlib.decompress(packed).decode()
         except (zlib.error, UnicodeDecodeError):
-            raise damaged(self.path, "the text of its program cannot be read") from None
+            raise damaged(self.path / NAME, "the text of its program cannot be read") from None
 
     # ------------------------------------------------------------------------------------------------------------- reading
 
@@ -144,7 +149,35 @@ class State:
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
         """The external rows as of the last round; columns may be views of a mapped file."""
-        return applied(self.stretches(relation), kinds, self.meaning.rows)
+        return self.rows_of(relation, self.stretches(relation), kinds)
+
+    def rows_of(self, relation: str, stretches: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
+        """The rows after these stretches. Raises DlogError where they make no sense."""
+        try:
+            found = applied(stretches, kinds, self.meaning.rows)
+            self._refuse_strange(relation, found)
+        except ValueError as error:
+            changed = any(s.lot is not None or s.chunks for s in stretches)
+            raise damaged(self._place(relation, changed), f"rows of `{relation}` make no sense ({error})") from None
+        return found
+
+    def _refuse_strange(self, relation: str, table: Table) -> None:
+        """Raises ValueError where ids in rows of a relation of the program stand for nothing."""
+        if relation not in self.relations:
+            return
+        types = [type for _, type in self.relations[relation].attributes]
+        if [type.kind for type in types] != [*table.kinds]:
+            raise ValueError("they are of other types")
+        if self._references is None:
+            interned = self.interned
+            self._references = References(self._types, interned.symbols, interned.records, interned.restored)
+        if not self._references.hold(types, table.columns):
+            raise ValueError("they hold ids of nothing")
+
+    def _place(self, stored: str, changed: bool) -> Path:
+        """The file that rows are from: the log where it has changed them."""
+        layers = () if changed else self._store.layers(stored)
+        return self.path / layers[0] if layers else self._store.log_path
 
     def stretches(self, relation: str) -> list[Frozen]:
         """The same as they are kept: a lot begins each but the first."""
@@ -158,7 +191,8 @@ class State:
 
     def means(self, program: Program) -> None:
         """The program as it is from now on."""
-        self.relations, self._types = program.relations, program.types
+        self.relations, self._types, self._references = program.relations, program.types, None
+        self._believed = set()
 
     def externals(self) -> Iterable[str]:
         """The relations that may have external rows."""
@@ -170,9 +204,19 @@ class State:
 
     def derived(self, relation: str, fingerprint: str) -> Stored | None:
         """All rows of a relation as of the last checkpoint, if that was for this program and wrote them."""
-        if self._store.stored_fingerprint != fingerprint:
+        name = relation + DERIVED
+        if self._store.stored_fingerprint != fingerprint or name not in self._store.relations:
             return None
-        return self._store.relations.get(relation + DERIVED)
+        stored = self._store.relations[name]
+        if name not in self._believed:
+            try:
+                self._refuse_strange(relation, stored.table())
+            except ValueError as error:
+                remark(f"{self._place(name, False)}: rows of `{relation}` make no sense ({error}); they are derived anew")
+                del self._store.relations[name]
+                return None
+            self._believed.add(name)
+        return stored
 
     def image(self, fingerprint: str) -> Image | None:
         """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged, or
@@ -210,7 +254,28 @@ class State:
         loaded = any(stretch.chunks for stretch in before) or (last.lot is not None and last.came is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
-        return last_changes(last.chunks, len(kinds), self.round)
+        if any(len(columns) != len(kinds) for columns, _ in last.chunks):
+            return None
+        found = last_changes(last.chunks, len(kinds), self.round)
+        try:
+            self._refuse_strange_changes(relation, found)
+        except ValueError:
+            return None  # whether rows of that kind are left is seen when all are read
+        return found
+
+    def believed(self, relation: str, changes: Updates) -> Updates:
+        """Changes that were read from here. Raises DlogError where they make no sense."""
+        try:
+            self._refuse_strange_changes(relation, changes)
+        except ValueError as error:
+            raise damaged(self._store.log_path, f"rows of `{relation}` make no sense ({error})") from None
+        return changes
+
+    def _refuse_strange_changes(self, relation: str, changes: Updates) -> None:
+        kinds = self.relations[relation].kinds
+        if not are_ids(kinds, changes.columns):
+            raise ValueError("words are no ids")
+        self._refuse_strange(relation, typed(kinds, changes))
 
     # ------------------------------------------------------------------------------------------------------------- logging
 

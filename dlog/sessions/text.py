@@ -15,6 +15,8 @@ from dlog.engine.compiler import check_tree, parse
 from dlog.engine.program.rules import Program
 from dlog.engine.program.stratify import stratify
 from dlog.engine.program.walk import walk
+from dlog.engine.trace.durable.files import damaged
+from dlog.engine.trace.durable.manifest import NAME
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.preprocess import preprocess
@@ -70,6 +72,16 @@ def read_text(program: Path | str, include: Sequence[str], macros: Sequence[str]
         source = preprocess(program, include, macros)
     with stage("parser"):
         return Text(source, parse(source).items)
+
+
+def stored_text(text: str, folder: Path) -> Text:
+    """The program of a state, which was preprocessed before it came there: nothing in it is read from files."""
+    source = Source(f"{text}\n")
+    with stage("parser"):
+        try:
+            return Text(source, parse(source).items)
+        except DlogError:
+            raise damaged(folder / NAME, "the text of its program is no program") from None
 
 
 def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> tuple[Text, Text]:

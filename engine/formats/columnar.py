@@ -18,6 +18,7 @@ from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
@@ -54,7 +55,7 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) ->
         from pyarrow import feather
 
         table = feather.read_table(path)
-        return [table.column(i) for i in _chosen(io, program, path, relation, table.schema.names)]
+        return [within_memory(table.column(i)) for i in _chosen(io, program, path, relation, table.schema.names)]
     except pa.ArrowException as error:
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
 

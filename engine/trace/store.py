@@ -151,6 +151,16 @@ class Store:
             return None
         return map_relation(self.path, self._manifest, relation, self._file_of, verify=False)
 
+    def layers(self, relation: str) -> tuple[str, ...]:
+        """The names of the files in which the last checkpoint wrote a relation."""
+        found = self._manifest.relations.get(relation)
+        return () if found is None else tuple(layer.name for batch in found.batches for layer in batch.layers)
+
+    @property
+    def log_path(self) -> Path:
+        """The file of the log that is written to."""
+        return self._segments[-1].path
+
     def rounds(self) -> Iterator[LoggedRound]:
         """What had been appended since the last checkpoint when the state was opened, in order."""
         for segment in self._replayed:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from dlog.caches import DAY, held, remove_unused
 from dlog.zipped import unpacked
 from tests.zipped import zip_of_dlog
 
@@ -58,3 +60,35 @@ def test_the_folder_of_the_package_is_told(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
     archive = zip_of_dlog(tmp_path / "it.zip")
     assert (Path(unpacked(f"{archive}/dlog")) / "engine" / "kernels" / "jit.py").is_file()
+
+
+def _aged(folder: Path, days: float) -> Path:
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "old.py").write_text("")
+    for place in (folder / "old.py", folder):
+        os.utime(place, (time.time() - days * DAY,) * 2)
+    return folder
+
+
+def test_what_was_unpacked_for_others_goes_when_nobody_uses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
+    old, late, used = (_aged(tmp_path / "cache" / f"zipped-{d * 16}", days) for d, days in (("1", 31), ("2", 29), ("3", 90)))
+    (tmp_path / "cache").chmod(0o700)
+    holding = held(used)
+    assert holding is not None
+    found = Path(unpacked(f"{zip_of_dlog(tmp_path / 'dlog.zip')}/dlog")).parent
+    os.close(holding)
+    assert {*(tmp_path / "cache").glob("zipped-*")} == {found, late, used} and not old.exists()
+    for place in (found, *found.rglob("*")):
+        os.utime(place, (0, 0))
+    remove_unused(used, "zipped")
+    assert found.is_dir()  # this process runs what is there
+
+
+def test_what_was_unpacked_is_marked_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
+    archive = zip_of_dlog(tmp_path / "dlog.zip")
+    found = Path(unpacked(f"{archive}/dlog")).parent
+    os.utime(found, (0, 0))
+    assert Path(unpacked(f"{archive}/dlog")).parent == found
+    assert time.time() - found.stat().st_mtime < DAY

@@ -58,7 +58,7 @@ def map_relation(folder: Path, manifest: Manifest, name: str, file_of: dict[Laye
     relation = manifest.relations[name]
     batches = []
     for batch in relation.batches:
-        layers = tuple(map_layer(folder, file, verify) for file in batch.layers)
+        layers = tuple(map_layer(folder, file, len(relation.kinds), verify) for file in batch.layers)
         file_of.update(zip(layers, batch.layers, strict=True))
         batches.append(Batch(batch.description, layers))
     return Stored(relation.kinds, tuple(batches))

@@ -67,27 +67,29 @@ def read_table(folder: Path, name: str, size: TableSize) -> Entries:
     for path, content, expected in zip(paths_of(folder, name), (data, ends), (size.data, size.ends), strict=True):
         if files.checksum(content) != expected:
             raise files.damaged(path, f"the first {len(content)} bytes of a table do not fit their checksum")
-    return Entries(data, _offsets(ends))
+    return Entries(data, _parting(folder, name, data, ends))
 
 
 def measured(folder: Path, name: str, entries: int, bytes: int) -> TableSize:
     """The size of a table with the checksums of what is there: for states that have none."""
     data, ends = _mapped(folder, name, TableSize(entries, bytes))
-    offsets = _offsets(ends)
-    if offsets[-1] != bytes:
-        raise files.damaged(paths_of(folder, name)[1], "a table's entries do not end where its bytes do")
-    if (np.diff(offsets) < 0).any():
-        raise files.damaged(paths_of(folder, name)[1], "a table has an entry that ends before it begins")
+    _parting(folder, name, data, ends)
     return TableSize(entries, bytes, files.checksum(data), files.checksum(ends))
+
+
+def _parting(folder: Path, name: str, data: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The offsets of entries in their bytes. Raises DlogError where they lead out of these."""
+    offsets = np.concatenate([np.zeros(1, np.int64), ends.view(np.int64)])
+    if offsets[-1] != len(data):
+        raise files.damaged(paths_of(folder, name)[1], "a table's entries do not end where its bytes do")
+    if (offsets[1:] < offsets[:-1]).any():
+        raise files.damaged(paths_of(folder, name)[1], "a table has an entry that ends before it begins")
+    return offsets
 
 
 def _mapped(folder: Path, name: str, size: TableSize) -> tuple[np.ndarray, np.ndarray]:
     data, ends = paths_of(folder, name)
     return files.mapped(data, size.bytes), files.mapped(ends, 8 * size.entries)
-
-
-def _offsets(ends: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros(1, np.int64), ends.view(np.int64)])
 
 
 def extend_table(folder: Path, name: str, size: TableSize, table: Entries) -> TableSize:

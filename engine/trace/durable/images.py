@@ -30,6 +30,7 @@ from dlog.engine.trace.durable import files
 MAGIC = b"dlogimg2"
 _HEAD = struct.Struct("<QII32s")
 _ARRAYS = "arrays"
+_WIDTHS = {type: np.dtype(type).itemsize for type in ("<i1", "<i2", "<i4", "<i8", "|u1")}
 Content = tuple[Mapping[str, Any], Sequence[Sequence[np.ndarray]]]
 """A description, and arrays: their columns (int32 or uint8, when they are read also narrower, or of length one for a value that
 is everywhere)."""
@@ -119,12 +120,21 @@ def map_image(folder: Path, file: ImageFile, believe: bool = False) -> Content |
         seal.update(rest)
         if not hmac.compare_digest(seal.digest(), sealed):
             raise Untrusted(f"{path} was written by somebody else, or elsewhere")
+    try:
+        return _described(told, rest)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _described(told: np.ndarray, rest: np.ndarray) -> Content:
     description = json.loads(told.tobytes())
     at, arrays = 0, []
     for array in description.pop(_ARRAYS):
         columns = []
         for how, size in array:
-            bytes = size * np.dtype(how).itemsize if how else 0
+            bytes = size * _WIDTHS[how] if how else 0
+            if not 0 <= bytes <= len(rest) - at:
+                raise ValueError("a column leads out of the image")
             columns.append(rest[at : at + bytes].view(how) if how else np.array([size]))
             at += bytes + -bytes % 8
         arrays.append(columns)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dlog.engine.kernels.layers import FIELD_SIZE, FIELD_WIDTH, LAYER_FIELDS, LAYER_INDEX
+from dlog.engine.kernels.layers import FIELD_SIZE, FIELD_WIDTH, LAYER_FIELDS, LAYER_INDEX, LAYER_LOW
 from dlog.engine.program.rules import Kind
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.durable import files
-from dlog.engine.trace.layer import Layer, address_of, build
+from dlog.engine.trace.layer import MAX_ROWS, Layer, address_of, build
 from dlog.engine.values.table import Table
 
 
@@ -52,14 +52,17 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
     return LayerFile(name, at, checksum, tuple(words.tolist()))
 
 
-def map_layer(folder: Path, file: LayerFile, verify: bool) -> Layer:
-    """The layer in a file."""
+def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
+    """The layer of rows of an arity in a file. Raises DlogError where that is not what was written, or nobody can have
+    written it: kernels ask no more."""
     path = folder / file.name
     memory = files.mapped(path, file.size)
     if path.exists() and path.stat().st_size != file.size:
         raise files.damaged(path, "a layer has another size than was written")
     if verify and files.checksum(memory) != file.checksum:
         raise files.damaged(path, "a layer does not fit its checksum")
+    if not _is_described(file, arity):
+        raise files.damaged(path, "a layer is not where the manifest says, or of other columns")
     words, base = np.array(file.words, np.int64), address_of(memory)
     for f in range((len(words) - LAYER_FIELDS) // FIELD_SIZE):
         at = LAYER_FIELDS + FIELD_SIZE * f
@@ -67,7 +70,47 @@ def map_layer(folder: Path, file: LayerFile, verify: bool) -> Layer:
             words[at] += base
     if words[LAYER_INDEX]:
         words[LAYER_INDEX] += base
-    return Layer.of(words, memory)
+    layer = Layer.of(words, memory)
+    if verify and not (_ascends(layer) and _is_indexed(layer)):
+        raise files.damaged(path, "the rows of a layer are not in order")
+    return layer
+
+
+def _is_described(file: LayerFile, arity: int) -> bool:
+    """Whether words describe rows that are in the file."""
+    words = np.array(file.words, np.int64)
+    if len(words) < LAYER_FIELDS:
+        return False
+    rows, found, depth, index, _, entries = file.words[:LAYER_FIELDS]
+    if found != arity or not 0 < rows <= MAX_ROWS or depth < 0 or len(words) != LAYER_FIELDS + FIELD_SIZE * (arity + depth + 1):
+        return False
+    fields = words[LAYER_FIELDS:].reshape(-1, FIELD_SIZE)
+    parts = [(at, rows * width) for at, width, _ in fields.tolist() if width]
+    if index:
+        parts.append((index, 4 * (entries + 1)))
+    inside = all(8 <= at <= at + size <= file.size and at % 8 == 0 for at, size in parts)
+    return inside and bool(np.isin(fields[:, FIELD_WIDTH], (0, 4, 8)).all()) and (not index or (entries > 0 and arity > 0))
+
+
+def _ascends(layer: Layer) -> bool:
+    """Whether each row, with its time, is there once, and behind all that are less."""
+    equal = np.ones(layer.rows - 1, bool)
+    for field in range(layer.fields - 1):
+        if layer.width(field):
+            values = layer.stored(field)
+            if (equal & (values[1:] < values[:-1])).any():
+                return False
+            equal &= values[1:] == values[:-1]
+    return not equal.any()
+
+
+def _is_indexed(layer: Layer) -> bool:
+    """Whether the index, if there is one, says where the values of the first column begin."""
+    index = layer.index()
+    if index is None:
+        return True
+    low = int(layer.words[LAYER_LOW])
+    return np.array_equal(index, np.searchsorted(layer.values(0), low + np.arange(len(index))))
 
 
 # ------------------------------------------------------------------------------------------------------- tables and batches
@@ -88,6 +131,9 @@ class Stored:
         if len(layers) != 1 or not layers[0].settled:
             raise ValueError("the relation has a history: read it with a cursor")
         (layer,) = layers
+        ids = (c for c, kind in enumerate(self.kinds) if kind in (Kind.SYMBOL, Kind.RECORD))
+        if any(layer.width(c) == 8 or not 0 <= (layer.constant(c) or 0) < 1 << 31 for c in ids):
+            raise ValueError("words are no ids")
         stored = (layer.stored(c) if layer.width(c) else layer.values(c) for c in range(layer.arity))
         return Table(self.kinds, tuple(map(_column, self.kinds, stored)), layer.rows)
 

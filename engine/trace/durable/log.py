@@ -73,6 +73,8 @@ class _Reader:
         return shape.unpack(self.bytes(shape.size))
 
     def bytes(self, size: int) -> memoryview:
+        if not 0 <= size <= len(self.rest):
+            raise ValueError("a payload ends early")
         taken, self.rest = self.rest[:size], self.rest[size:]
         return taken
 
@@ -81,25 +83,47 @@ class _Reader:
 
     def array(self, count: int) -> np.ndarray:
         width, value = self.take(_VALUE)
+        if width not in (0, *_WIDTHS):
+            raise ValueError("values have no such width")
         if width == 0:
             return np.full(count, value, np.int64)
         return np.frombuffer(self.bytes(count * width), _WIDTHS[width]).astype(np.int64)
 
 
-def decode(payload: memoryview) -> LoggedRound:
-    """What a payload says."""
+def decode(payload: memoryview, last: int) -> LoggedRound:
+    """What the payload of a record of the rounds up to `last` says. Raises ValueError where nobody can have written that."""
     reader = _Reader(payload)
     round, relations, tables = reader.take(_ROUND)
+    if round != last:
+        raise ValueError("a payload is of another round than its record")
     found = LoggedRound(round)
     for _ in range(relations):
         name = reader.name()
-        rows, arrays = reader.take(_SHAPE)
-        *columns, diffs, rounds = [reader.array(rows) for _ in range(arrays)]
-        found.changes[name] = Updates(tuple(columns), diffs, rounds)
+        found.changes[name] = _updates(reader, len(payload))
     for _ in range(tables):
         name = reader.name()
-        count, size = reader.take(_SHAPE)
-        offsets = np.zeros(count + 1, np.int64)
-        np.cumsum(reader.array(count), out=offsets[1:])
-        found.tables[name] = Entries(np.frombuffer(reader.bytes(size), np.uint8), offsets)
+        found.tables[name] = _entries(reader, len(payload))
+    if len(reader.rest) or len(found.changes) != relations or len(found.tables) != tables:
+        raise ValueError("a payload says more than there is")
     return found
+
+
+def _updates(reader: _Reader, most: int) -> Updates:
+    """Rows differ, so there are no more of them than bytes."""
+    rows, arrays = reader.take(_SHAPE)
+    if rows > most or arrays < 2:
+        raise ValueError("there cannot be so many rows, or so few columns")
+    *columns, diffs, rounds = [reader.array(rows) for _ in range(arrays)]
+    return Updates(tuple(columns), diffs, rounds)
+
+
+def _entries(reader: _Reader, most: int) -> Entries:
+    count, size = reader.take(_SHAPE)
+    if count > most:
+        raise ValueError("there cannot be so many entries")
+    lengths = reader.array(count)
+    if ((lengths < 0) | (lengths > size)).any() or int(lengths.sum()) != size:
+        raise ValueError("the entries are not as long as their bytes")
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Entries(np.frombuffer(reader.bytes(size), np.uint8), offsets)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,8 +114,11 @@ def read_manifest(folder: Path, name: str = NAME) -> Manifest | None:
     if not known:
         notes = (f"this dlog reads version {VERSION}",)
         raise DlogError(Diagnostic("state-version", f"this is {format}, version {version}", notes=notes, place=str(path)))
-    _refuse_elsewhere(path, told)
-    return _understood(told if version == VERSION else _brought_up(folder, told))
+    try:
+        _refuse_elsewhere(path, told)
+        return _understood(told if version == VERSION else _brought_up(folder, told))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        raise files.damaged(path, "the manifest makes no sense") from None
 
 
 def _refuse_elsewhere(path: Path, told: dict[str, Any]) -> None:
@@ -164,22 +168,46 @@ def _told(manifest: Manifest) -> dict[str, Any]:
     return told
 
 
+def _count(found: Any) -> int:
+    """What is a number of files, rounds or bytes."""
+    if type(found) is not int or not 0 <= found < 1 << 63:
+        raise ValueError("no number of anything")
+    return found
+
+
+def _counts(found: list[Any]) -> Iterator[int]:
+    return map(_count, found)
+
+
 def _understood(told: dict[str, Any]) -> Manifest:
     def frontier(times: list[list[int]]) -> Antichain:
-        return Antichain.of(map(tuple, times))
+        return Antichain.of(tuple(_counts(time)) for time in times)
+
+    def layer(found: dict[str, Any]) -> LayerFile:
+        words = tuple(found["words"])
+        if any(type(word) is not int or not -(1 << 63) <= word < 1 << 63 for word in words):
+            raise ValueError("no words")
+        return LayerFile(found["file"], _count(found["size"]), _count(found["checksum"]), words)
 
     def batch(found: dict[str, Any]) -> BatchFiles:
         description = Description(*(frontier(found[key]) for key in ("lower", "upper", "since")))
-        layers = (LayerFile(f["file"], f["size"], f["checksum"], tuple(f["words"])) for f in found["layers"])
-        return BatchFiles(description, tuple(layers))
+        return BatchFiles(description, tuple(map(layer, found["layers"])))
 
     relations = {
         name: RelationFiles(tuple(map(Kind, r["kinds"])), tuple(map(batch, r["batches"])))
         for name, r in told["relations"].items()
     }
-    tables = {name: TableSize(*size) for name, size in told["tables"].items()}
-    image = ImageFile(**told["image"]) if "image" in told else None
-    forced = told["forced"][0], told["forced"][1]
-    return Manifest(
-        told["state"], told["fingerprint"], told["round"], told["log"], forced, told["next"], relations, tables, image
-    )
+    tables = {name: TableSize(*_counts(size)) for name, size in told["tables"].items()}
+    segment, size = _counts(told["forced"])
+    state, round, log, next = (_count(told[name]) for name in ("state", "round", "log", "next"))
+    if not isinstance(told["fingerprint"], str):
+        raise ValueError("a fingerprint is text")
+    image = _image(told["image"]) if "image" in told else None
+    return Manifest(state, told["fingerprint"], round, log, (segment, size), next, relations, tables, image)
+
+
+def _image(told: dict[str, Any]) -> ImageFile:
+    size, round, checksum = (_count(told[name]) for name in ("size", "round", "checksum"))
+    if not isinstance(told["fingerprint"], str):
+        raise ValueError("a fingerprint is text")
+    return ImageFile(told["name"], size, round, told["fingerprint"], checksum)

@@ -8,6 +8,7 @@ there, a log that ends before what had been forced to the disk.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from dlog.grammar.diagnostics import DlogError
 
 Extent = tuple[int, int]
 """A segment, and how many bytes of it."""
+_MISSING = 100
+"""So many are named; whatever number somebody gave to a file."""
 _SEGMENT = re.compile(r"\d+\.log\Z")
 
 
@@ -72,7 +75,10 @@ class Segment:
         if _records(content, self.header, self.former) != self.records:
             raise files.damaged(self.path, "its records are not any more what they were when the state was opened")
         for record in self.records:
-            yield decode(memoryview(content)[record.start : record.end])
+            try:
+                yield decode(memoryview(content)[record.start : record.end], record.round)
+            except (ValueError, struct.error):
+                raise files.damaged(self.path, f"the record at byte {record.start} of the log makes no sense") from None
 
 
 def segment_path(folder: Path, number: int) -> Path:
@@ -105,7 +111,8 @@ def read_log(folder: Path, start: Start) -> list[Segment]:
     """All segments from the first one that counts to the last one there is, or has been, each with what is wrong with it."""
     there = [n for n in map(number_of, folder.iterdir()) if n is not None]
     read: list[_Read] = []
-    for number in range(start.number, max([start.number, start.forced[0], *there]) + 1):
+    last = min(max([start.number, start.forced[0], *there]), start.number + len(there) + _MISSING)
+    for number in range(start.number, last + 1):
         read.append(_read(segment_path(folder, number), number, start, read[-1] if read else None))
     judged: list[Segment] = []
     for here, behind in zip(read, [*read[1:], None], strict=True):

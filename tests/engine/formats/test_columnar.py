@@ -98,3 +98,27 @@ def test_other_tools_read_what_is_written(tmp_path: Path) -> None:
     table = Table(shape.kinds, (np.array([2, 1], np.int32), symbols.intern_texts(["x", "y"])))
     formats.save(directive("output", IO="arrow"), shape, program(shape), table, symbols, Records(), tmp_path)
     assert feather.read_table(tmp_path / "r.arrow").to_pydict() == {"a": [1, 2], "b": ["y", "x"]}
+
+
+PLACES = np.array([0, 1, 1, 0], np.int32)
+ENDS = np.array([0, 3, 8, 10, 15], np.int32)
+
+
+@pytest.mark.parametrize("far", [-1, -(1 << 30), 16, 1 << 20, 1 << 30])
+@pytest.mark.parametrize("what", [PLACES, ENDS])
+@pytest.mark.parametrize("at", [1, 3])
+def test_an_arrow_file_that_says_that_texts_are_elsewhere_is_refused(
+    tmp_path: Path, what: np.ndarray, at: int, far: int
+) -> None:
+    """Arrow believes it: memory of the process would become symbols, or the process end."""
+    made = pa.table({"a": ["one", "three", "is", "there"], "b": pa.array(["x", "y", "y", "x"]).dictionary_encode()})
+    with pa.OSFile(str(tmp_path / "r.arrow"), "wb") as sink, pa.ipc.new_file(sink, made.schema) as writer:
+        writer.write_table(made)
+    content = (tmp_path / "r.arrow").read_bytes()
+    forged = what.copy()
+    forged[at] = far
+    assert content.count(what.tobytes()) == 1
+    (tmp_path / "r.arrow").write_bytes(content.replace(what.tobytes(), forged.tobytes()))
+    shape = relation("symbol", "symbol")
+    with pytest.raises(DlogError, match="is not a arrow file"):
+        formats.load(directive(IO="arrow"), shape, program(shape), SymbolTable(), Records(), tmp_path)

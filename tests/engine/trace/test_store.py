@@ -251,7 +251,7 @@ def test_records_say_what_was_appended(
         for n in [min(len(a), len(b))]
     }
     record = log.encode(round, given_changes, {name: Entries.of(listed) for name, listed in texts.items()})
-    found = log.decode(memoryview(record))
+    found = log.decode(memoryview(record), round)
     assert found.round == round
     assert list(found.changes) == list(changes) and {n: e.pieces() for n, e in found.tables.items()} == texts
     for name, change in found.changes.items():

@@ -1,0 +1,130 @@
+"""States that somebody has forged with all checksums right: what is in them is refused or legal, and no memory is touched."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dlog
+from dlog.engine.program.rules import Kind, Type
+from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.inspection import dump_state
+from dlog.sessions.references import References
+from dlog.sessions.state import PROGRAM as TEXTS
+from dlog.sessions.state import State
+from tests.dlog.state_damage import SHAPES, Shape, shape_of
+from tests.dlog.state_forging import FORGERS, wrong
+from tests.dlog.state_frames import taking_frames
+from tests.dlog.state_sessions import crash
+
+NAMES = """.decl name(x: number, text: symbol)
+.decl long(x: number, n: number)
+long(x, strlen(text)) :- name(x, text).
+"""
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shape]:
+    return {name: shape_of(name, tmp_path_factory.mktemp("shape") / "state") for name in SHAPES}
+
+
+@pytest.mark.parametrize("kind", FORGERS)
+def test_forged_files_end_nothing(shapes: dict[str, Shape], tmp_path: Path, kind: str) -> None:
+    with taking_frames():
+        for name, shape in shapes.items():
+            for seed in range(4):
+                assert wrong(shape.files, tmp_path / "state", kind, seed) == [], (name, seed)
+
+
+def forged_in_the_log(folder: Path, id: int) -> None:
+    """A state whose log has a row with a symbol of this number."""
+    session = dlog.session(NAMES, state=folder, threads=1)
+    session.insert("name", [(1, "one")])
+    session.commit()
+    row = (np.array([2]), np.array([id]))
+    session._engine._state.append(2, {"name": Updates(row, np.array([1]), np.array([2]))})  # type: ignore[attr-defined]
+    crash(session)
+
+
+@pytest.mark.parametrize("id", [-1, 1, 1 << 30, -(1 << 31), 1 << 32, 1 << 62])
+def test_a_symbol_that_is_not_there_is_damage_of_the_log(tmp_path: Path, id: int) -> None:
+    forged_in_the_log(tmp_path / "state", id)
+    session = dlog.session(NAMES, state=tmp_path / "state", threads=1)
+    with pytest.raises(DlogError, match="rows of `name` make no sense") as error:
+        list(session["long"])
+    crash(session)
+    assert error.value.diagnostics[0].place.endswith(".log")
+
+
+def test_the_text_of_a_state_reads_no_files(tmp_path: Path) -> None:
+    """It was preprocessed before it was stored."""
+    (tmp_path / "secret.dl").write_text('.decl secret(x: symbol)\nsecret("read").\n')
+    session = dlog.session(NAMES, state=tmp_path / "state", threads=1)
+    session.insert("name", [(1, "one")])
+    session.commit()
+    crash(session)
+    state = State(tmp_path / "state", "never", None)
+    text = zlib.compress(f'#include "{tmp_path}/secret.dl"\n{NAMES}'.encode())
+    state._store.append(2, {}, {TEXTS: Entries.of([text])})
+    state.close()
+    folder = tmp_path / "state"
+    for use in (lambda: dump_state(folder, tmp_path / "dumped"), lambda: dlog.session(None, state=folder)):
+        with pytest.raises(DlogError, match="the text of its program is no program"):
+            use()
+    assert not (tmp_path / "dumped").exists()
+
+
+NUMBER, SYMBOL = Type("number", Kind.NUMBER), Type("symbol", Kind.SYMBOL)
+LIST = Type("List", Kind.RECORD, (("head", "number"), ("tail", "List")))
+TREE = Type("Tree", Kind.RECORD, (("left", "Leaf"), ("right", "Tree")))
+LEAF = Type("Leaf", Kind.RECORD, (("tree", "Tree"),))
+NAMED = Type("Named", Kind.RECORD, (("name", "symbol"), ("of", "List")))
+TYPES = {type.name: type for type in (NUMBER, SYMBOL, LIST, TREE, LEAF, NAMED)}
+
+
+class Records:
+    """Tables of records as somebody has forged them."""
+
+    def __init__(self, **rows: list[tuple[int, ...]]) -> None:
+        self.of = {int(arity[1:]): np.array(listed, np.int64) for arity, listed in rows.items()}
+        self.restored = {arity: len(found) for arity, found in self.of.items()}
+
+    def table(self, arity: int) -> Records:
+        self.rows, self.found = self.restored.get(arity, 0), self.of.get(arity, np.empty((0, arity), np.int64))
+        return self
+
+    def column(self, number: int) -> np.ndarray:
+        return self.found[:, number]
+
+
+def held(type: Type, ids: list[int], records: Records, symbols: int = 3) -> bool:
+    found = References(TYPES, range(symbols), records, records.restored)  # type: ignore[arg-type]
+    return found.hold([type], [np.array(ids, np.int32)])
+
+
+def test_ids_of_records_are_followed_to_all_that_is_inside() -> None:
+    lists = Records(a2=[(7, 0), (8, 1), (9, 2)])
+    assert held(LIST, [0, 1, 2, 3], lists)
+    assert not held(LIST, [4], lists) and not held(LIST, [-1], lists)
+    assert held(SYMBOL, [0, 2], lists) and not held(SYMBOL, [3], lists) and not held(SYMBOL, [-1], lists)
+    assert held(NAMED, [1], Records(a2=[(2, 0)])) and not held(NAMED, [1], Records(a2=[(3, 0)]))
+    several = Records(a2=[(7, 0), (1, 1), (8, 50), (9, 3), (2, 4)])
+    assert held(LIST, [1, 2], several)
+    assert not held(LIST, [3], several) and not held(LIST, [4], several) and not held(NAMED, [5], several)
+
+
+@pytest.mark.parametrize("rows", [{"a2": [(7, 1)]}, {"a2": [(7, 2), (7, 1)]}, {"a2": [(7, 2), (8, 0)]}])
+def test_a_list_inside_itself_is_none(rows: dict[str, list[tuple[int, ...]]]) -> None:
+    assert not held(LIST, [1], Records(**rows))
+
+
+def test_records_of_several_arities_are_not_inside_themselves() -> None:
+    assert held(TREE, [1, 2], Records(a1=[(0,), (1,)], a2=[(1, 0), (2, 1)]))
+    assert not held(TREE, [1], Records(a1=[(1,)], a2=[(1, 0)]))
+    assert not held(TREE, [3], Records(a1=[(2,), (1,)], a2=[(1, 0), (2, 0), (1, 1)]))
+    assert held(LIST, [1], Records(a1=[(1,)], a2=[(1, 0)]))
