@@ -222,6 +222,7 @@ def test_the_programs_are_part_of_the_library() -> None:
         "bfs",
         "clustering",
         "connected_components",
+        "core",
         "degrees",
         "k_core",
         "k_truss",
@@ -233,6 +234,7 @@ def test_the_programs_are_part_of_the_library() -> None:
         "strongly_connected_components",
         "triangle_count",
         "triangle_support",
+        "truss",
     ]
 
 

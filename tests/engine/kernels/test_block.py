@@ -108,8 +108,19 @@ def test_a_zero_anywhere_in_the_divisors_is_told(operation: int) -> None:
         evaluate(operation, [(7, 2), (6, 0), (1, 1)])
 
 
+@pytest.mark.parametrize(("weight", "error"), [(-1, L.ERROR_WEIGHT), (-(2**63), L.ERROR_WEIGHT), (L.SUM_MOST + 1, L.ERROR_SUM)])
+def test_a_weight_is_what_it_is_unless_it_is_negative_or_too_much(weight: int, error: int) -> None:
+    desk = Desk(Memory(None))
+    fine = [0, 1, 7, L.SUM_MOST]
+    for values, expected in ((fine, 0), ([*fine, weight], error)):
+        for _, n in desk.blocks([(value, 0) for value in values], 2):
+            given = desk.register(0), desk.register(1), n, desk.register(2)
+            assert block.arithmetic_block(L.AR_WEIGHT, *given) == expected
+            assert desk.registers[2, : len(fine)].tolist() == fine
+
+
 def test_every_operation_is_tested() -> None:
-    tested = {*SIGNED, *UNSIGNED, *FLOAT, L.AR_FTOI, L.AR_FTOU}
+    tested = {*SIGNED, *UNSIGNED, *FLOAT, L.AR_FTOI, L.AR_FTOU, L.AR_WEIGHT}
     assert tested == {value for name, value in vars(L).items() if name.startswith("AR_")}
 
 
