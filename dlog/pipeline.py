@@ -318,9 +318,11 @@ def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) ->
     """How every stratum is maintained while inputs change, for assumed sizes."""
     from dlog.engine.plan.rounds import explain_maintenance
     from dlog.engine.plan.statistics import Declared
+    from dlog.engine.plan.thresholds import weighted
 
     program = readable(compile_program(path, include, macros))
     with stage("planner"):
+        program = weighted(program)
         return "\n".join(explain_maintenance(stratum, program, Declared()) for stratum in program.strata)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import dlog
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from dlog.pipeline import explain_rounds
 from tests.naive import evaluate
 
 SHARES = """
@@ -24,6 +26,7 @@ CORE = """
 .decl removed(x: number)
 removed(v) :- edge(v, _), count : { edge(v, u), !removed(u) } < 2.
 """
+SHOWN = CORE + ".output removed\n"
 PATH = [(i, j) for i in range(5) for j in (i - 1, i + 1) if 0 <= j < 5]
 RING = [*PATH, (0, 4), (4, 0)]
 Run = Callable[[str, dict[str, Any]], dict[str, set[Any]]]
@@ -187,3 +190,10 @@ def test_many_of_one_shape_have_bounds_of_their_own() -> None:
                         alone.insert("e", edges)
                         alone.commit()
                         assert set(session[name]) == set(alone[name]), name
+
+
+def test_plans_over_rounds_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "core.dl"
+    path.write_text(SHOWN)
+    shown = explain_rounds(path, (), ())
+    assert "weigh removed%1(" in shown and "computed anew" not in shown
