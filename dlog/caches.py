@@ -195,6 +195,15 @@ def refuse_others(path: Path, about: os.stat_result) -> None:
     _refuse(path, about)
 
 
+def stays(path: Path, about: os.stat_result) -> bool:
+    """Whether nobody else can change a file while it is mapped: what was looked at would be something else when it is used."""
+    try:
+        _refuse(path, about)
+    except Untrusted:
+        return False
+    return True
+
+
 def _without_links(path: Path, about: os.stat_result) -> os.stat_result:
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise Untrusted(f"{path} is neither a file nor a folder")

@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
+from dlog.caches import stays
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Bytes = bytes | bytearray | memoryview
@@ -150,10 +151,15 @@ def remove(path: Path) -> None:
 
 
 def mapped(path: Path, size: int) -> np.ndarray:
-    """The first bytes of a file, mapped read-only; it may grow or be removed meanwhile."""
+    """The first bytes of a file, read-only; mapped where nobody else can change them. It may grow or be removed meanwhile."""
     if size == 0:
         return np.empty(0, np.uint8)
     if not path.exists() or path.stat().st_size < size:
         raise damaged(path, "a file is missing or too short")
     with refusals(path, "read"), to_read(path) as file:
-        return np.memmap(file, np.uint8, "r", shape=(size,)).view(np.ndarray)
+        if stays(path, os.fstat(file.fileno())):
+            return np.memmap(file, np.uint8, "r", shape=(size,)).view(np.ndarray)
+        found = np.frombuffer(file.read(size), np.uint8)
+    if len(found) < size:
+        raise damaged(path, "a file is missing or too short")
+    return found
