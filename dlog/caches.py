@@ -195,6 +195,15 @@ def refuse_others(path: Path, about: os.stat_result) -> None:
     _refuse(path, about)
 
 
+def stays(path: Path, about: os.stat_result) -> bool:
+    """Whether nobody else can change a file while it is mapped: what was looked at would be something else when it is used."""
+    try:
+        _refuse(path, about)
+    except Untrusted:
+        return False
+    return True
+
+
 def _without_links(path: Path, about: os.stat_result) -> os.stat_result:
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise Untrusted(f"{path} is neither a file nor a folder")
@@ -208,8 +217,17 @@ def _refuse(path: Path, about: os.stat_result, leads: bool = False) -> None:
     if about.st_uid not in (os.getuid(), 0) and not (leads and about.st_uid == _unmapped()):
         raise Untrusted(f"{path} belongs to another user")
     kept = leads and about.st_mode & stat.S_ISVTX
-    if about.st_mode & OTHERS and not kept and not (about.st_mode & OTHERS == stat.S_IWGRP and _is_own_group(about.st_gid)):
+    own = about.st_mode & OTHERS == stat.S_IWGRP and _is_own_group(about.st_gid) and not _has_list(path)
+    if about.st_mode & OTHERS and not kept and not own:
         raise Untrusted(f"others can write to {path}")
+
+
+def _has_list(path: Path) -> bool:
+    """Whether there is a list of those who may: then the group's modes are what any of these may at most."""
+    try:
+        return "system.posix_acl_access" in os.listxattr(path, follow_symlinks=False)
+    except (AttributeError, OSError):  # no such lists here
+        return False
 
 
 def _is_own_group(group: int) -> bool:

@@ -247,6 +247,7 @@ class _Feed:
         for path in sorted(folder.glob("round-*.parquet")):
             if path.name < target.name:
                 known = pq.read_table(path).drop_columns(round)
+                known.validate(full=True)  # Parquet's reader takes places in dictionaries that are not there
                 parts.append(known.set_column(held.num_columns, diff, pc.negate(known[diff])))
         whole = pa.concat_tables(parts, promote_options="permissive")
         net = whole.group_by(held.column_names).aggregate([(diff, "sum")])
@@ -316,5 +317,7 @@ def _write_changes(changes: pa.Table, target: Path) -> None:
         target.unlink(missing_ok=True)
         return
     beside = target.with_name(f".{target.name}.{os.getpid()}")
-    pq.write_table(changes, beside)
+    beside.unlink(missing_ok=True)
+    with beside.open("xb") as file:  # never one that was there, which may be somebody's link
+        pq.write_table(changes, file)
     beside.rename(target)

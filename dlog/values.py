@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
@@ -201,6 +202,7 @@ class Codec:
         if column.null_count and type.kind is not Kind.RECORD:
             raise _bad_fact(relation, None, f"{name}: the column has nulls")
         try:
+            within_memory(column)
             match type.kind:
                 case Kind.SYMBOL:
                     try:

@@ -49,12 +49,11 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) ->
             names = pq.read_schema(path).names
             chosen = _chosen(io, program, path, relation, names)
             if len(set(names)) < len(names):
-                return [pq.read_table(path).column(i) for i in chosen]
+                return [within_memory(pq.read_table(path).column(i)) for i in chosen]
             table = pq.read_table(path, columns=[names[i] for i in chosen])
-            return [table.column(names[i]) for i in chosen]
-        from pyarrow import feather
-
-        table = feather.read_table(path)
+            return [within_memory(table.column(names[i])) for i in chosen]
+        with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
+            table = pa.ipc.open_file(file).read_all()
         return [within_memory(table.column(i)) for i in _chosen(io, program, path, relation, table.schema.names)]
     except pa.ArrowException as error:
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error

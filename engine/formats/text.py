@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dlog.caches import stays
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
 from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED
@@ -91,14 +92,17 @@ def layout_of(kinds: tuple[Kind, ...], form: TextFormat) -> Layout:
 
 
 def read_bytes(path: Path | None) -> np.ndarray:
-    """The bytes of a file, unpacked if it is gzip; standard input for None. Plain files are mapped, not copied."""
+    """The bytes of a file, unpacked if it is gzip; standard input for None. Plain files that stay as they are are mapped, not
+    copied."""
     if path is None:
         return _unpacked(sys.stdin.buffer.read())
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
+        about = os.fstat(file.fileno())
+        if about.st_size == 0:
             return np.empty(0, np.uint8)
         try:
-            mapped: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            own = stays(path, about)
+            mapped: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if own else file.read()
         except (OSError, ValueError):  # a pipe, or a file system without mapping
             mapped = file.read()
     return _unpacked(mapped)

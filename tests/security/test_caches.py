@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dlog.caches import Untrusted, own_folder
+from dlog.caches import Untrusted, own_content, own_folder
 from dlog.engine.kernels import library
 from dlog.grammar import parser
 from dlog.zipped import unpacked
@@ -76,6 +77,26 @@ def test_nothing_is_read_from_a_cache_that_others_can_write_to(program: Path, tm
     )
     assert not list(cache.iterdir())
     assert len(list((homes / "dlog").glob(TABLES))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no access control lists")
+@pytest.mark.parametrize("what", ["cache", "what leads to it", "file"])
+def test_nothing_is_read_from_a_cache_that_a_list_lets_others_write_to(tmp_path: Path, what: str) -> None:
+    """With a list the group's modes are what any in it may at most: no word of the group."""
+    cache = tmp_path / "leads" / "cache"
+    cache.mkdir(parents=True)
+    place = {"cache": cache, "what leads to it": cache.parent, "file": cache / "file"}[what]
+    (cache / "file").write_text("kept")
+    place.chmod(0o770)
+    assert os.getuid() or own_content(own_folder(cache) / "file") == b"kept"  # others may have a group with somebody in it
+    entries = [(1, 7, -1), (2, 7, 65534), (4, 0, -1), (0x10, 7, -1), (0x20, 0, -1)]  # user 65534 may write
+    made = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    try:
+        os.setxattr(place, "system.posix_acl_access", made)
+    except OSError:
+        pytest.skip("no access control lists in this file system")
+    with pytest.raises(Untrusted, match="others can write"):
+        own_content(own_folder(cache) / "file")
 
 
 def test_a_program_is_checked_where_no_folder_can_be_trusted_and_leaves_nothing(program: Path, tmp_path: Path) -> None:

@@ -64,6 +64,25 @@ def test_nothing_is_written_where_links_in_a_state_lead(tmp_path: Path) -> None:
         assert mine.read_text() == "kept", name
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_is_written_to_what_has_another_name_elsewhere(tmp_path: Path) -> None:
+    """Some systems let everybody give names to the files of others. A table that is said to be empty would be cut to that."""
+    names = [*written(tmp_path / "state"), "manifest.json.new"]
+    for name in names:
+        folder, mine = tmp_path / f"state of {name}", tmp_path / f"not {name}"
+        written(folder)
+        whole = (folder / name).read_bytes() if (folder / name).exists() else b""
+        mine.write_bytes(whole + b"kept")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).hardlink_to(mine)
+        folder.chmod(0o777)
+        with suppress(DlogError), dlog.session(PATHS, state=folder, threads=1) as session:
+            for number in range(20, 25):
+                put(session, (number, number + 1))
+                session.insert("edge", [(number, number)])
+        assert mine.read_bytes() == whole + b"kept", name
+
+
 def test_nothing_is_appended_where_a_whole_log_is_a_link(tmp_path: Path) -> None:
     written(tmp_path / "state")
     [log] = (tmp_path / "state").glob("*.log")

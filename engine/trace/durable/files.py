@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
+from dlog.caches import stays
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 Bytes = bytes | bytearray | memoryview
@@ -83,6 +84,14 @@ def _plain(descriptor: int, path: Path) -> int:
     return descriptor
 
 
+def only_name(descriptor: int, path: Path) -> int:
+    """Refuses a file with another name, where somebody else may have given it this one."""
+    if os.fstat(descriptor).st_nlink > 1 and not stays(path.parent, path.parent.stat()):
+        os.close(descriptor)
+        raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
+    return descriptor
+
+
 def sync_file(path: Path) -> None:
     """The same for a file that others wrote."""
     descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
@@ -99,11 +108,10 @@ def sync_folder(path: Path) -> None:
 
 
 def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
-    """A new file that is wholly on the disk, under a name nothing refers to yet: what is there is overwritten,
-    or replaced where it is a link or a pipe."""
-    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-        path.unlink()
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ITSELF, mode)
+    """A new file that is wholly on the disk, under a name nothing refers to yet: what is there goes, and is not written to, as
+    it may be a link or be somebody's by another name, too."""
+    remove(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ITSELF, mode)
     try:
         write_all(descriptor, pieces)
         sync(descriptor)
@@ -113,7 +121,7 @@ def create(path: Path, pieces: Sequence[Bytes], mode: int = 0o666) -> None:
 
 def fill(empty: Path, path: Path, content: Bytes) -> None:
     """Gives an empty file that `create` has made its content, and a new name."""
-    descriptor = os.open(empty, os.O_WRONLY | ITSELF)
+    descriptor = only_name(os.open(empty, os.O_WRONLY | ITSELF), empty)
     try:
         write_all(descriptor, [content])
         sync(descriptor)
@@ -133,7 +141,7 @@ def replace(path: Path, content: bytes) -> None:
 def open_to_append(path: Path, size: int) -> int:
     """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
     descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | AT_ONCE, 0o666), path)
-    cut(descriptor, size)
+    cut(only_name(descriptor, path), size)
     return descriptor
 
 
@@ -150,10 +158,15 @@ def remove(path: Path) -> None:
 
 
 def mapped(path: Path, size: int) -> np.ndarray:
-    """The first bytes of a file, mapped read-only; it may grow or be removed meanwhile."""
+    """The first bytes of a file, read-only; mapped where nobody else can change them. It may grow or be removed meanwhile."""
     if size == 0:
         return np.empty(0, np.uint8)
     if not path.exists() or path.stat().st_size < size:
         raise damaged(path, "a file is missing or too short")
     with refusals(path, "read"), to_read(path) as file:
-        return np.memmap(file, np.uint8, "r", shape=(size,)).view(np.ndarray)
+        if stays(path, os.fstat(file.fileno())):
+            return np.memmap(file, np.uint8, "r", shape=(size,)).view(np.ndarray)
+        found = np.frombuffer(file.read(size), np.uint8)
+    if len(found) < size:
+        raise damaged(path, "a file is missing or too short")
+    return found

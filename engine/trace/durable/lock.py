@@ -18,12 +18,13 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         with files.refusals(self.path, "lock"):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.AT_ONCE, 0o666)
+            opened = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.AT_ONCE, 0o666)
+            self._descriptor = files.only_name(opened, self.path)
         if not _try_lock(self._descriptor):
             with files.refusals(self.path, "lock"):
                 holder = os.read(self._descriptor, 64).decode("ascii", "replace").strip()
             os.close(self._descriptor)
-            notes = (f"process {holder} has it open",) if holder else ()
+            notes = (f"process {holder} has it open",) if holder.isdigit() else ()
             raise DlogError(Diagnostic("state-locked", "the state is in use", notes=notes, place=str(folder)))
         with suppress(OSError):  # who holds it is only told to others: a full disk is no reason not to read what is there
             os.ftruncate(self._descriptor, 0)

@@ -122,3 +122,16 @@ def test_an_arrow_file_that_says_that_texts_are_elsewhere_is_refused(
     shape = relation("symbol", "symbol")
     with pytest.raises(DlogError, match="is not a arrow file"):
         formats.load(directive(IO="arrow"), shape, program(shape), SymbolTable(), Records(), tmp_path)
+
+
+def test_the_first_form_of_feather_is_refused(tmp_path: Path) -> None:
+    """Its reader takes lengths that go beyond the file: what follows in memory would be read as offsets of texts."""
+    with pytest.warns(DeprecationWarning):
+        feather.write_feather(pa.table({"a": ["x"] * 10}), str(tmp_path / "r.arrow"), version=1)
+    content = (tmp_path / "r.arrow").read_bytes()
+    at = content.rindex((10).to_bytes(8, "little"), 0, len(content) - 64)
+    shape = relation("symbol")
+    for forged in (content, content[:at] + (500_000_000).to_bytes(8, "little") + content[at + 8 :]):
+        (tmp_path / "r.arrow").write_bytes(forged)
+        with pytest.raises(DlogError, match="is not a arrow file"):
+            formats.load(directive(IO="arrow"), shape, program(shape), SymbolTable(), Records(), tmp_path)

@@ -1,0 +1,78 @@
+"""What Arrow's readers take as files have it: places that are beyond a dictionary, and links in the place of files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dlog
+from dlog.grammar.diagnostics import DlogError
+from dlog.streaming import _Feed, _write_changes
+from tests.security.planted import dlog as command
+
+PROGRAM = """.decl r(a: symbol)
+.decl s(a: symbol)
+.input r(IO=parquet, filename="r.parquet")
+.output s
+s(a) :- r(a).
+"""
+LAST = 69_999
+"""Of a dictionary: its places take three bytes."""
+
+
+def forged(path: Path, place: int, **others: list[int]) -> None:
+    """A file whose text, 64 times the same, is at a place of its dictionary that may not be there."""
+    texts = pa.array([f"t{i}" for i in range(LAST + 1)])
+    columns = {"a": pa.DictionaryArray.from_arrays(pa.array([LAST] * 64, pa.int32()), texts), **others}
+    plain = {"compression": "none", "write_statistics": False, "dictionary_pagesize_limit": 1 << 26}
+    pq.write_table(pa.table(columns), path, **plain)
+    content, begin = path.read_bytes(), bytes([3, 0, 0, 0, 0x80, 1, 1])  # none of 64 is null
+    run = begin + bytes([17, 0x80, 1]) + LAST.to_bytes(3, "little")
+    assert content.count(run) == 1
+    path.write_bytes(content.replace(run, begin + bytes([24, 0x80, 1]) + place.to_bytes(3, "little")))
+
+
+def without_file(folder: Path) -> dlog.Session:
+    (folder / "p.dl").write_text(PROGRAM.replace(".input", "//"))
+    return dlog.session(folder / "p.dl")
+
+
+def test_a_parquet_file_whose_texts_are_not_in_its_dictionary_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text(PROGRAM)
+    forged(tmp_path / "r.parquet", LAST)
+    assert command("run", "p.dl", "-D", "-", cwd=tmp_path).returncode == 0
+    forged(tmp_path / "r.parquet", 0xFFFFFF)
+    done = command("run", "p.dl", "-D", "-", cwd=tmp_path)
+    assert done.returncode == 1 and "r.parquet is not a parquet file" in done.stderr
+
+
+def test_rows_whose_texts_are_not_in_their_dictionary_are_refused(tmp_path: Path) -> None:
+    forged(tmp_path / "r.parquet", 0xFFFFFF)
+    with without_file(tmp_path) as session, pytest.raises(DlogError, match="not in its dictionary"):
+        session.insert("r", pq.read_table(tmp_path / "r.parquet"))
+
+
+def test_changes_of_a_stream_are_not_recovered_from_texts_that_are_not_there(tmp_path: Path) -> None:
+    """Arrow would put together dictionaries by places that it never looked at."""
+    with without_file(tmp_path) as session:
+        for text in ("x", "y"):
+            session.insert("r", [(text,)])
+            session.commit()
+        feed, folder = _Feed(session, ("r",), ("s",), tmp_path, None), tmp_path / "s"
+        folder.mkdir()
+        forged(folder / "round-000000000001.parquet", 0xFFFFFF, diff=[1] * 64, round=[1] * 64)
+        with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
+            feed._recover(folder, "s")
+
+
+def test_changes_of_a_stream_are_not_written_where_a_link_leads(tmp_path: Path) -> None:
+    target, elsewhere = tmp_path / "s" / "round-000000000001.parquet", tmp_path / "elsewhere"
+    target.parent.mkdir()
+    elsewhere.write_text("mine")
+    (target.parent / f".{target.name}.{os.getpid()}").symlink_to(elsewhere)
+    _write_changes(pa.table({"a": ["x"]}), target)
+    assert elsewhere.read_text() == "mine" and pq.read_table(target).num_rows == 1 and len(list(target.parent.iterdir())) == 1
