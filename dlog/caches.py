@@ -240,7 +240,7 @@ def _is_own_group(group: int) -> bool:
     except (ImportError, KeyError):
         return group == 0
     alone = group == user.pw_gid and found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
-    return group == 0 or alone
+    return group == 0 or (alone and not any(other.pw_gid == group and other.pw_uid != user.pw_uid for other in pwd.getpwall()))
 
 
 def _unmapped() -> int | None:

@@ -21,9 +21,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO, TypeAlias
 
+from dlog.caches import stays
 from dlog.change_lines import Change, ChangeReader, LineSource
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.program.rules import Program, Relation
+from dlog.engine.trace.durable.files import open_to_append
 from dlog.engine.trace.store import Sync
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
@@ -204,8 +206,7 @@ class Writer:
                 os.makedirs(output, exist_ok=True)
                 for name in relations:
                     suffix = "csv" if format == "csv" else "jsonl"
-                    path = Path(output, f"{name}.changes.{suffix}")
-                    self._files[name] = path.open("w" if anew else "a", encoding="utf-8", newline="")
+                    self._files[name] = _begun(Path(output, f"{name}.changes.{suffix}"), anew)
 
     def write(self, round: int, relation: str, rows: list[tuple[int, Row]]) -> None:
         file = self._files.get(relation, sys.stdout)
@@ -214,6 +215,13 @@ class Writer:
     def flush(self) -> None:
         for file in self._files.values() or (sys.stdout,):
             file.flush()
+
+
+def _begun(path: Path, anew: bool) -> TextIO:
+    """The file, to write at its end. Where others can put something in its place it is not what a link or a pipe leads to."""
+    if stays(path.parent, path.parent.stat()):
+        return path.open("w" if anew else "a", encoding="utf-8", newline="")
+    return os.fdopen(open_to_append(path, 0 if anew else sys.maxsize), "a", encoding="utf-8", newline="")
 
 
 def _csv_line(round: int, relation: str, diff: int, row: Row) -> str:

@@ -200,7 +200,7 @@ def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
         names = [name for name in program.relations if name in state.externals() and name not in without]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
-            (output / "program.dl").write_text(_reading(text, names), encoding="utf-8")
+            files.replace(output / "program.dl", _reading(text, names).encode())
         said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
         return said + [_written(state, program, program.relations[name], output) for name in names]
     finally:

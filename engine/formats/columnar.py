@@ -55,7 +55,7 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) ->
         with pa.OSFile(str(path)) as file:  # not by Feather, whose first form Arrow reads without a look at its lengths
             table = pa.ipc.open_file(file).read_all()
         return [within_memory(table.column(i)) for i in _chosen(io, program, path, relation, table.schema.names)]
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # names of columns need not be text
         raise directive_error(io, program, "bad-file", f"{path} is not a {way} file: {error}") from error
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.caches import Untrusted, own_content, own_folder
+from dlog.caches import Untrusted, _is_own_group, own_content, own_folder
 from dlog.engine.kernels import library
 from dlog.grammar import parser
 from dlog.zipped import unpacked
@@ -77,6 +77,22 @@ def test_nothing_is_read_from_a_cache_that_others_can_write_to(program: Path, tm
     )
     assert not list(cache.iterdir())
     assert len(list((homes / "dlog").glob(TABLES))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="there are no groups")
+def test_a_group_is_this_users_alone_only_if_it_is_nobodys_first_one_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists of groups do not name those who have it from the list of users."""
+    import grp
+    import pwd
+
+    me, group = pwd.struct_passwd(("me", "x", os.getuid(), 4711, "", "/", "")), grp.struct_group(("me", "x", 4711, ["me"]))
+    users = [me, pwd.struct_passwd(("you", "x", os.getuid() + 1, 4712, "", "/", ""))]
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: me)
+    monkeypatch.setattr(pwd, "getpwall", lambda: users)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    assert _is_own_group(4711)
+    users[1] = pwd.struct_passwd(("you", "x", os.getuid() + 1, 4711, "", "/", ""))
+    assert not _is_own_group(4711)
 
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no access control lists")

@@ -11,6 +11,8 @@ import pytest
 from dlog.engine.formats.text import read_bytes
 from dlog.engine.trace.durable import files
 from dlog.grammar.diagnostics import DlogError
+from dlog.watch import _begun
+from tests.security.planted import dlog
 
 SIZE = 1 << 20
 
@@ -50,3 +52,27 @@ def test_a_file_of_a_state_that_is_too_short_is_damage(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * (SIZE - 1))
     with pytest.raises(DlogError, match="too short"):
         of_state(tmp_path / "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
+@pytest.mark.parametrize("left", ["link", "name", "pipe", "link in an own folder"])
+def test_changes_are_not_written_where_others_had_links_lead(tmp_path: Path, left: str) -> None:
+    (tmp_path / "p.dl").write_text(".decl e(x: number)\n.decl t(x: number)\nt(x) :- e(x).\n")
+    (tmp_path / "changes").write_text("1,e,+1,5\n")
+    mine, out = tmp_path / "mine", tmp_path / "out"
+    mine.write_text("kept\n")
+    out.mkdir()
+    path = out / "t.changes.csv"
+    {"name": path.hardlink_to, "pipe": lambda _: os.mkfifo(path)}.get(left, path.symlink_to)(mine)
+    out.chmod(0o755 if "own" in left else 0o777)
+    done = dlog("watch", "p.dl", "changes", "-D", "out", cwd=tmp_path)
+    expected = (0, "1,t,+1,5\n") if "own" in left else (1, "kept\n")
+    assert (done.returncode, mine.read_text()) == expected, done.stderr
+
+
+def test_changes_go_on_in_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
+    for anew in (True, True, False):
+        tmp_path.chmod(0o777)
+        with _begun(tmp_path / "file", anew) as file:
+            file.write("a\n")
+    assert (tmp_path / "file").read_text() == "a\na\n"

@@ -19,7 +19,7 @@ from dlog.engine.trace.durable import parts
 from dlog.engine.trace.durable.images import map_image, write_image
 from dlog.engine.trace.durable.manifest import Manifest, _checksum, read_manifest, write_manifest
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.inspection import check_state, repair_state
+from dlog.sessions.inspection import check_state, dump_state, repair_state
 from tests.conftest import ROOT
 from tests.dlog.state_sessions import PATHS, put
 from tests.security.planted import pickled, run
@@ -81,6 +81,17 @@ def test_nothing_is_written_to_what_has_another_name_elsewhere(tmp_path: Path) -
                 put(session, (number, number + 1))
                 session.insert("edge", [(number, number)])
         assert mine.read_bytes() == whole + b"kept", name
+
+
+def test_a_dump_is_not_written_where_a_link_leads(tmp_path: Path) -> None:
+    written(tmp_path / "state")
+    output, mine = tmp_path / "dumped", tmp_path / "mine"
+    mine.write_text("kept")
+    output.mkdir()
+    for name in ("program.dl", "program.dl.new", "edge.csv"):
+        (output / name).symlink_to(mine)
+    dump_state(tmp_path / "state", output)
+    assert mine.read_text() == "kept" and ".decl edge" in (output / "program.dl").read_text()
 
 
 def test_nothing_is_appended_where_a_whole_log_is_a_link(tmp_path: Path) -> None:

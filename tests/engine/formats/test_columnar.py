@@ -135,3 +135,15 @@ def test_the_first_form_of_feather_is_refused(tmp_path: Path) -> None:
         (tmp_path / "r.arrow").write_bytes(forged)
         with pytest.raises(DlogError, match="is not a arrow file"):
             formats.load(directive(IO="arrow"), shape, program(shape), SymbolTable(), Records(), tmp_path)
+
+
+@pytest.mark.parametrize("way", ["parquet", "arrow"])
+def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path, way: str) -> None:
+    path, made, shape = tmp_path / f"r.{way}", pa.table({"name": [1]}), relation("number")
+    if way == "parquet":
+        pq.write_table(made, path, store_schema=False)
+    else:
+        feather.write_feather(made, str(path), compression="uncompressed")
+    path.write_bytes(path.read_bytes().replace(b"name", b"n\xffme"))
+    with pytest.raises(DlogError, match=f"is not a {way} file"):
+        formats.load(directive(IO=way), shape, program(shape), SymbolTable(), Records(), tmp_path)
