@@ -29,8 +29,8 @@ EDGE = 1 << 40
 """Values beyond are not looked up directly."""
 MANY = 1 << 15
 """Places from which on the cache does not have what rows lead to."""
-QUICK = 1 << 17
-"""Rows that can be put elsewhere within a small batch."""
+QUICK = 1 << 40
+"""Rows that can be put elsewhere within a small batch: all, as looking them up by hash makes rounds 2.5 times as long."""
 PART = 4
 """A batch that brings one in so many may wait for all."""
 
