@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
-    CO_BORN,
     CO_DIRECT,
     CO_DIRECT_COUNT,
     CO_DIRECT_LOW,
     CO_EXPECTED,
-    CO_FRESH,
     CO_LIVE,
-    LIST_COUNT,
 )
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.storage import lengthen, release, resize, zeroed
@@ -29,21 +26,6 @@ EDGE = 1 << 40
 """Values beyond are not looked up directly."""
 MANY = 1 << 15
 """Places from which on the cache does not have what rows lead to."""
-QUICK = 1 << 40
-"""Rows that can be put elsewhere within a small batch: all, as looking them up by hash makes rounds 2.5 times as long."""
-PART = 4
-"""A batch that brings one in so many may wait for all."""
-
-
-@kernel
-def may_take_long(collection, rows):
-    """Whether what takes time for so many rows may be done now: they are few, or the batch brings a good part of them."""
-    if rows <= QUICK:
-        return True
-    if load_i64(collection, CO_FRESH) != 0:
-        return True
-    born = load_i64(collection, CO_BORN)
-    return born != 0 and load_i64(born, LIST_COUNT) * PART >= rows
 
 
 @kernel

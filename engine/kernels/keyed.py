@@ -5,7 +5,6 @@ A slot is the number of a group plus one; 0 is a free slot. The first row of a g
 
 from __future__ import annotations
 
-from dlog.engine.kernels.direct import may_take_long
 from dlog.engine.kernels.groups import (
     BULK,
     SPREAD,
@@ -83,10 +82,10 @@ def to_hash(ctl, index):
 
 @kernel
 def to_dense(ctl, index):
-    """Turns an index by hash of one key column into a dense one, if its keys have filled their range and that does not keep a
-    small batch waiting; false with CTL_ERROR set."""
+    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with CTL_ERROR
+    set."""
     used = load_i64(index, IX_USED)
-    if used < BULK or not may_take_long(load_i64(index, IX_COLLECTION), used):
+    if used < BULK:
         return True
     groups = load_i64(index, IX_GROUPS)
     low = 1 << 62

@@ -8,7 +8,6 @@ from dlog.engine.kernels.direct import (
     drop_direct,
     extend_direct,
     has_place,
-    may_take_long,
     move_direct,
     set_direct,
     trim_direct,
@@ -92,7 +91,7 @@ def make_slot(ctl, collection, values):
     # An eighth of all slots stays free; while they move, half as many.
     if (taken + 1) * 16 > count * (15 if growing else 14):
         rows = slotted(collection)
-        if single and rows >= DIRECT_ROWS and may_take_long(collection, rows):
+        if single and rows >= DIRECT_ROWS:
             # Values that came in no order may have filled their range by now.
             found = to_direct(ctl, collection)
             if found != 0:

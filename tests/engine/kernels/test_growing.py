@@ -195,17 +195,3 @@ def test_nothing_is_lost_where_memory_ends_while_a_table_grows(kind: str, seed: 
     assert store.grew
     assert refused
     store.close()
-
-
-def test_a_large_index_by_hash_becomes_dense_in_a_large_batch_only() -> None:
-    """It would keep a small one waiting."""
-    keys = 2 * np.random.default_rng(3).permutation(1 << 19)
-    store = Store("groups", np.column_stack([keys, keys]))
-    struct = store.collection.indexes[(0,)].struct
-    for part in np.split(np.arange(1 << 18), 1 << 8):
-        store.change(part, 1)
-    assert struct[L.IX_USED] == 1 << 18 and not struct[L.IX_DENSE]
-    store.change(np.arange(1 << 18, 1 << 19), 1)
-    assert struct[L.IX_USED] == 1 << 19 and struct[L.IX_DENSE] and struct[L.IX_LOW] == 0
-    store.check(np.arange(20))
-    store.close()
