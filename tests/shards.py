@@ -9,24 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.embedded.engines import is_incremental
-from dlog.engine.embedded.records import RecordTables
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.plan.distribute import EVERYWHERE_ROWS
-from dlog.engine.plan.local_first import LocalFirst, exchanged
-from dlog.engine.plan.numbering import counts
-from dlog.engine.plan.places import EVERYWHERE, Place
-from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
-from dlog.engine.plan.together import together
-from dlog.engine.program.rules import Program
-from dlog.engine.shards import superstep
-from dlog.engine.shards.blocks import blocks, cut_everywhere, rows_of
-from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.executor import SPLIT_ROWS, ShardExecutor
-from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
-from dlog.engine.shards.keeper import Failed, Keeper
-from dlog.engine.shards.rounds import ShardedRounds
-from dlog.engine.shards.superstep import Figures, Lot, Piece
+from dlog.engine.cluster import superstep
+from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
+from dlog.engine.cluster.dictionary import Dictionary
+from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
+from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.session_worker import Failed, Keeper
+from dlog.engine.cluster.superstep import Figures, Lot, Piece
+from dlog.engine.cluster.worker_group import Gang, PeerFailed, ThreadTransport
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.exchange.decomposable import LocalFirst, exchanged
+from dlog.engine.plan.exchange.distribute import EVERYWHERE_ROWS
+from dlog.engine.plan.exchange.numbering import counts
+from dlog.engine.plan.exchange.pivots import together
+from dlog.engine.plan.exchange.places import EVERYWHERE, Place
+from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
+from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs

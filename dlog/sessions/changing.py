@@ -13,20 +13,20 @@ from typing import Any
 from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
 from dlog.arguments import path as file_path
 from dlog.engine.interruption import Delayed
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.desk import Desk
-from dlog.sessions.durable import Durable
-from dlog.sessions.followers import Committed, check_history
+from dlog.sessions.follow.followers import Committed, check_history
+from dlog.sessions.follow.subscriptions import Callback, Subscription
+from dlog.sessions.ingest.staged_changes import Desk
+from dlog.sessions.ingest.streams import by_relation_of, rounds_of
+from dlog.sessions.ingest.written import written_rows
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
+from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
 from dlog.sessions.rounds import Round, Transaction
-from dlog.sessions.streams import by_relation_of, rounds_of
-from dlog.sessions.subscriptions import Callback, Subscription
-from dlog.sessions.written import written_rows
 from dlog.values import Row
 
 

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any, cast
 
 from dlog.engine.interruption import Delayed, delayed
-from dlog.engine.program import rules
-from dlog.engine.trace.store import Sync
+from dlog.engine.ir import rules
+from dlog.engine.state.store import Sync
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
 from dlog.preview import Preview
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
-from dlog.sessions.durable import Durable
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Given, Program, check_facts, options, read
-from dlog.sessions.reopening import reopen
+from dlog.sessions.persistence.durable import Durable
+from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
 from dlog.sessions.rounds import Round
-from dlog.sessions.state import State
 
 
 class Session(Changing):

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.embedded.records import RecordTables
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.program.rules import Program, Relation
+from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.session_worker import Block
+from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine
-from dlog.engine.shards.keeper import Block
-from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark import application
-from dlog.engine.spark.crew import SparkCrew, slots_again
+from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import as_declared
-from dlog.engine.spark.reasons import failures, reason_of
+from dlog.engine.spark.resident_workers import SparkCrew, slots_again
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table

@@ -14,16 +14,16 @@ from typing import Any
 
 import zmq
 
-from dlog.engine.spark.letterbox import Block, Letterbox, Slot
 from dlog.engine.spark.pieces import cut, joined, message_of, parts_of
 from dlog.engine.spark.secrets import Secrets
+from dlog.engine.spark.shared_memory import Block, Letterbox, Slot
 
 LEFT = b"left"
 """Follows the sender's rank in a message whose arrays are in the letterbox."""
 
 
 class PeerTransport:
-    """See `dlog.engine.shards.gang.Transport`. `listen` first, then `connect` once all addresses are known."""
+    """See `dlog.engine.cluster.worker_group.Transport`. `listen` first, then `connect` once all addresses are known."""
 
     def __init__(self, rank: int, size: int, secrets: Secrets, host: str) -> None:
         self.rank = rank

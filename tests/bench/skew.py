@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 
-from dlog.engine.shards.executor import SPLIT_ROWS, ShardExecutor
-from dlog.engine.shards.gang import Gang
+from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
+from dlog.engine.cluster.worker_group import Gang
 from dlog.engine.values.table import Table
 from dlog.pipeline import compile_program
 from tests.bench.process import Options
 from tests.bench.report import console, save, seconds, show
-from tests.engine.shards.test_skew import skewed
+from tests.engine.cluster.test_skew import skewed
 from tests.shards import in_gang
 
 WORKERS = 16

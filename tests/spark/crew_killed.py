@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.rounds import RELAYED
-from tests.dlog.state_frames import named_parts
+from tests.dlog.persistence.state_frames import named_parts
 from tests.spark.cluster import executors, kill_one
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def killed_amid(spark: SparkSession, commit: Callable[[], object], after: float)
 
 def with_files(spark: SparkSession) -> dict[str, Any]:
     """A worker dies while rows go into files of a state, and when they are there: workers read them, the driver does not."""
-    from dlog.sessions import lots
+    from dlog.sessions.persistence import bulk_files
 
     state, many = tempfile.mkdtemp(), RELAYED + 1
     session = opened(spark, state)
@@ -194,7 +194,7 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
     settled(spark)
     if codes:  # Spark had no time to do it again
         session.commit()
-    real, lots.read_parts = lots.read_parts, None  # type: ignore[assignment]
+    real, bulk_files.read_parts = bulk_files.read_parts, None  # type: ignore[assignment]
     kill_one(spark)
     session.insert("edge", MORE)
     session.commit()
@@ -206,7 +206,7 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
     with opened(spark, state) as again:
         found["reopened"] = again["reach"].rows - many
         found["files"] = {path.name for path in Path(state).glob("*.parquet")} == named_parts(again)
-    lots.read_parts = real
+    bulk_files.read_parts = real
     return found
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dlog.engine.spark import letterbox, transport
-from dlog.engine.spark.letterbox import LARGE, Letterbox, Slot, sweep
+from dlog.engine.spark import shared_memory, transport
 from dlog.engine.spark.secrets import Secrets
+from dlog.engine.spark.shared_memory import LARGE, Letterbox, Slot, sweep
 from dlog.engine.spark.transport import PeerTransport
 from tests.conftest import ROOT
 
@@ -28,7 +28,7 @@ SIZES = (0, 1, 63, 64, 65, LARGE)
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only place where folders may be."""
-    monkeypatch.setattr(letterbox, "_places", lambda: iter([tmp_path]))
+    monkeypatch.setattr(shared_memory, "_places", lambda: iter([tmp_path]))
     return tmp_path
 
 
@@ -55,7 +55,7 @@ def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: Letterbox) -> 
     taken = box.take(block)
     assert taken == pieces()
     assert all(piece.readonly for piece in taken)
-    assert [path.name for path in box.folder.iterdir()] == [letterbox.LOCK]
+    assert [path.name for path in box.folder.iterdir()] == [shared_memory.LOCK]
 
 
 def test_what_is_small_is_left_to_messages(box: Letterbox) -> None:
@@ -66,7 +66,7 @@ def test_what_is_small_is_left_to_messages(box: Letterbox) -> None:
 
 
 def test_more_pieces_than_one_call_writes_arrive(box: Letterbox) -> None:
-    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * letterbox.AT_ONCE)]
+    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.AT_ONCE)]
     slot = Slot.found(box.address, 3)
     assert slot is not None
     block = slot.put(many)
@@ -83,7 +83,7 @@ def test_where_there_is_no_room_nothing_is_left_behind(box: Letterbox, monkeypat
 
     monkeypatch.setattr(os, "writev", full)
     assert slot.put(pieces()) is None
-    assert [path.name for path in box.folder.iterdir()] == [letterbox.LOCK]
+    assert [path.name for path in box.folder.iterdir()] == [shared_memory.LOCK]
 
 
 def test_a_folder_that_says_something_else_is_no_way(box: Letterbox) -> None:
@@ -120,7 +120,7 @@ def test_folders_of_the_living_stay_and_those_of_the_dead_go(place: Path) -> Non
 
 
 def _open_and_wait(place: str, inbox: Any) -> None:
-    letterbox._places = lambda: iter([Path(place)])
+    shared_memory._places = lambda: iter([Path(place)])
     box = Letterbox.open()
     assert box is not None
     (box.folder / "0-1").write_bytes(bytes(LARGE))
@@ -168,7 +168,7 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
 
 
 ELSEWHERE = """import sys
-from dlog.engine.spark.letterbox import Letterbox, Slot
+from dlog.engine.spark.shared_memory import Letterbox, Slot
 box = Letterbox.open()
 print(box.address, flush=True)
 print(Slot.found(sys.stdin.readline().rstrip(), 1) is None, flush=True)

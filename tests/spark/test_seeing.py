@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import dlog
-from dlog.engine.embedded.executor import Progress
+from dlog.engine.runtime.static.executor import Progress
 from dlog.engine.spark.job import description
-from dlog.engine.spark.seeing import Timeline
+from dlog.engine.spark.ui_progress import Timeline
 from dlog.pipeline import compile_program
 from dlog.spark import _Together
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.extent import Extent
-from dlog.engine.embedded.native import Struct, words
-from dlog.engine.embedded.relation import Memory, StoredRelation
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import sets
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.program.rules import Kind
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.static import sets
+from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 
 EXAMPLES = 60 if JIT else 5
 """Examples per property: without the JIT a kernel is thousands of times slower."""

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.native import words
-from dlog.engine.kernels import base, slots
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.store import base, slots
+from dlog.engine.runtime.storage.native import words
 from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN, Row
 from tests.engine.kernels.store import Change, Store
 

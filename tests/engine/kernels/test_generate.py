@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import generate
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.plan import nodes
-from dlog.engine.program.rules import Variable
+from dlog.engine.kernels.core.jit import JIT
 from tests.engine.kernels.desk import EXAMPLES, MANY, WORDS, Row
 from tests.engine.kernels.paths import Store, run
 

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from dlog.engine.kernels import merge_plans
+from dlog.engine.kernels.trace import merge_plans
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
