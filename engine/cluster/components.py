@@ -1,8 +1,7 @@
-"""Connected components by several workers (plan/static/connect.py): each unites the ends of its own edges, then all unite the trees of
-all others, which have an edge less than they have keys, however many edges they came from. So every worker knows the component
-of every key, and it takes no more than the best value of each component that has keys of several workers to give all keys at
-home theirs.
-"""
+"""Connected components by several workers (plan/static/connect.py): each unites the ends of its own edges, then all unite the
+trees of all others, which have an edge less than they have keys, however many edges they came from. So every worker knows the
+component of every key, and it takes no more than the best value of each component that has keys of several workers to give all
+keys at home theirs. """
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One task's part of a superstep (`dlog.engine.plan.exchange.supersteps`): blocks in, blocks out; and the loop over supersteps, for
-whoever can run tasks and move blocks between them."""
+"""One task's part of a superstep (`dlog.engine.plan.exchange.supersteps`): blocks in, blocks out; and the loop over supersteps,
+for whoever can run tasks and move blocks between them."""
 
 from __future__ import annotations
 

@@ -232,8 +232,9 @@ class Stratum:
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
-    key it holds the one least (greatest) value. `column` is where the value stands. With `sum` it is what plan/incremental/thresholds
-    makes for an executor: per key the sum of the rules' weights, which counts from where it exceeds the column before it."""
+    key it holds the one least (greatest) value. `column` is where the value stands. With `sum` it is what
+    plan/incremental/thresholds makes for an executor: per key the sum of the rules' weights, which counts from where it exceeds
+    the column before it."""
 
     relation: str
     op: OneOf["min", "max", "sum"]

@@ -34,7 +34,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
-from dlog.engine.ir.variables import literal_variables
+from dlog.engine.ir.traversal import literal_variables
 from dlog.engine.optimize.bindings import Known, next_atom, settled
 from dlog.engine.optimize.filters import is_partial, with_named_head
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules

@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from dlog.engine.compile.strata.dependencies import dependencies, through_aggregates
 from dlog.engine.ir.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
-from dlog.engine.ir.variables import literal_variables
+from dlog.engine.ir.traversal import literal_variables
 from dlog.engine.optimize.filters import Filter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
 from dlog.engine.optimize.rewriting import (
     Body,

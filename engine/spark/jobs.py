@@ -1,4 +1,5 @@
-"""A run without a barrier stage: a job for each superstep, and Spark's shuffle between them (`dlog.engine.plan.exchange.supersteps`).
+"""A run without a barrier stage: a job for each superstep, and Spark's shuffle between them
+(`dlog.engine.plan.exchange.supersteps`).
 
 For places where Spark refuses barrier stages (dynamic allocation), and for more tasks than run at once. A task that is lost is
 run again, by itself; rows are in Spark's hands between jobs, as blocks. Tasks keep nothing: what a relation has passes through

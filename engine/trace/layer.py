@@ -1,10 +1,9 @@
 """A layer: sorted updates as columns in one block of memory, which nothing changes once it is made.
 
-Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow,
-else 8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
-single update is nothing but words. `words` is what kernels read (kernels/trace/layers.py says how); they point into `memory`, be it
-this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words.
-"""
+Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow, else
+8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
+single update is nothing but words. `words` is what kernels read (kernels/trace/layers.py says how); they point into `memory`,
+be it this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words. """
 
 from __future__ import annotations
 

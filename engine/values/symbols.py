@@ -1,8 +1,8 @@
 """Strings as ids: the table that every symbol of a run lives in.
 
-Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/values/symbols.py: here are its arrays, and
-what makes them grow. No Python object per string. Strings are UTF-8: bytes that are not are refused here, whichever way they
-came, so nothing that reads the table need look.
+Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/values/symbols.py: here are its arrays,
+and what makes them grow. No Python object per string. Strings are UTF-8: bytes that are not are refused here, whichever way
+they came, so nothing that reads the table need look.
 
 Arrays only ever grow by replacement and entries never change, so a reader may use the arrays it took while another thread, or
 compiled code, interns. Large ones lie in address space that is theirs for long: they grow by touching it, without being copied.

@@ -2,14 +2,14 @@
 
 What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
 that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
-when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while
-it runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *lots*
-(`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image* is what the engine keeps to
-go on without deriving anything. It is large, so that only some checkpoints have one; what became of the external rows since
-then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of its own, and works on
-what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small one is copied within the
-commit that finds it due, a large one when no commit comes for a moment (`dlog.sessions.persistence.pauses`).
-"""
+when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while it
+runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *lots*
+(`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image* is what
+the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of the
+external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of
+its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small one
+is copied within the commit that finds it due, a large one when no commit comes for a moment
+(`dlog.sessions.persistence.pauses`). """
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Answers to compiled questions.
 
 One atom of a relation that is there is answered by selecting rows; anything else by the static executor, over those rows of the
-mentioned relations that the question's constants leave. Where relations have to be computed for it, they are computed as far
-as the question asks for their rows if that is estimated to be less (`optimize/demand`, `plan/demand_cost`), else all of what it reads.
-"""
+mentioned relations that the question's constants leave. Where relations have to be computed for it, they are computed as far as
+the question asks for their rows if that is estimated to be less (`optimize/demand`, `plan/demand_cost`), else all of what it
+reads. """
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.functors import CONVERSIONS, canonical
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
@@ -197,17 +198,6 @@ def _convert(op: str, arg: Term, source: Kind, result: Kind, span: Span) -> Term
 
 
 # --------------------------------------------------------------------------------------------------- variables of things
-
-
-def term_variables(term: Term | None) -> Iterator[int]:
-    match term:
-        case Variable(id=id):
-            yield id
-        case Functor(args=args) | Record(args=args):
-            for arg in args:
-                yield from term_variables(arg)
-        case _:
-            pass
 
 
 def raw_variables(literals: Iterable[Raw]) -> Iterator[int]:

@@ -22,7 +22,6 @@ from dlog.engine.compile.normal.lower import (
     Variables,
     aggregate_variables,
     raw_variables,
-    term_variables,
 )
 from dlog.engine.compile.normal.numbering import number_variables
 from dlog.engine.compile.normal.unify import Unsatisfiable, unify
@@ -44,6 +43,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
+from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.source import Span
 
 

@@ -19,9 +19,9 @@ from dlog.engine.compile.normal.lower import (
     RawAtom,
     Variables,
     aggregate_variables,
-    term_variables,
 )
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.traversal import term_variables
 
 
 class Unsatisfiable(Exception):

@@ -75,7 +75,7 @@ def _only_lower() -> Any:
 def _import_kernels() -> None:
     for path in kernel_files():
         name = ".".join(path.relative_to(ENGINE).with_suffix("").parts)
-        if name != "kernels.build":
+        if name != "kernels.core.build":
             importlib.import_module(f"dlog.engine.{name}")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from dlog.caches import cache_root, own_folder, own_tree
 
-ENGINE = Path(__file__).resolve().parent.parent
+ENGINE = Path(__file__).resolve().parents[2]
 FOLDERS = ("kernels", "values", "formats")
 """Folders of the engine with modules that hold kernels."""
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
@@ -35,7 +35,7 @@ def cache_folder() -> Path:
     """The folder for the machine code of this version of the kernels and of the compiler."""
     sha = hashlib.sha256(_compiler().encode())
     for path in kernel_files():
-        sha.update(path.name.encode() + path.read_bytes())
+        sha.update(path.relative_to(ENGINE).as_posix().encode() + path.read_bytes())
     return cache_root() / f"kernels-{sha.hexdigest()[:16]}"
 
 
@@ -51,8 +51,8 @@ def _keeps() -> bool:
 
 def kernel_files() -> list[Path]:
     """Every file of the engine that holds kernels or has a part in compiling them."""
-    files = (path for folder in FOLDERS for path in sorted((ENGINE / folder).glob("*.py")))
-    return [path for path in files if path.parent.name == "kernels" or b"import entry" in path.read_bytes()]
+    files = (path for folder in FOLDERS for path in sorted((ENGINE / folder).rglob("*.py")))
+    return [path for path in files if ENGINE / "kernels" in path.parents or b"import entry" in path.read_bytes()]
 
 
 def _compiler() -> str:

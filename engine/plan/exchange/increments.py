@@ -1,4 +1,5 @@
-"""The later supersteps of a recursive stratum (`dlog.engine.plan.exchange.supersteps`): programs that derive only from what came last.
+"""The later supersteps of a recursive stratum (`dlog.engine.plan.exchange.supersteps`): programs that derive only from what
+came last.
 
 A task has the rows of a relation `p` that it had before, and `p@got`: those that were sent to it since. What it did not have of
 these is `p@new`, and so is what its rules derive from `p@new`, at any iteration, and it did not have either. A rule that reads

@@ -1,10 +1,11 @@
 """A program in supersteps: tasks that know nothing of each other evaluate strata, each on its share, and what they derive for
 others reaches these between two supersteps.
 
-The placement is that of `dlog.engine.plan.exchange.pivots`. A rule that sends derives rows of a relation of its own, `path@out`, which
-are handed to their owners as rows of `path`. A step evaluates all strata whose rows are there. Those that send are read in the
-next one, where owners put together what arrived. Only recursion that sends takes more supersteps, until nothing is sent: each
-derives from what the last one added (`increments`). What a task finds by itself takes none, however many iterations it is.
+The placement is that of `dlog.engine.plan.exchange.pivots`. A rule that sends derives rows of a relation of its own,
+`path@out`, which are handed to their owners as rows of `path`. A step evaluates all strata whose rows are there. Those that
+send are read in the next one, where owners put together what arrived. Only recursion that sends takes more supersteps, until
+nothing is sent: each derives from what the last one added (`increments`). What a task finds by itself takes none, however many
+iterations it is.
 
 Source: monotone strata iterate locally to quiescence between exchanges (bulk synchronous parallel: Valiant, CACM 1990).
 """

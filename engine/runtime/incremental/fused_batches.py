@@ -1,5 +1,5 @@
-"""A commit of many rounds of one input, in short batches that kernels go through on their own (kernels/incremental/loop/fused_batches.py); and what
-batches have changed, those of a stretch or others."""
+"""A commit of many rounds of one input, in short batches that kernels go through on their own
+(kernels/incremental/loop/fused_batches.py); and what batches have changed, those of a stretch or others."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def _plan(flow: Dataflow) -> str:
 def version() -> str:
     """Stands for the form of images and all code that has a part in what is in them: an image is never read in another way."""
     sha = hashlib.sha256(f"{FORMAT} {sys.byteorder}".encode())
-    others = (path for folder in ("embedded", "plan") for path in sorted((ENGINE / folder).glob("*.py")))
+    others = (path for folder in ("ir", "runtime", "plan") for path in sorted((ENGINE / folder).rglob("*.py")))
     for path in (*kernel_files(), *others):
         sha.update(path.read_bytes())
     return sha.hexdigest()

@@ -1,9 +1,8 @@
 """The incremental engine: a program's relations are maintained over rounds, at a cost that goes with the change.
 
 A commit goes to compiled code with its inputs' changes and comes back when every relation is complete for its rounds
-(kernels/incremental/loop/rounds.py). A commit that fails leaves nothing behind: the inputs are put back as they were and, since that is rare,
-the rest is derived from them anew.
-"""
+(kernels/incremental/loop/rounds.py). A commit that fails leaves nothing behind: the inputs are put back as they were and, since
+that is rare, the rest is derived from them anew. """
 
 from __future__ import annotations
 

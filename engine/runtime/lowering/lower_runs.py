@@ -1,5 +1,5 @@
-"""Lowering of paths whose changes come in runs (kernels/static/runs.py): a second code beside a path's own, for iterations that have
-many changes.
+"""Lowering of paths whose changes come in runs (kernels/static/runs.py): a second code beside a path's own, for iterations that
+have many changes.
 
 It is for paths that read a column of their changes nowhere but in the sink, as its last value: the values of a run then lie
 close to each other in the sink's bitmap.

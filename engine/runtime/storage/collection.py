@@ -1,8 +1,7 @@
 """Collections and indexes as Python holds them: structs of the kernels' with the memory they own.
 
-A `Collection` is a relation maintained over rounds (kernels/incremental/store/collections.py); which of its parts exist depends on who changes
-it.
-"""
+A `Collection` is a relation maintained over rounds (kernels/incremental/store/collections.py); which of its parts exist depends
+on who changes it. """
 
 from __future__ import annotations
 

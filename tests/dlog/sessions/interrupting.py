@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _OWN = tuple(str(_ROOT / folder) + "/" for folder in ("dlog", "engine", "grammar"))
 _AFTER = ("CALL", "RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD", "FOR_ITER")
 

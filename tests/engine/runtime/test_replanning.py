@@ -10,7 +10,7 @@ import pytest
 
 import dlog
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental import replanning
+from dlog.engine.runtime.incremental import planner_statistics, replanning
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.planner_statistics import FEWEST, RANGE, Figures, Recorded
 from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
@@ -248,7 +248,7 @@ def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyP
     with engine_of(TRIANGLES) as engine:
         commit(engine, [(k, k * 7 % 5000) for k in range(5000)])
         for count in (distinct_values, second_moment):
-            monkeypatch.setattr(f"dlog.engine.runtime.incremental.planner_statistics.{count.__name__}", noted(count.__name__, count))
+            monkeypatch.setattr(planner_statistics, count.__name__, noted(count.__name__, count))
         found = []
         for number in range(40):
             counted.clear()

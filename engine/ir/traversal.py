@@ -1,12 +1,23 @@
-"""The variables that a literal of the normalized program mentions."""
+"""Traversals of the normalized program: the variables that terms and literals mention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import assert_never
 
-from dlog.engine.compile.normal.lower import term_variables
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Functor, Literal, Negation, Record, Term, Unpack, Variable
+
+
+def term_variables(term: Term | None) -> Iterator[int]:
+    """The variables of a term, each as often as it occurs."""
+    match term:
+        case Variable(id=id):
+            yield id
+        case Functor(args=args) | Record(args=args):
+            for arg in args:
+                yield from term_variables(arg)
+        case _:
+            pass
 
 
 def literal_variables(literal: Literal) -> Iterator[int]:
