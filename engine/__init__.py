@@ -1,4 +1,9 @@
-"""The engine: typed programs, plans, kernels, executors and file formats."""
+"""The engine: what a program means, how it is planned, and what executes it.
+
+`compiler` is the front half on one screen, `rounds` the protocol between sessions and the engines that maintain a program.
+Packages in the order of the pipeline: `ir`, `compile`, `optimize`, `plan`; `kernels` and `values` below `runtime`, `cluster`
+and `spark`; `formats` and `state` are files. Nothing here knows of the command line or the Python API.
+"""
 
 if __name__ == "engine":
     raise ImportError("import dlog.engine, not engine: a second copy would have its own classes")

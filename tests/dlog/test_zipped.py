@@ -59,7 +59,7 @@ def test_where_nothing_can_be_kept_it_is_unpacked_for_the_process(tmp_path: Path
 def test_the_folder_of_the_package_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
     archive = zip_of_dlog(tmp_path / "it.zip")
-    assert (Path(unpacked(f"{archive}/dlog")) / "engine" / "kernels" / "jit.py").is_file()
+    assert (Path(unpacked(f"{archive}/dlog")) / "engine" / "kernels" / "core" / "jit.py").is_file()
 
 
 def _aged(folder: Path, days: float) -> Path:

@@ -1,0 +1,1 @@
+"""Layers of sorted updates: built, merged step by step, sought in."""

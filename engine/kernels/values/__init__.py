@@ -1,0 +1,1 @@
+"""Values: symbols, functors on strings, numbers as text, characters of UTF-8."""

@@ -1,0 +1,1 @@
+"""Paths of the plan to code for the machine (`engine/kernels/machine`)."""

@@ -1,0 +1,1 @@
+"""Groups: counts, sums, means, minima and maxima, in the total model and inside recursion, with their candidates."""
