@@ -102,11 +102,11 @@ class Session(Changing):
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
             chosen = self._options
-            self._desk.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
+            self._staged_changes.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
         elif facts is not None:
             for name, rows in facts.items():
                 self.insert(name, rows)
-        if self._desk.staged or _says_something(self.program):
+        if self._staged_changes.staged or _says_something(self.program):
             self._commit()
 
     # ------------------------------------------------------------------------------------------------------------- program
@@ -146,7 +146,7 @@ class Session(Changing):
             raise mistake("program-inside-transaction", "a transaction changes rows; change the program outside of it")
         if self._committing:
             raise busy()
-        old, staged = self._engine, self._desk.staged
+        old, staged = self._engine, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
         next_one = succeed(old, self._program, program, self._engines)
         new = next_one.engine
@@ -159,7 +159,7 @@ class Session(Changing):
         self._text = text
         self._use(new, program)
         self._tell(next_one.changes, lambda: program.relations)
-        self._desk.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
+        self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
         return Round(self, next_one.round, next_one.round)
@@ -173,7 +173,7 @@ class Session(Changing):
             if not self._closed:
                 self._closed = True
                 self._followers.close()
-                self._desk.restore({})
+                self._staged_changes.restore({})
                 self._read = {}
                 self._engine.close()
                 self._engines.close()

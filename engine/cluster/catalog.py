@@ -9,7 +9,7 @@ from itertools import starmap, zip_longest
 import numpy as np
 
 from dlog.engine.cluster.dictionary import Dictionary
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.places import Copy, Heavy, Place
@@ -51,9 +51,11 @@ def _added(one: Crowds, other: Crowds) -> Crowds:
 class ShardCatalog(Catalog):
     """A catalog whose figures are those of all workers, so that all plan and shape alike."""
 
-    def __init__(self, program: Program, memory: Memory, gang: Gang, homes: dict[str, Place], split_rows: int) -> None:
+    def __init__(
+        self, program: Program, memory: Memory, worker_group: WorkerGroup, homes: dict[str, Place], split_rows: int
+    ) -> None:
         super().__init__(program, memory)
-        self.gang = gang
+        self.worker_group = worker_group
         self.homes = homes
         self.split_rows = split_rows
         self.dictionary: Dictionary | None = None
@@ -65,7 +67,7 @@ class ShardCatalog(Catalog):
         `sampled`. All workers call it together."""
         for name in names:
             self.figures.pop(name, None)
-        for shares in self.gang.share([self._share(name, name in sampled) for name in names]):
+        for shares in self.worker_group.share([self._share(name, name in sampled) for name in names]):
             for name, share in zip(names, shares, strict=True):
                 held = self.figures.get(name)
                 self.figures[name] = share if held is None else held + share
@@ -73,8 +75,8 @@ class ShardCatalog(Catalog):
     def _share(self, name: str, sampled: bool) -> Figures:
         relation = self.relations[name]
         extents = tuple(self._extent(name, c) for c in range(relation.arity))
-        few = relation.rows * self.gang.size < max(self.split_rows, 1)
-        if not sampled or few or self.gang.size == 1:
+        few = relation.rows * self.worker_group.size < max(self.split_rows, 1)
+        if not sampled or few or self.worker_group.size == 1:
             return Figures(relation.rows, extents)
         return Figures(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
 
@@ -84,7 +86,7 @@ class ShardCatalog(Catalog):
         relation, (_, type) = self.relations[name], self.program.relations[name].attributes[column]
         values = relation.column(column)[:: -(-relation.rows // SAMPLE)]
         distinct, counts = np.unique(values, return_counts=True)
-        many = np.flatnonzero(counts * 4 * self.gang.size >= len(values))[:CROWDS_MAX]
+        many = np.flatnonzero(counts * 4 * self.worker_group.size >= len(values))[:CROWDS_MAX]
         hashes = self.dictionary.hashes(declared(type), distinct[many])
         scale = relation.rows / len(values)
         return {int(h): float(n * scale) for h, n in zip(hashes, counts[many], strict=True)}
@@ -95,7 +97,7 @@ class ShardCatalog(Catalog):
         figures = self.figures.get(name)
         if figures is None or not figures.crowds or figures.rows < self.split_rows:
             return ()
-        least = max(figures.rows / self.gang.size, 2.0)
+        least = max(figures.rows / self.worker_group.size, 2.0)
         return tuple(sorted(hash for hash, rows in figures.crowds[column].items() if rows >= least))
 
     def _extent(self, name: str, column: int) -> Extent | None:

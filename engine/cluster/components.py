@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dlog.engine.cluster.catalog import ShardCatalog
-from dlog.engine.cluster.exchange import Consignment, Post, Rows
+from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
 from dlog.engine.cluster.inbox import holding, readable
 from dlog.engine.ir.nodes import Connection
 from dlog.engine.ir.rules import Kind
@@ -37,7 +37,7 @@ class Trees:
     `home` where its rows belong."""
 
     def __init__(
-        self, connection: Connection, catalog: ShardCatalog, post: Post, value: ColumnType, home: Place, insert: Insert
+        self, connection: Connection, catalog: ShardCatalog, post: RowExchange, value: ColumnType, home: Place, insert: Insert
     ) -> None:
         self.connection = connection
         self.catalog = catalog
@@ -69,9 +69,9 @@ class Trees:
         tree = view(parents, keys, np.int32)
         children = np.flatnonzero(tree != np.arange(keys, dtype=np.int32)).astype(self._width(keys))
         own = Rows((children + self._low, tree[children] + self._low), len(children))
-        sent = [Consignment(TREES, (NUMBER, NUMBER), EVERYWHERE, own)]
+        sent = [OutgoingRows(TREES, (NUMBER, NUMBER), EVERYWHERE, own)]
         if self.where:
-            sent.append(Consignment(OFFERS, (NUMBER, NUMBER), self._place(1), self._offers(marks, keys)))
+            sent.append(OutgoingRows(OFFERS, (NUMBER, NUMBER), self._place(1), self._offers(marks, keys)))
         arrived, _ = self.post.swap_parts(sent)
         level, (relation, control) = len(self.where), (self.relation, self.relation.memory.control.address)
         for edges, rows in self._edges(OFFERS, arrived.get(OFFERS, ()), keys):
@@ -117,7 +117,7 @@ class Trees:
         elsewhere[roots[~own]] = True
         shared = np.flatnonzero(elsewhere[best.column(0)])
         sent = Rows(tuple(best.column(c)[shared] for c in range(2)), len(shared))
-        arrived, _ = self.post.swap([Consignment(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
+        arrived, _ = self.post.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
         self.insert(BEST, arrived.get(BEST))
         codes = np.flatnonzero(own)
         found = view(best.struct[REL_SLOTS], len(roots), np.int32)[roots[codes]] - 1
@@ -129,9 +129,9 @@ class Trees:
     def _own(self, keys: int) -> np.ndarray:
         """Which keys have their home here."""
         if self.home == ROOT:
-            return np.full(keys, self.post.gang.is_root)
+            return np.full(keys, self.post.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
-        return self.post.dictionary.owners(NUMBER, values, self.post.gang.size) == self.post.gang.rank
+        return self.post.dictionary.owners(NUMBER, values, self.post.worker_group.size) == self.post.worker_group.rank
 
     # --------------------------------------------------------------------------------------------------------------- keys
 
@@ -155,7 +155,7 @@ class Trees:
         for (name, _), (held, column) in zip(self.where, self.connection.where, strict=True):
             relation = self.catalog.relations[held]
             keys = np.array(relation.column(column)) if relation.arity == 1 else np.unique(relation.column(column))
-            sent.append(Consignment(name, (NUMBER,), EVERYWHERE, Rows((keys,), len(keys))))
+            sent.append(OutgoingRows(name, (NUMBER,), EVERYWHERE, Rows((keys,), len(keys))))
         arrived, _ = self.post.swap(sent)
         for name, _ in self.where:
             made = self.catalog.add(name, [Kind.NUMBER])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.cluster.exchange import Consignment, Rows
+from dlog.engine.cluster.exchange import OutgoingRows, Rows
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Variable
 from dlog.engine.kernels import layout as L
@@ -41,7 +41,7 @@ class Outbox:
         self.collection.quieten()
         self.collection.struct[L.CO_BEGUN] = 1  # no batch settles it
 
-    def empty(self) -> Consignment:
+    def empty(self) -> OutgoingRows:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
         nowhere."""
         derived = self.collection.struct.keep[L.CO_DERIVED]
@@ -55,7 +55,7 @@ class Outbox:
         self._forget(derived)
         pairs = zip(self.types, columns, strict=False)
         narrow = (c.astype(np.int32) if t.kind in (Kind.SYMBOL, Kind.RECORD) else c for t, c in pairs)
-        return Consignment(self.name, self.types, self.place, Rows((*narrow, when, diffs), len(rows)))
+        return OutgoingRows(self.name, self.types, self.place, Rows((*narrow, when, diffs), len(rows)))
 
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address

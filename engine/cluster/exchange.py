@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.cluster.dictionary import Definitions, Dictionary
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.static.partition import lay_apart
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Place
-from dlog.engine.values.loans import Turns
+from dlog.engine.values.loans import DoubleBuffer
 
 Columns = tuple[np.ndarray, ...]
 
@@ -32,7 +32,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Consignment:
+class OutgoingRows:
     """Rows on the way: what they are called, the types of their columns, where they go."""
 
     name: str
@@ -43,12 +43,12 @@ class Consignment:
     """Rows with these values in the place's column go to all workers if they are `shared`, else to one that all of their
     columns say."""
     shared: bool = False
-    turns: Turns | None = None
+    turns: DoubleBuffer | None = None
     """Where rows are written that are cut by owner."""
 
 
 @dataclass
-class Parcel:
+class ExchangeMessage:
     """A step's message from one worker to another."""
 
     sent: int
@@ -58,85 +58,85 @@ class Parcel:
     note: object = None
 
 
-class Post:
-    """Sends consignments; all workers call `swap` together."""
+class RowExchange:
+    """Sends batches of outgoing rows; all workers call `swap` together."""
 
-    def __init__(self, gang: Gang, dictionary: Dictionary) -> None:
-        self.gang = gang
+    def __init__(self, worker_group: WorkerGroup, dictionary: Dictionary) -> None:
+        self.worker_group = worker_group
         self.dictionary = dictionary
         self.rows_sent = 0
         """Rows that went to another worker, so far."""
 
-    def swap(self, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
+    def swap(self, batches: Sequence[OutgoingRows]) -> tuple[dict[str, Rows], bool]:
         """Hands everything over. Returns what arrived by name, and whether any worker sent anything."""
-        arrived, any_sent = self.swap_parts(consignments)
+        arrived, any_sent = self.swap_parts(batches)
         return {name: joined(parts) for name, parts in arrived.items()}, any_sent
 
-    def swap_parts(self, consignments: Sequence[Consignment]) -> tuple[dict[str, list[Rows]], bool]:
+    def swap_parts(self, batches: Sequence[OutgoingRows]) -> tuple[dict[str, list[Rows]], bool]:
         """The same; what arrived in one part for each worker that sent any."""
-        received = self._exchange(consignments, None)
-        return self._unpack(received), any(parcel.sent for parcel in received)
+        received = self._exchange(batches, None)
+        return self._unpack(received), any(message.sent for message in received)
 
-    def swap_noting(self, consignments: Sequence[Consignment], note: object) -> tuple[dict[str, Rows], list[Any]]:
+    def swap_noting(self, batches: Sequence[OutgoingRows], note: object) -> tuple[dict[str, Rows], list[Any]]:
         """Hands everything over, with a note to all. Returns what arrived by name, and the notes of all workers by rank."""
-        received = self._exchange(consignments, note)
+        received = self._exchange(batches, note)
         arrived = {name: joined(parts) for name, parts in self._unpack(received).items()}
-        return arrived, [parcel.note for parcel in received]
+        return arrived, [message.note for message in received]
 
-    def _exchange(self, consignments: Sequence[Consignment], note: object) -> list[Parcel]:
-        sent = sum(c.rows.height for c in consignments)
-        parcels = [Parcel(sent, note=note) for _ in range(self.gang.size)]
-        for consignment in consignments:
-            for worker, rows in self._parts(consignment):
+    def _exchange(self, batches: Sequence[OutgoingRows], note: object) -> list[ExchangeMessage]:
+        sent = sum(c.rows.height for c in batches)
+        messages = [ExchangeMessage(sent, note=note) for _ in range(self.worker_group.size)]
+        for outgoing in batches:
+            for worker, rows in self._parts(outgoing):
                 if rows.height:
-                    parcels[worker].rows.append((consignment.name, consignment.types, rows))
-        for worker, parcel in enumerate(parcels):
-            if worker != self.gang.rank:
-                self._define(worker, parcel)
-        return self.gang.swap(parcels)
+                    messages[worker].rows.append((outgoing.name, outgoing.types, rows))
+        for worker, message in enumerate(messages):
+            if worker != self.worker_group.rank:
+                self._define(worker, message)
+        return self.worker_group.swap(messages)
 
-    def _parts(self, consignment: Consignment) -> list[tuple[int, Rows]]:
-        rows, gang = consignment.rows, self.gang
-        match consignment.place:
+    def _parts(self, outgoing: OutgoingRows) -> list[tuple[int, Rows]]:
+        rows, worker_group = outgoing.rows, self.worker_group
+        match outgoing.place:
             case _ if not rows.height:
                 return []
-            case place if place == SELF or gang.size == 1:
-                return [(gang.rank, rows)]
+            case place if place == SELF or worker_group.size == 1:
+                return [(worker_group.rank, rows)]
             case place if place == ROOT:
                 return [(0, rows)]
             case place if place == EVERYWHERE:
-                return [(worker, rows) for worker in range(gang.size)]
+                return [(worker, rows) for worker in range(worker_group.size)]
             case column:
-                return self._cut(consignment, column)
+                return self._cut(outgoing, column)
 
-    def _cut(self, consignment: Consignment, column: int) -> list[tuple[int, Rows]]:
+    def _cut(self, outgoing: OutgoingRows, column: int) -> list[tuple[int, Rows]]:
         """By the owners of a column's values, heavy ones apart."""
-        rows, types, size = consignment.rows, consignment.types, self.gang.size
-        heavy = heavy_rows(consignment, column, self.dictionary)
+        rows, types, size = outgoing.rows, outgoing.types, self.worker_group.size
+        heavy = heavy_rows(outgoing, column, self.dictionary)
         if not len(heavy):
-            return list(enumerate(cut(rows, types, column, self.dictionary, size, consignment.turns)))
+            return list(enumerate(cut(rows, types, column, self.dictionary, size, outgoing.turns)))
         light = np.ones(rows.height, np.bool_)
         light[heavy] = False
         parts = list(enumerate(cut(rows.take(np.flatnonzero(light)), types, column, self.dictionary, size)))
         chosen = rows.take(heavy)
-        if consignment.shared:
+        if outgoing.shared:
             return parts + [(worker, chosen) for worker in range(size)]
         owners = self.dictionary.owners_of_rows(types, chosen.columns, size)
         return parts + [(worker, chosen.take(np.flatnonzero(owners == worker))) for worker in range(size)]
 
-    def _define(self, worker: int, parcel: Parcel) -> None:
-        columns = [pair for _, types, rows in parcel.rows for pair in zip(types, rows.columns, strict=True)]
-        self.rows_sent += sum(rows.height for _, _, rows in parcel.rows)
+    def _define(self, worker: int, message: ExchangeMessage) -> None:
+        columns = [pair for _, types, rows in message.rows for pair in zip(types, rows.columns, strict=True)]
+        self.rows_sent += sum(rows.height for _, _, rows in message.rows)
         if any(type.kind in (Kind.SYMBOL, Kind.RECORD) for type, _ in columns):
-            parcel.definitions = self.dictionary.define(worker, columns)
+            message.definitions = self.dictionary.define(worker, columns)
 
-    def _unpack(self, parcels: Sequence[Parcel]) -> dict[str, list[Rows]]:
+    def _unpack(self, messages: Sequence[ExchangeMessage]) -> dict[str, list[Rows]]:
         arrived: dict[str, list[Rows]] = {}
-        for worker, parcel in enumerate(parcels):
-            if parcel.definitions is not None:
-                self.dictionary.learn(worker, parcel.definitions)
-            for name, types, rows in parcel.rows:
-                if worker != self.gang.rank:
+        for worker, message in enumerate(messages):
+            if message.definitions is not None:
+                self.dictionary.learn(worker, message.definitions)
+            for name, types, rows in message.rows:
+                if worker != self.worker_group.rank:
                     columns = zip(types, rows.columns, strict=True)
                     rows = Rows(tuple(self.dictionary.translate(worker, t, v) for t, v in columns), rows.height)
                 arrived.setdefault(name, []).append(rows)
@@ -144,12 +144,17 @@ class Post:
 
 
 def cut(
-    rows: Rows, types: Sequence[ColumnType], column: int, dictionary: Dictionary, workers: int, turns: Turns | None = None
+    rows: Rows,
+    types: Sequence[ColumnType],
+    column: int,
+    dictionary: Dictionary,
+    workers: int,
+    turns: DoubleBuffer | None = None,
 ) -> list[Rows]:
     """The rows of each worker, by who owns the value in a column, in memory whose turn it is or new one."""
     owners = dictionary.owners(types[column], rows.columns[column], workers)
     sources = [np.ascontiguousarray(c) for c in rows.columns]
-    targets = (turns or Turns()).columns([c.dtype for c in sources], rows.height)
+    targets = (turns or DoubleBuffer()).columns([c.dtype for c in sources], rows.height)
     starts, at = np.zeros(workers + 1, np.int64), np.empty(workers, np.int64)
     lay_apart(owners, _addresses(sources), np.array([c.itemsize for c in sources]), _addresses(targets), starts, at)
     return [Rows(tuple(c[a:b] for c in targets), int(b - a)) for a, b in pairwise(starts)]
@@ -159,12 +164,12 @@ def _addresses(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.array([c.ctypes.data for c in columns], np.int64)
 
 
-def heavy_rows(consignment: Consignment, column: int, dictionary: Dictionary) -> np.ndarray:
+def heavy_rows(outgoing: OutgoingRows, column: int, dictionary: Dictionary) -> np.ndarray:
     """The places of the rows that are heavy."""
-    if not consignment.heavy:
+    if not outgoing.heavy:
         return np.empty(0, np.int64)
-    hashes = dictionary.hashes(consignment.types[column], consignment.rows.columns[column])
-    return np.flatnonzero(np.isin(hashes, np.array(consignment.heavy, np.uint64)))
+    hashes = dictionary.hashes(outgoing.types[column], outgoing.rows.columns[column])
+    return np.flatnonzero(np.isin(hashes, np.array(outgoing.heavy, np.uint64)))
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

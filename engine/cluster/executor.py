@@ -14,10 +14,10 @@ import numpy as np
 from dlog.engine.cluster.blocks import rows_of
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.dictionary import Dictionary
-from dlog.engine.cluster.exchange import Consignment, Post, Rows, empty, heavy_rows, joined
+from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows, empty, heavy_rows, joined
 from dlog.engine.cluster.ranking import Ranking, ranked
 from dlog.engine.cluster.run import ShardRun
-from dlog.engine.cluster.worker_group import Gang, PeerFailed
+from dlog.engine.cluster.worker_group import PeerFailed, WorkerGroup
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.plan.column_types import ColumnType, Types, declared
 from dlog.engine.plan.exchange.costs import Sizes
@@ -40,7 +40,7 @@ class ShardExecutor(Executor):
 
     Parameters
     ----------
-    gang
+    worker group
         The way to the other workers.
     everywhere
         Rows up to which a relation may be copied to every worker.
@@ -53,7 +53,7 @@ class ShardExecutor(Executor):
     def __init__(
         self,
         program: Program,
-        gang: Gang,
+        worker_group: WorkerGroup,
         *,
         memory: int | None = None,
         on_progress: Callable[[Progress], None] | None = None,
@@ -61,19 +61,19 @@ class ShardExecutor(Executor):
         split_rows: int = SPLIT_ROWS,
         ranking: Ranking | None = None,
     ) -> None:
-        if gang.size > 1:
+        if worker_group.size > 1:
             refuse_counting(program)
         super().__init__(program, memory=memory, on_progress=on_progress)
-        self.gang = gang
+        self.worker_group = worker_group
         self.everywhere = everywhere
         self.ranking = ranking
         self.homes = choose_homes(self.program)
-        self.catalog: ShardCatalog = ShardCatalog(self.program, self.memory, gang, self.homes, split_rows)
-        self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, gang.size)
+        self.catalog: ShardCatalog = ShardCatalog(self.program, self.memory, worker_group, self.homes, split_rows)
+        self.dictionary = Dictionary(self.catalog.symbols, self.catalog.records, program.types, worker_group.size)
         self.catalog.dictionary = self.dictionary
         self.split: dict[str, Heavy] = {}
         """The relations whose rows with heavy values at their home are spread."""
-        self.post = Post(gang, self.dictionary)
+        self.post = RowExchange(worker_group, self.dictionary)
         self.plans: list[DistributedScope] = []
         self._given: dict[str, list[Rows]] = {}
         self._uses = self._last_uses()
@@ -87,7 +87,7 @@ class ShardExecutor(Executor):
         """Adds rows that were cut for a worker (`dlog.engine.cluster.blocks`), and returns how many; those for this one are at
         home already."""
         rows = rows_of(block, self.program.relations[relation], self.program.types, self.symbols, self.records)
-        held = self._at_home if owner == self.gang.rank else self._given
+        held = self._at_home if owner == self.worker_group.rank else self._given
         held.setdefault(relation, []).append(rows)
         return rows.height
 
@@ -98,13 +98,13 @@ class ShardExecutor(Executor):
         except PeerFailed:
             raise
         except BaseException:
-            self.gang.fail()
+            self.worker_group.fail()
             raise
 
     def _load_facts(self) -> None:
         """Sends all rows home: those of the program's text are the root's."""
         names = list(self.program.relations)
-        sent = [self._consignment(name) for name in names]
+        sent = [self._outgoing(name) for name in names]
         self._given.clear()
         arrived, _ = self.post.swap(sent)
         heights = [0] * len(names)
@@ -116,7 +116,7 @@ class ShardExecutor(Executor):
                 self.catalog.relations[name].load(rows.columns, rows.height)
         if self.ranking is not None:
             heights[names.index(self.ranking.relation)] = self._rank(self.ranking)
-        self._loaded |= {name for name, *held in zip(names, *self.gang.share(heights), strict=True) if any(held)}
+        self._loaded |= {name for name, *held in zip(names, *self.worker_group.share(heights), strict=True) if any(held)}
         self.catalog.learn(names, names)
         self._spread([name for name in names if name in self.catalog.complete and self.homes[name] != ROOT])
 
@@ -124,8 +124,8 @@ class ShardExecutor(Executor):
         """Fills the relation of ranks; returns how many rows it has here."""
         name = ranking.relation
         held = [self.catalog.relations[relation].column(column) for relation, column in ranking.of]
-        rows = ranked(self.gang, self.symbols, np.concatenate(held))
-        arrived, _ = self.post.swap([Consignment(name, self._types(name), self.homes[name], rows)])
+        rows = ranked(self.worker_group, self.symbols, np.concatenate(held))
+        arrived, _ = self.post.swap([OutgoingRows(name, self._types(name), self.homes[name], rows)])
         rows = arrived.get(name, empty(self._types(name)))
         self.catalog.relations[name].load(rows.columns, rows.height)
         return rows.height
@@ -139,7 +139,7 @@ class ShardExecutor(Executor):
         for name, heavy in self.split.items():
             relation, home = self.catalog.relations[name], self.homes[name]
             rows = Rows(tuple(np.array(relation.column(c)) for c in range(relation.arity)), relation.rows)
-            whole = Consignment(name, self._types(name), home, rows, heavy)
+            whole = OutgoingRows(name, self._types(name), home, rows, heavy)
             leaving = heavy_rows(whole, home, self.dictionary)
             kept[name] = rows.take(np.delete(np.arange(rows.height), leaving))
             sent.append(replace(whole, rows=rows.take(leaving)))
@@ -151,22 +151,22 @@ class ShardExecutor(Executor):
     def _types(self, name: str) -> tuple[ColumnType, ...]:
         return tuple(declared(type) for _, type in self.program.relations[name].attributes)
 
-    def _consignment(self, name: str) -> Consignment:
+    def _outgoing(self, name: str) -> OutgoingRows:
         types = self._types(name)
         parts = list(self._given.get(name, ()))
         facts = self.program.facts.get(name, ())
-        if facts and self.gang.is_root:
+        if facts and self.worker_group.is_root:
             parts.append(Rows(tuple(self.catalog.fact_columns(name)), len(facts)))
         whole = joined([_widened(p) for p in parts]) if parts else empty(types)
         narrow = tuple(
             c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True)
         )
-        return Consignment(name, types, self.homes[name], Rows(narrow, whole.height))
+        return OutgoingRows(name, types, self.homes[name], Rows(narrow, whole.height))
 
     def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
-        if self.gang.size == 1:
+        if self.worker_group.size == 1:
             return super()._scope_run(number, stratum)
-        plan: DistributedScope = self.gang.from_root(self._plan(stratum) if self.gang.is_root else None)
+        plan: DistributedScope = self.worker_group.from_root(self._plan(stratum) if self.worker_group.is_root else None)
         self.plans.append(plan)
         self.split.update(plan.split)
         self.homes.update((name, plan.homes[name]) for name in stratum.relations)
@@ -176,7 +176,7 @@ class ShardExecutor(Executor):
         types = Types(plan.scope, self.program)
         pause = lambda: self._pause(number, stratum)  # noqa: E731
         return ShardRun(
-            scope, self.catalog, self.team, pause, self.limits, plan=plan, post=self.post, types=types, homes=self.homes
+            scope, self.catalog, self.thread_pool, pause, self.limits, plan=plan, post=self.post, types=types, homes=self.homes
         )
 
     def _plan(self, stratum: Stratum) -> DistributedScope:
@@ -184,7 +184,8 @@ class ShardExecutor(Executor):
         self.catalog.keys.learn(scope.keys)
         split = {**self.split, **self._expected(stratum)}
         movable = set(stratum.relations) - self._loaded
-        return distribute(scope, self.program, self.homes, Sizes(self.catalog, self.gang.size), self.everywhere, split, movable)
+        sizes = Sizes(self.catalog, self.worker_group.size)
+        return distribute(scope, self.program, self.homes, sizes, self.everywhere, split, movable)
 
     def _expected(self, stratum: Stratum) -> dict[str, Heavy]:
         """The heavy values of the relation that a stratum makes, if it can have any: rows that are there are at their homes."""

@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from dlog.engine.cluster.differences import Channel, Inbox, Outbox, SendingLowering
-from dlog.engine.cluster.exchange import Post
+from dlog.engine.cluster.exchange import RowExchange
 from dlog.engine.cluster.worker_group import PeerFailed
 from dlog.engine.interruption import check
 from dlog.engine.ir import nodes
@@ -23,7 +23,7 @@ from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.loop import changes, rounds, supports
 from dlog.engine.plan.column_types import declared
-from dlog.engine.plan.exchange.pivots import HERE, Together
+from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
 from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
@@ -124,14 +124,14 @@ class SharedMaintained(Maintained):
     """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
     change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
 
-    def __init__(self, together: Together, post: Post, **options: object) -> None:
+    def __init__(self, together: PivotPlan, post: RowExchange, **options: object) -> None:
         program = together.program
-        if post.gang.is_root:
+        if post.worker_group.is_root:
             program = _with_here(program)
         super().__init__(program, **options)  # type: ignore[arg-type]
         self.together = together
         self.post = post
-        self.gang = post.gang
+        self.worker_group = post.worker_group
         self.agenda: np.ndarray = np.empty(0, np.int64)
         self._broken = False
 
@@ -153,12 +153,12 @@ class SharedMaintained(Maintained):
         """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
         scopes = None
         try:
-            if self.gang.is_root:
+            if self.worker_group.is_root:
                 scopes = self._scopes(figures)
         except BaseException:
-            self.gang.fail()
+            self.worker_group.fail()
             raise
-        return SharedDataflow(self, self.gang.from_root(scopes), figures)
+        return SharedDataflow(self, self.worker_group.from_root(scopes), figures)
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         return False  # each worker sees the changes of its own inputs only
@@ -184,7 +184,7 @@ class SharedMaintained(Maintained):
         except PeerFailed:
             raise
         except BaseException:
-            self.gang.fail()
+            self.worker_group.fail()
             raise
 
     def _run_script(self, flow: SharedDataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
@@ -198,7 +198,7 @@ class SharedMaintained(Maintained):
             self._run_tasks(flow, place)
             step()
         self._run_tasks(flow, work[L.WORK_COUNT])
-        self.gang.share(None)  # nobody ends a batch that another one cannot
+        self.worker_group.share(None)  # nobody ends a batch that another one cannot
         if not rounds.settle_batch(work.address, control.address):
             raise self._mistake(flow)
 
@@ -217,9 +217,9 @@ class SharedMaintained(Maintained):
     def trade(self, flow: SharedDataflow, channels: Sequence[Channel], note: object = None) -> list[object]:
         """Sends what was derived for others, and derives what arrives. Returns what all workers noted, and when the first of
         the rows that were sent is."""
-        consignments = [channel.outbox.empty() for channel in channels]
-        earliest = min((int(c.rows.columns[-2].min()) for c in consignments if c.rows.height), default=NEVER)
-        arrived, notes = self.post.swap_noting(consignments, (note, earliest))
+        batches = [channel.outbox.empty() for channel in channels]
+        earliest = min((int(c.rows.columns[-2].min()) for c in batches if c.rows.height), default=NEVER)
+        arrived, notes = self.post.swap_noting(batches, (note, earliest))
         for channel in channels:
             rows = arrived.get(channel.outbox.name)
             if rows is not None:
@@ -270,7 +270,7 @@ class Recursion:
     def run(self) -> None:
         """All rounds of the batch in which something that the stratum reads has changed."""
         rounds.start_scope(self.scope.address, self.flow.work.address)
-        time = min(self.engine.gang.share(self._next_round()))
+        time = min(self.engine.worker_group.share(self._next_round()))
         while time < NEVER:
             time = self._round(time)
         rounds.end_scope(self.scope.address, self.flow.work.address)

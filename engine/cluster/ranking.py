@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dlog.engine.cluster.exchange import Rows
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.values.symbols import SymbolTable
 
 SAMPLES = 64
@@ -31,15 +31,17 @@ class Ranking:
     of: tuple[tuple[str, int], ...]
 
 
-def ranked(gang: Gang, symbols: SymbolTable, ids: np.ndarray) -> Rows:
+def ranked(worker_group: WorkerGroup, symbols: SymbolTable, ids: np.ndarray) -> Rows:
     """This worker's range of all the symbols that any worker has in `ids`, with their places."""
     texts = _sorted(symbols.to_arrow(np.unique(ids)).cast(pa.large_string()))
-    bounds = _bounds([text for sample in gang.share(_sample(texts, gang.size)) for text in sample], gang.size)
+    bounds = _bounds(
+        [text for sample in worker_group.share(_sample(texts, worker_group.size)) for text in sample], worker_group.size
+    )
     cuts = [0, *(_first_from(texts, bound) for bound in bounds), len(texts)]
     # A slice would take all that it was cut from along.
     parts = [pa.concat_arrays([texts[a:b]]) for a, b in pairwise(cuts)]
-    mine = _sorted(pc.unique(pa.chunked_array(gang.swap(parts), pa.large_string())))
-    first = sum(gang.share(len(mine))[: gang.rank])
+    mine = _sorted(pc.unique(pa.chunked_array(worker_group.swap(parts), pa.large_string())))
+    first = sum(worker_group.share(len(mine))[: worker_group.rank])
     return Rows((symbols.intern_arrow(mine).astype(np.int32), np.arange(first, first + len(mine))), len(mine))
 
 

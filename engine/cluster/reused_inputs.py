@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.plan.exchange.decomposable import Feed, LocalFirst
+from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed
 from dlog.engine.plan.exchange.places import EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Legacy:
+class ReusedInput:
     """Rows from outside for a feed of a relation, which workers have of an engine before, by its number, at a feed of that."""
 
     relation: str
@@ -20,15 +20,17 @@ class Legacy:
     source: Feed
 
 
-def legacies(number: int, before: Program, old: LocalFirst, program: Program, new: LocalFirst) -> tuple[Legacy, ...]:
+def reused_inputs(
+    number: int, before: Program, old: DecomposablePlan, program: Program, new: DecomposablePlan
+) -> tuple[ReusedInput, ...]:
     """For each input of which every worker has its share, or all rows: from where it gets it for each engine of its own."""
-    found: list[Legacy] = []
+    found: list[ReusedInput] = []
     for name, feeds in new.feeds.items():
         if name not in before.relations or not same_types(before, program, name):
             continue
         sources = [_source(old.feeds.get(name, ()), feed) for feed in feeds]
         if feeds and None not in sources:
-            found += [Legacy(name, f, number, s) for f, s in zip(feeds, sources, strict=True) if s is not None]
+            found += [ReusedInput(name, f, number, s) for f, s in zip(feeds, sources, strict=True) if s is not None]
     return tuple(found)
 
 

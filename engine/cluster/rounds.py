@@ -16,13 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from dlog.engine.cluster.dictionary import Dictionary
-from dlog.engine.cluster.reused_inputs import Legacy, legacies, same_types
-from dlog.engine.cluster.session_worker import ECHO, Parcel, told, types_of
+from dlog.engine.cluster.reused_inputs import ReusedInput, reused_inputs, same_types
+from dlog.engine.cluster.session_worker import ECHO, SentColumns, told, types_of
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels.static.partition import group_by_owner
-from dlog.engine.plan.exchange.decomposable import Feed, LocalFirst, Part, exchanged, local_first
-from dlog.engine.plan.exchange.pivots import Together, together
+from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Part, exchanged, local_first
+from dlog.engine.plan.exchange.pivots import PivotPlan, together
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.runtime.incremental.engines import is_incremental
@@ -38,9 +38,9 @@ from dlog.grammar.diagnostics import DlogError, InternalError
 _numbers = count(1)
 
 
-class Crew(Protocol):
-    """The workers. `ask` has each of them run one command of its `Keeper`, all at once, and returns what they say: a value, or
-    the DlogError they raised. Raises DlogError when they are gone."""
+class ResidentWorkers(Protocol):
+    """The workers. `ask` has each of them run one command of its `SessionWorker`, all at once, and returns what they say: a
+    value, or the DlogError they raised. Raises DlogError when they are gone."""
 
     size: int
     dictionary: Dictionary | None
@@ -52,41 +52,41 @@ class Crew(Protocol):
 class ShardedRounds(PlainRounds):
     """See `RoundsEngine`. Reading waits while a commit runs."""
 
-    def __init__(self, program: Program, crew: Crew, old: Any = None) -> None:
+    def __init__(self, program: Program, resident_workers: ResidentWorkers, old: Any = None) -> None:
         self.program = program
-        self.crew = crew
+        self.resident_workers = resident_workers
         self._lock = RLock()
         self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
         self.records: RecordTables = RecordTables(Memory(None)) if old is None else old.records
         self.round = 0 if old is None else old.round
-        self.plan = self._placed(program, crew.size)
+        self.plan = self._placed(program, resident_workers.size)
         self.number = next(_numbers)
         self._facts_pending = True
-        self._legacies = self._legacies_of(old)
+        self._reused_inputs = self._reused_inputs_of(old)
         self._read: dict[str, Updates] = {}
         self._committed = False
         self.dictionary = self._dictionary()
         self._everyone("open", lambda rank: (self.number, self._programs(rank), self.round))
 
-    def _legacies_of(self, old: Any) -> tuple[Legacy, ...]:
-        if not isinstance(old, ShardedRounds) or old.crew is not self.crew:
+    def _reused_inputs_of(self, old: Any) -> tuple[ReusedInput, ...]:
+        if not isinstance(old, ShardedRounds) or old.resident_workers is not self.resident_workers:
             return ()
-        return legacies(old.number, old.program, old.plan, self.program, self.plan)
+        return reused_inputs(old.number, old.program, old.plan, self.program, self.plan)
 
-    def _placed(self, program: Program, workers: int) -> LocalFirst:
+    def _placed(self, program: Program, workers: int) -> DecomposablePlan:
         return placed(program, workers)
 
     def _dictionary(self) -> Dictionary:
-        """The crew's, as long as engines share their symbols."""
-        known = self.crew.dictionary
+        """The resident group's, as long as engines share their symbols."""
+        known = self.resident_workers.dictionary
         if known is None or known.symbols is not self.symbols:
-            known = self.crew.dictionary = Dictionary(self.symbols, self.records, {}, self.crew.size)
+            known = self.resident_workers.dictionary = Dictionary(self.symbols, self.records, {}, self.resident_workers.size)
             self._everyone("meet", lambda rank: ())
         known.types = {**known.types, **self.program.types}
         return known
 
-    def _programs(self, rank: int) -> dict[Part, Program | Together]:
-        programs: dict[Part, Program | Together] = {}
+    def _programs(self, rank: int) -> dict[Part, Program | PivotPlan]:
+        programs: dict[Part, Program | PivotPlan] = {}
         if self.plan.together is not None:
             programs["together"] = self.plan.together
         if self.plan.shared is not None:
@@ -96,7 +96,7 @@ class ShardedRounds(PlainRounds):
         return programs
 
     def _everyone(self, command: str, args: Any) -> dict[int, Any]:
-        replies = self.crew.ask({rank: (command, args(rank)) for rank in range(self.crew.size)})
+        replies = self.resident_workers.ask({rank: (command, args(rank)) for rank in range(self.resident_workers.size)})
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
                 raise reply
@@ -112,20 +112,24 @@ class ShardedRounds(PlainRounds):
             last = max((int(u.rounds[-1]) for u in given.values()), default=self.round + 1)
             if self._facts_pending:
                 given = self._with_facts(given)
-            parcels = self._parcels(given)
-            self._note_rounds(parcels, given, last)
-            for rank, parcel in enumerate(parcels):
-                parcel.received = received
-                parcel.legacies = tuple(legacy for legacy in self._legacies if rank == 0 or legacy.feed.place != ROOT)
-            replies = self.crew.ask({rank: ("commit", (self.number, parcels[rank], last)) for rank in range(self.crew.size)})
+            messages = self._messages(given)
+            self._note_rounds(messages, given, last)
+            for rank, message in enumerate(messages):
+                message.received = received
+                message.reused_inputs = tuple(
+                    reused_input for reused_input in self._reused_inputs if rank == 0 or reused_input.feed.place != ROOT
+                )
+            replies = self.resident_workers.ask(
+                {rank: ("commit", (self.number, messages[rank], last)) for rank in range(self.resident_workers.size)}
+            )
             failed = [r for r in replies.values() if isinstance(r, DlogError | InternalError)]
             if failed and self.plan.together is not None:
                 raise next((r for r in failed if not _is_echo(r)), failed[0])
             if failed:
                 done = [rank for rank, reply in replies.items() if not isinstance(reply, DlogError | InternalError)]
-                torn = self.crew.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
+                torn = self.resident_workers.ask(dict.fromkeys(done, ("undo", (self.number, self.round))))
                 raise next((r for r in torn.values() if isinstance(r, DlogError)), failed[0])
-            self.round, self._facts_pending, self._committed, self._legacies = last, False, True, ()
+            self.round, self._facts_pending, self._committed, self._reused_inputs = last, False, True, ()
             self._read = {}
             return last
 
@@ -145,37 +149,37 @@ class ShardedRounds(PlainRounds):
                 result[name] = joined([own, result[name]]) if name in result else own
         return result
 
-    def _parcels(self, given: Mapping[str, Updates]) -> list[Parcel]:
-        parcels = [Parcel({}) for _ in range(self.crew.size)]
+    def _messages(self, given: Mapping[str, Updates]) -> list[SentColumns]:
+        messages = [SentColumns({}) for _ in range(self.resident_workers.size)]
         for name, updates in given.items():
             for feed in self.plan.feeds[name]:
                 for rank, share in self._shares(name, feed, updates):
                     if share.rows:
-                        parcels[rank].updates[feed.part, feed.name] = share
-        for rank, parcel in enumerate(parcels):
-            self._define(rank, parcel, given)
-        return parcels
+                        messages[rank].updates[feed.part, feed.name] = share
+        for rank, message in enumerate(messages):
+            self._define(rank, message, given)
+        return messages
 
-    def _note_rounds(self, parcels: Sequence[Parcel], given: Mapping[str, Updates], last: int) -> None:
+    def _note_rounds(self, messages: Sequence[SentColumns], given: Mapping[str, Updates], last: int) -> None:
         """Tells all workers of all rounds, where they go through them together."""
         if self.plan.together is not None:
             rounds = np.unique(np.concatenate([u.rounds for u in given.values()] or [np.array([last])]))
-            for parcel in parcels:
-                parcel.rounds = rounds
+            for message in messages:
+                message.rounds = rounds
 
-    def _define(self, rank: int, parcel: Parcel, given: Mapping[str, Updates]) -> None:
-        """One set of definitions for all updates of a parcel."""
+    def _define(self, rank: int, message: SentColumns, given: Mapping[str, Updates]) -> None:
+        """One set of definitions for all updates of a message."""
         types, columns = [], []
         for name in given:
             for feed in self.plan.feeds[name]:
-                if (feed.part, feed.name) in parcel.updates:
+                if (feed.part, feed.name) in message.updates:
                     types += types_of(self.program.relations[name])
-                    columns += parcel.updates[feed.part, feed.name].columns
-        parcel.definitions = told(self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0)))
+                    columns += message.updates[feed.part, feed.name].columns
+        message.definitions = told(self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0)))
 
     def _shares(self, name: str, feed: Feed, updates: Updates) -> list[tuple[int, Updates]]:
         """What each worker gets of the changes."""
-        size = self.crew.size
+        size = self.resident_workers.size
         updates = self._narrow(name, updates)
         if feed.place == ROOT:
             return [(0, updates)]
@@ -196,7 +200,7 @@ class ShardedRounds(PlainRounds):
     @property
     def inherited(self) -> frozenset[str]:
         """The inputs that each worker has its share of already."""
-        return frozenset(legacy.relation for legacy in self._legacies)
+        return frozenset(reused_input.relation for reused_input in self._reused_inputs)
 
     # -------------------------------------------------------------------------------------------------------------- reading
 
@@ -204,7 +208,7 @@ class ShardedRounds(PlainRounds):
         """Found by the workers, where they have the same share of the relation as before."""
         if (
             not isinstance(old, ShardedRounds)
-            or old.crew is not self.crew
+            or old.resident_workers is not self.resident_workers
             or not same_types(old.program, self.program, relation)
         ):
             return None
@@ -248,11 +252,11 @@ class ShardedRounds(PlainRounds):
     def holders(self, relation: str) -> list[int]:
         """The workers that have the relation's rows between them, each row once."""
         place = self.plan.answers[relation].place
-        return list(range(self.crew.size)) if place >= 0 else [0]
+        return list(range(self.resident_workers.size)) if place >= 0 else [0]
 
     def _ask_for(self, command: str, feed: Feed, args: tuple[Any, ...]) -> dict[int, Any]:
-        ranks = range(self.crew.size) if feed.place >= 0 else [0]
-        replies = self.crew.ask(dict.fromkeys(ranks, (command, (self.number, *args))))
+        ranks = range(self.resident_workers.size) if feed.place >= 0 else [0]
+        replies = self.resident_workers.ask(dict.fromkeys(ranks, (command, (self.number, *args))))
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
                 raise reply
@@ -264,10 +268,10 @@ class ShardedRounds(PlainRounds):
             feed = feed or self.plan.answers[relation]
             types = types_of(self.program.relations[relation])
             parts = []
-            for rank, parcel in self._ask_for(command, feed, (feed.part, feed.name, *args)).items():
-                if parcel.definitions is not None:
-                    self.dictionary.learn(rank, parcel.definitions)
-                (found,) = parcel.updates.values()
+            for rank, message in self._ask_for(command, feed, (feed.part, feed.name, *args)).items():
+                if message.definitions is not None:
+                    self.dictionary.learn(rank, message.definitions)
+                (found,) = message.updates.values()
                 columns = (words(self.dictionary.translate(rank, t, c)) for t, c in zip(types, found.columns, strict=True))
                 parts.append(Updates(tuple(columns), found.diffs, found.rounds))
             return joined(parts)
@@ -282,9 +286,9 @@ class ShardedRounds(PlainRounds):
     def explain(self) -> str:
         texts = self._everyone("explain", lambda rank: (self.number,))[0]
         titles = {
-            "shared": f"each of {self.crew.size} workers, on its share",
+            "shared": f"each of {self.resident_workers.size} workers, on its share",
             "alone": "the first worker, alone",
-            "together": f"{self.crew.size} workers together, each on its share; derived rows go to their owners",
+            "together": f"{self.resident_workers.size} workers together, each on its share; derived rows go to their owners",
         }
         return "\n".join(f"{titles[part]}:\n{text}" for part, text in texts.items())
 
@@ -293,7 +297,7 @@ class ShardedRounds(PlainRounds):
             self._everyone("close", lambda rank: (self.number,))
 
 
-def placed(program: Program, workers: int) -> LocalFirst:
+def placed(program: Program, workers: int) -> DecomposablePlan:
     """Who maintains what: all strata locally where that is possible, else all workers together, else what is left over is one
     worker's."""
     plan = local_first(program, workers)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.components import Trees
-from dlog.engine.cluster.exchange import Consignment, Post, Rows
+from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
 from dlog.engine.cluster.inbox import LARGE, holding, readable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
@@ -22,7 +22,7 @@ from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import StoredRelation
-from dlog.engine.values.loans import Turns
+from dlog.engine.values.loans import DoubleBuffer
 
 
 @dataclass
@@ -32,10 +32,10 @@ class ShardRun(ScopeRun):
 
     catalog: ShardCatalog
     plan: DistributedScope = None  # type: ignore[assignment]
-    post: Post = None  # type: ignore[assignment]
+    post: RowExchange = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
     homes: Mapping[str, Place] = field(default_factory=dict)
-    _turns: dict[str, Turns] = field(default_factory=dict)
+    _turns: dict[str, DoubleBuffer] = field(default_factory=dict)
     """What outboxes are emptied into."""
 
     # ------------------------------------------------------------------------------------------------------------ shape
@@ -138,7 +138,7 @@ class ShardRun(ScopeRun):
         """Merges the workers' partial values of a reduction where their groups are at home."""
         relation = self.relation(name)
         parts = self._drain(relation)
-        arrived, _ = self.post.swap([Consignment(name, self.types.columns(name), self.plan.homes[name], parts)])
+        arrived, _ = self.post.swap([OutgoingRows(name, self.types.columns(name), self.plan.homes[name], parts)])
         self._insert_all(name, arrived.get(name))
 
     def _insert_all(self, name: str, rows: Rows | None) -> None:
@@ -176,7 +176,7 @@ class ShardRun(ScopeRun):
         deliveries = [x.delivery for x in phase.exchanges if x.delivery is not None]
         outboxes = {x.name for x in phase.exchanges}
         lowered, tables = self._lower([self._fitting(p, outboxes) for p in (*phase.paths, *deliveries, *phase.streams)])
-        self.team.prepare(tables)
+        self.thread_pool.prepare(tables)
         return lowered[: len(phase.paths)], lowered[len(phase.paths) :]
 
     def _fitting(self, path: nodes.Path, outboxes: Container[str]) -> nodes.Path:
@@ -188,11 +188,11 @@ class ShardRun(ScopeRun):
 
     def _starts_here(self, path: nodes.Path) -> bool:
         """The one row of a rule without positive atoms is at the root."""
-        return not isinstance(path.seed, nodes.Unit) or self.post.gang.is_root
+        return not isinstance(path.seed, nodes.Unit) or self.post.worker_group.is_root
 
     def _run_lowered(self, paths: Iterable[LoweredPath]) -> None:
         for path in paths:
-            self.team.workers[0].run_path(path, self._evaluate, self.pause)
+            self.thread_pool.workers[0].run_path(path, self._evaluate, self.pause)
 
     def _run_loops(self, phase: Phase) -> None:
         """The fixed point of all workers: each reaches one of its own, then they exchange what they found."""
@@ -221,17 +221,17 @@ class ShardRun(ScopeRun):
             return True
         phase, pausing = ADVANCE, True
         while True:
-            heights, others = zip(*self.post.gang.share(([r.rows for r in limited], pausing)), strict=True)
+            heights, others = zip(*self.post.worker_group.share(([r.rows for r in limited], pausing)), strict=True)
             left = [self.limits[r.name] - sum(rows) for r, rows in zip(limited, zip(*heights, strict=True), strict=True)]
             if min(left) <= 0:
                 return False
             if not any(others):
                 return True
             for relation, rows in zip(limited, left, strict=True):
-                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.post.gang.size)
+                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.post.worker_group.size)
             if pausing:
                 self._run_loop(looping, loop, phase)
-                phase, pausing = DERIVE, self.team.workers[0].control[L.CTL_CHANGES] > 0
+                phase, pausing = DERIVE, self.thread_pool.workers[0].control[L.CTL_CHANGES] > 0
 
     def _settle(self, mirrors: Sequence[StoredRelation]) -> None:
         """Makes what arrived in mirrors readable: before anything that was found later looks for it."""
@@ -248,7 +248,7 @@ class ShardRun(ScopeRun):
         self.pause()
         if not exchanges:
             return None
-        arrived, any_sent = self.post.swap_parts([self._consignment(x) for x in exchanges])
+        arrived, any_sent = self.post.swap_parts([self._outgoing(x) for x in exchanges])
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
         return {name: readable(parts, self.relation(name).widths) for name, parts in arrived.items()} if any_sent else None
@@ -259,18 +259,18 @@ class ShardRun(ScopeRun):
             if not relation.rows:
                 relation.drop_columns()
 
-    def _consignment(self, exchange: Exchange) -> Consignment:
+    def _outgoing(self, exchange: Exchange) -> OutgoingRows:
         """The rows of an outbox, which fills again while they are read: in memory whose turn it is."""
         relation = self.relation(exchange.name)
         columns = [relation.column(c) for c in range(relation.arity)]
-        turns = self._turns.setdefault(exchange.name, Turns())
-        if exchange.place < 0 or self.post.gang.size == 1:
+        turns = self._turns.setdefault(exchange.name, DoubleBuffer())
+        if exchange.place < 0 or self.post.worker_group.size == 1:
             held = turns.columns([c.dtype for c in columns], relation.rows)
             for copy, column in zip(held, columns, strict=True):
                 copy[:] = column
             columns = held
         rows, shared = Rows(tuple(columns), relation.rows), exchange.role == "stream"
-        return Consignment(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, turns)
+        return OutgoingRows(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, turns)
 
     def _take_in(self, paths: Sequence[LoweredPath], arrived: Mapping[str, Sequence[Rows]]) -> None:
         """Runs paths on what arrived in the inboxes that seed them."""
@@ -301,7 +301,7 @@ class ShardRun(ScopeRun):
     def _make_copies(self, copies: Sequence[Copy]) -> None:
         """Copies of complete relations at other places, for this phase and those that follow."""
         missing = [c for c in copies if c.name not in self.catalog.complete]
-        sent = [Consignment(c.name, self.types.columns(c.relation), _destination(c.place), self._rows_for(c)) for c in missing]
+        sent = [OutgoingRows(c.name, self.types.columns(c.relation), _destination(c.place), self._rows_for(c)) for c in missing]
         if not missing:
             return
         arrived, _ = self.post.swap(sent)

@@ -16,14 +16,14 @@ import numpy as np
 
 from dlog.engine.cluster.blocks import rows_of
 from dlog.engine.cluster.dictionary import Definitions, Dictionary
-from dlog.engine.cluster.exchange import Post, Rows
+from dlog.engine.cluster.exchange import RowExchange, Rows
 from dlog.engine.cluster.maintained import SharedMaintained
-from dlog.engine.cluster.reused_inputs import Legacy
-from dlog.engine.cluster.worker_group import Gang, PeerFailed
+from dlog.engine.cluster.reused_inputs import ReusedInput
+from dlog.engine.cluster.worker_group import PeerFailed, WorkerGroup
 from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.exchange.decomposable import Part
-from dlog.engine.plan.exchange.pivots import Together
+from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.storage.records import RecordTables
@@ -39,7 +39,7 @@ DRIVER = 0
 
 
 @dataclass
-class Parcel:
+class SentColumns:
     """Updates by part and relation, with the meaning of the ids in them. `rounds` are those in which anything changes, on any
     worker, or the last one."""
 
@@ -48,7 +48,7 @@ class Parcel:
     rounds: np.ndarray | None = None
     received: bool = False
     """Whether the blocks that were received last belong to this commit."""
-    legacies: tuple[Legacy, ...] = ()
+    reused_inputs: tuple[ReusedInput, ...] = ()
 
 
 @dataclass
@@ -96,16 +96,16 @@ class Block:
     name: str
 
 
-class Keeper:
+class SessionWorker:
     """The worker. Each method is a command of the driver's."""
 
-    def __init__(self, limits: Mapping[str, Any], gang: Gang, fetch: Fetch | None = None) -> None:
+    def __init__(self, limits: Mapping[str, Any], worker_group: WorkerGroup, fetch: Fetch | None = None) -> None:
         self._limits = dict(limits)
         self._fetch = fetch
         self._received: list[tuple[Part, str, int, Rows]] = []
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
-        self._post = Post(gang, Dictionary(self._symbols, self._records, {}, gang.size))
+        self._post = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
         self._sessions: dict[int, dict[Part, _Kept]] = {}
         self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
 
@@ -113,7 +113,7 @@ class Keeper:
         """A driver that has been told nothing, and has told nothing."""
         self._dictionary = Dictionary(self._symbols, self._records, self._dictionary.types, 1)
 
-    def open(self, number: int, programs: Mapping[Part, Program | Together], round: int) -> None:
+    def open(self, number: int, programs: Mapping[Part, Program | PivotPlan], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
         origin = _Origin(self._symbols, self._records)
         kept: dict[Part, _Kept] = {}
@@ -121,8 +121,8 @@ class Keeper:
             kept[part] = _Kept(self._engine(program, origin), round)
         self._sessions[number] = kept
 
-    def _engine(self, program: Program | Together, origin: _Origin) -> RoundsEngine:
-        if isinstance(program, Together):
+    def _engine(self, program: Program | PivotPlan, origin: _Origin) -> RoundsEngine:
+        if isinstance(program, PivotPlan):
             dictionary = self._post.dictionary
             self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
             return SharedMaintained(program, self._post, old=origin, **self._limits)
@@ -145,20 +145,20 @@ class Keeper:
             rows = rows_of(found[block.name], program.relations[block.relation], program.types, self._symbols, self._records)
             self._received.append((block.part, block.relation, block.diff, rows))
 
-    def commit(self, number: int, parcel: Parcel, last: int) -> None:
+    def commit(self, number: int, message: SentColumns, last: int) -> None:
         """Applies this worker's share of the changes up to round `last`, with the blocks received for it. Raises Failed."""
-        if parcel.definitions is not None:
-            self._dictionary.learn(DRIVER, parcel.definitions)
+        if message.definitions is not None:
+            self._dictionary.learn(DRIVER, message.definitions)
         session = self._sessions[number]
-        received, self._received = self._received if parcel.received else [], []
+        received, self._received = self._received if message.received else [], []
         done: list[_Kept] = []
         for part, kept in session.items():
-            given = {n: u for (p, n), u in parcel.updates.items() if p == part}
-            own = {old.feed.name: self._legacy(old, last) for old in parcel.legacies if old.feed.part == part}
+            given = {n: u for (p, n), u in message.updates.items() if p == part}
+            own = {old.feed.name: self._reused_input(old, last) for old in message.reused_inputs if old.feed.part == part}
             try:
                 if isinstance(kept.engine, SharedMaintained):
-                    assert parcel.rounds is not None
-                    kept.engine.agenda = parcel.rounds - kept.ahead
+                    assert message.rounds is not None
+                    kept.engine.agenda = message.rounds - kept.ahead
                 self._commit(kept, own, given, _of_blocks(received, part, last), last)
             except PeerFailed as failed:
                 raise Failed(DlogError(Diagnostic(ECHO, str(failed)))) from None
@@ -168,16 +168,16 @@ class Keeper:
                 raise Failed(error) from None
             done.append(kept)
 
-    def _legacy(self, legacy: Legacy, last: int) -> Updates:
+    def _reused_input(self, reused_input: ReusedInput, last: int) -> Updates:
         """Its rows, of which this worker has more than its share where they were everywhere."""
-        engine = self._sessions[legacy.number][legacy.source.part].engine
-        table, place = engine.external(legacy.source.name), legacy.feed.place
+        engine = self._sessions[reused_input.number][reused_input.source.part].engine
+        table, place = engine.external(reused_input.source.name), reused_input.feed.place
         columns = tuple(words(column) for column in table.columns)
         rows = table.rows
-        if place >= 0 and legacy.source.place != place:
-            type = types_of(engine.program.relations[legacy.source.name])[place]
-            gang = self._post.gang
-            mine = self._dictionary.owners(type, table.columns[place], gang.size) == gang.rank
+        if place >= 0 and reused_input.source.place != place:
+            type = types_of(engine.program.relations[reused_input.source.name])[place]
+            worker_group = self._post.worker_group
+            mine = self._dictionary.owners(type, table.columns[place], worker_group.size) == worker_group.rank
             columns, rows = tuple(column[mine] for column in columns), int(mine.sum())
         return Updates(columns, np.ones(rows, np.int64), np.full(rows, last))
 
@@ -230,20 +230,20 @@ class Keeper:
 
     # -------------------------------------------------------------------------------------------------------------- reading
 
-    def changes(self, number: int, part: Part, name: str) -> Parcel:
+    def changes(self, number: int, part: Part, name: str) -> SentColumns:
         """What the last commit changed in a relation."""
         kept = self._sessions[number][part]
         found = kept.engine.changes(name)
         return self._told(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
 
-    def rows_of(self, number: int, part: Part, name: str, external: bool = False) -> Parcel:
+    def rows_of(self, number: int, part: Part, name: str, external: bool = False) -> SentColumns:
         """The rows of a relation, or only those from outside."""
         kept = self._sessions[number][part]
         table = kept.engine.external(name) if external else kept.engine.table(name)
         columns = tuple(words(c) for c in table.columns)
         return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
 
-    def between(self, number: int, part: Part, name: str, before: int, old_part: Part, old_name: str) -> Parcel:
+    def between(self, number: int, part: Part, name: str, before: int, old_part: Part, old_name: str) -> SentColumns:
         """What became of the rows that a relation has in an engine before."""
         kept = self._sessions[number][part]
         tables = self._sessions[before][old_part].engine.table(old_name), kept.engine.table(name)
@@ -262,9 +262,9 @@ class Keeper:
     def explain(self, number: int) -> dict[Part, str]:
         return {part: kept.engine.explain() for part, kept in self._sessions[number].items()}
 
-    def _told(self, kept: _Kept, part: Part, name: str, updates: Updates) -> Parcel:
+    def _told(self, kept: _Kept, part: Part, name: str, updates: Updates) -> SentColumns:
         types = types_of(kept.engine.program.relations[name])
-        return Parcel({(part, name): updates}, told(self._dictionary, DRIVER, types, updates))
+        return SentColumns({(part, name): updates}, told(self._dictionary, DRIVER, types, updates))
 
 
 def types_of(relation: Relation) -> tuple[ColumnType, ...]:

@@ -185,7 +185,7 @@ def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class TaskRows:
     """Blocks that somebody holds: those kept, or sent, of some relations in what a superstep left, or in what is given."""
 
     of: Any
@@ -196,29 +196,29 @@ class Lot:
 class Stage(Protocol):
     """Runs tasks."""
 
-    def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[Any, Figures]:
+    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[Any, Figures]:
         """Runs a superstep on blocks. Returns what it left and the figures of all tasks together; raises DlogError."""
         ...
 
 
-def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, Lot], Figures]:
+def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], Figures]:
     """Evaluates a program on blocks that are given. Returns where each relation's rows are, and how many there are."""
-    held: dict[str, Lot] = {}
+    held: dict[str, TaskRows] = {}
     figures: Figures = {}
     before: Any = None
     for step in plan.steps:
         lots = [*_lots(held, step.reads), *_lots(held, step.settled)]
-        lots += [Lot(given, "kept", step.given)] if step.given else []
-        lots += [Lot(before, "sent", step.settled)] if step.settled else []
+        lots += [TaskRows(given, "kept", step.given)] if step.given else []
+        lots += [TaskRows(before, "sent", step.settled)] if step.settled else []
         before, now = stage.superstep(step, 1, lots)
-        held |= {name: Lot(before, "kept", (name,)) for name in step.relations}
+        held |= {name: TaskRows(before, "kept", (name,)) for name in step.relations}
         figures |= now
         if step.increment is not None:
             _until_nothing_is_sent(step, before, held, figures, stage)
     return held, figures
 
 
-def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, Lot], figures: Figures, stage: Stage) -> None:
+def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, TaskRows], figures: Figures, stage: Stage) -> None:
     """The later supersteps of a step."""
     assert step.increment is not None
     below = [lot for name, lot in held.items() if name in step.increment.relations and name not in step.growing]
@@ -226,14 +226,14 @@ def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, Lot], figure
     number = 1
     while any(figures[out] for out in outs):
         number += 1
-        lots = [*below, Lot(before, "kept", step.growing), Lot(before, "sent", step.growing)]
+        lots = [*below, TaskRows(before, "kept", step.growing), TaskRows(before, "sent", step.growing)]
         before, now = stage.superstep(step, number, lots)
         figures |= {name: figures[name] + now.get(name, 0) for name in step.growing}
         figures |= {out: now.get(out, 0) for out in outs}
-    held |= {name: Lot(before, "kept", (name,)) for name in step.growing}
+    held |= {name: TaskRows(before, "kept", (name,)) for name in step.growing}
 
 
-def _lots(held: Mapping[str, Lot], names: Iterable[str]) -> list[Lot]:
+def _lots(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
     return [held[name] for name in names]
 
 

@@ -41,7 +41,7 @@ class _Failure:
     pass
 
 
-class Gang:
+class WorkerGroup:
     """One worker's view of all of them."""
 
     def __init__(self, transport: Transport) -> None:

@@ -16,7 +16,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.cluster import superstep
-from dlog.engine.cluster.superstep import Figures, Lot
+from dlog.engine.cluster.superstep import Figures, TaskRows
 from dlog.engine.ir.rules import Program, Relation, Type
 from dlog.engine.plan.exchange.places import EVERYWHERE
 from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
@@ -134,7 +134,7 @@ class JobStage:
         self.supersteps = 0
         self.rows_sent = 0
 
-    def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[DataFrame, Figures]:
+    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, Figures]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
         given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
@@ -153,7 +153,7 @@ class JobStage:
         """How many tasks have a row of a relation."""
         return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
-    def blocks(self, lots: Iterable[Lot]) -> DataFrame:
+    def blocks(self, lots: Iterable[TaskRows]) -> DataFrame:
         """Their blocks; what a superstep left is read once for all that it left."""
         wanted: dict[int, tuple[DataFrame, list[str]]] = {}
         for lot in lots:
@@ -238,7 +238,7 @@ def evaluate(
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
-def _rows(stage: JobStage, lots: Mapping[str, Lot], program: Program, written: Written) -> DataFrame:
+def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: Written) -> DataFrame:
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):

@@ -1,9 +1,9 @@
 """The workers of a session on Spark: a barrier stage that stays, and does what the driver asks.
 
-Each of its tasks keeps a `Keeper`, reaches the others directly, and has a door for rows that Spark's tasks bring. They hold
-their slots of the application until the session is closed, so a crew leaves at least one for everything else that Spark is to
-do meanwhile. A worker that is lost takes its state with it: the crew is gone then, whatever Spark does to run its stage again,
-and a session with a state goes on from that with another crew.
+Each of its tasks keeps a `SessionWorker`, reaches the others directly, and has a door for rows that Spark's tasks bring. They
+hold their slots of the application until the session is closed, so a resident group leaves at least one for everything else
+that Spark is to do meanwhile. A worker that is lost takes its state with it: the resident group is gone then, whatever Spark
+does to run its stage again, and a session with a state goes on from that with another resident group.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from dlog.engine.plan.exchange.decomposable import Feed
 
 STARTING = 120.0
-"""Seconds that a crew has to assemble, and slots have to come back for one that takes the place of another."""
+"""Seconds that a resident group has to assemble, and slots have to come back for one that takes the place of another."""
 LOOKING = 1.0
 """Seconds after which whoever waits for answers asks Spark whether all tasks are still at work."""
 _HERE = b"here"
 
 
-class SparkCrew:
-    """The driver's side; see `dlog.engine.cluster.rounds.Crew`."""
+class SparkResidentWorkers:
+    """The driver's side; see `dlog.engine.cluster.rounds.ResidentWorkers`."""
 
     def __init__(self, spark: SparkSession, workers: int | None = None, **limits: Any) -> None:
         self.spark = spark
@@ -60,7 +60,7 @@ class SparkCrew:
         host, door = application.driver_host(spark)
         port = self._socket.bind_to_random_port(door)
         self._meeting = Meeting(f"tcp://{host}:{port}", 0, self.size, self._secrets, door != EVERYWHERE)
-        self._group = f"dlog-crew-{uuid4().hex}"
+        self._group = f"dlog-workers-{uuid4().hex}"
         self._stage: tuple[int, int] | None = None
         self._lock = threading.Lock()
         self.dictionary: Dictionary | None = None
@@ -70,7 +70,7 @@ class SparkCrew:
         self._addresses: dict[int, str] = {}
         self._doors: dict[int, str] = {}
         self._seen: dict[Path, bool] = {}
-        self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-crew", daemon=True)
+        self._thread = threading.Thread(target=self._employ, args=(limits,), name="dlog-workers", daemon=True)
         self._thread.start()
         application.holders.add(self)
         self._assemble()
@@ -292,15 +292,15 @@ class _Duty:
         return iter(())
 
     def _serve(self, socket: zmq.Socket[Any], transport: PeerTransport, door: Door) -> None:
-        from dlog.engine.cluster.session_worker import Keeper
-        from dlog.engine.cluster.worker_group import Gang
+        from dlog.engine.cluster.session_worker import SessionWorker
+        from dlog.engine.cluster.worker_group import WorkerGroup
 
         rank = transport.rank
-        keeper = Keeper(self.limits, Gang(transport), door.take)
-        own: dict[str, Any] = {"write_rows": partial(write_rows, keeper, rank), "reads": reads}
+        session_worker = SessionWorker(self.limits, WorkerGroup(transport), door.take)
+        own: dict[str, Any] = {"write_rows": partial(write_rows, session_worker, rank), "reads": reads}
         while (command := message_of(socket.recv_multipart(copy=False))) is not None:
             number, name, args = command
-            reply = _run(own[name] if name in own else getattr(keeper, name), *args)
+            reply = _run(own[name] if name in own else getattr(session_worker, name), *args)
             socket.send_multipart(frames_of((number, reply)), copy=False)
 
 
@@ -329,14 +329,14 @@ def reads(file: str) -> bytes | None:
         return None
 
 
-def write_rows(keeper: Any, rank: int, number: int, part: Any, name: str, folder: str) -> int:
+def write_rows(session_worker: Any, rank: int, number: int, part: Any, name: str, folder: str) -> int:
     """A command: writes the worker's rows of a relation as one Parquet file; returns how many there are."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from dlog.engine.spark.arrow import ArrowCodec, schema_of
 
-    relation, table, dictionary = keeper.table(number, part, name)
+    relation, table, dictionary = session_worker.table(number, part, name)
     codec = ArrowCodec(dictionary.types, dictionary.symbols, dictionary.records)
     schema = schema_of(relation)
     target = Path(folder) / f"part-{rank:05}.parquet"

@@ -34,7 +34,7 @@ class Block(NamedTuple):
     sizes: tuple[int, ...]
 
 
-class Letterbox:
+class SharedMemory:
     """A worker's own folder. `open` finds none where the system has no such locks or no place is writable."""
 
     def __init__(self, folder: Lease) -> None:
@@ -43,7 +43,7 @@ class Letterbox:
         self._lease = folder
 
     @classmethod
-    def open(cls) -> Letterbox | None:
+    def open(cls) -> SharedMemory | None:
         sweep()
         for place in _places():
             with suppress(OSError):

@@ -108,7 +108,7 @@ class _Worker:
 
     def _evaluate(self, batches: Iterator[pa.RecordBatch]) -> tuple[ShardExecutor, ArrowCodec]:
         from dlog.engine.cluster.executor import ShardExecutor
-        from dlog.engine.cluster.worker_group import Gang
+        from dlog.engine.cluster.worker_group import WorkerGroup
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.spark.transport import PeerTransport
 
@@ -116,18 +116,20 @@ class _Worker:
         host = self.task.meeting.host([info.address for info in self.context.getTaskInfos()])
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, host)
         try:
-            gang = Gang(self._connected(transport))
-            executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)
+            worker_group = WorkerGroup(self._connected(transport))
+            executor = ShardExecutor(self.task.program, worker_group, on_progress=self._report, **self.task.options)
             codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
             self._load(executor, batches)
-            gang.take_stock()
-            before, started, processor = len(gang.spent), time.perf_counter(), time.process_time()
+            worker_group.take_stock()
+            before, started, processor = len(worker_group.spent), time.perf_counter(), time.process_time()
             executor.run()
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
-            gang.take_stock()
+            worker_group.take_stock()
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
             taken = started - begun, seconds, processor
-            effort = Effort(*taken, gang.steps, executor.post.rows_sent, spread, gang.spent[before:], dict(self.given))
+            effort = Effort(
+                *taken, worker_group.steps, executor.post.rows_sent, spread, worker_group.spent[before:], dict(self.given)
+            )
             self.visitor.tell("evaluated", effort)
         finally:
             transport.close()
@@ -160,7 +162,7 @@ class _Worker:
                     continue
                 name = self.task.inputs[number]
                 if owner == MISTAKE:
-                    executor.gang.fail()
+                    executor.worker_group.fail()
                     raise at_input(DlogError(pickle.loads(block.as_buffer())), name, self.task.program)
                 self.given[name] += executor.load_block(name, block.as_buffer(), owner)
 

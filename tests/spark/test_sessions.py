@@ -217,7 +217,7 @@ def test_a_dataframe_means_the_same_wherever_it_is_read(spark: SparkSession) -> 
                 session.commit()
                 assert sorted(map(repr, session["p"])) == ["(1, (1, 2))", "(2, None)"]
             else:
-                assert len(session._desk.staged["p"].frames) == 2
+                assert len(session._staged_changes.staged["p"].frames) == 2
 
 
 def test_a_dataframe_says_whether_a_relation_without_columns_holds(spark: SparkSession) -> None:

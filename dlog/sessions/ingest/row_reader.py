@@ -25,7 +25,7 @@ _KEPT_TEXTS = 1 << 16
 _Encode = Callable[[Any], int]
 
 
-class Intake:
+class RowReader:
     """Takes the rows of one relation."""
 
     def __init__(self, relation: Relation, codec: Codec) -> None:

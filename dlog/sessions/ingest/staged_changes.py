@@ -19,7 +19,7 @@ from dlog.engine.values.updates import Updates
 from dlog.pipeline import load_inputs, stage
 from dlog.relation import unknown_relation
 from dlog.sessions.ingest.keys import KeyIndex, having_keys, key_columns
-from dlog.sessions.ingest.row_reader import Intake
+from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.ingest.staged_relation import Staged, Words
 from dlog.sessions.mistakes import derived_relation, mistake
 from dlog.values import Codec
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 Diff = Literal[1, -1]
 
 
-class Desk:
+class StagedChanges:
     """The staged changes of one session over one engine."""
 
     def __init__(self, engine: RoundsEngine, codec: Codec) -> None:
         self.staged: dict[str, Staged] = {}
         self._engine = engine
         self._codec = codec
-        self._intakes: dict[str, Intake] = {}
+        self._intakes: dict[str, RowReader] = {}
         self._indexes: dict[str, KeyIndex] = {}
 
     @property
@@ -50,14 +50,14 @@ class Desk:
 
     def stage(self, relation: str, rows: Any, diff: Diff) -> None:
         """Rows that are to come (+1) or to go (-1)."""
-        intake = self.intake(relation)
-        few = intake.few(rows)
+        row_reader = self.row_reader(relation)
+        few = row_reader.few(rows)
         if few is None:
-            self._stage_many(intake, rows, diff)
+            self._stage_many(row_reader, rows, diff)
             return
         staged = self.staged.get(relation)
         if staged is None:
-            staged = self.staged[relation] = Staged(intake.arity)
+            staged = self.staged[relation] = Staged(row_reader.arity)
         if staged.frames or self._indexes:
             self._stage_few(relation, staged, few, diff)
         else:
@@ -78,17 +78,17 @@ class Desk:
         """Whether workers have the rows, and take DataFrames without this process."""
         return self._engine.elsewhere
 
-    def _stage_many(self, intake: Intake, rows: Any, diff: Diff) -> None:
+    def _stage_many(self, row_reader: RowReader, rows: Any, diff: Diff) -> None:
         """Rows in columns; a DataFrame as it is where the workers of the engine can have its rows without this process."""
-        name = intake.relation.name
-        frame = self._engine.fitting(intake.relation, rows)
+        name = row_reader.relation.name
+        frame = self._engine.fitting(row_reader.relation, rows)
         if frame is None:
-            columns, count = intake.columns(rows)
+            columns, count = row_reader.columns(rows)
             columns = tuple([column.copy() if column.flags.writeable else column for column in columns])
-        elif not self.staged.get(name, Staged(intake.arity)).takes_frame(diff):
-            columns, count = intake.fetched(frame)
+        elif not self.staged.get(name, Staged(row_reader.arity)).takes_frame(diff):
+            columns, count = row_reader.fetched(frame)
         else:
-            self.staged.setdefault(name, Staged(intake.arity)).put_frame(frame, diff)
+            self.staged.setdefault(name, Staged(row_reader.arity)).put_frame(frame, diff)
             self._indexes.pop(name, None)
             return
         self.stage_columns(name, columns, np.full(count, diff, np.int64))
@@ -97,8 +97,8 @@ class Desk:
         """Brings rows that wait elsewhere here: others of the same relation are to come after them."""
         staged = self.staged.get(relation)
         if staged is not None and staged.frames:
-            intake = self.intake(relation)
-            found = [(intake.fetched(rows), diff) for rows, diff in staged.frames]
+            row_reader = self.row_reader(relation)
+            found = [(row_reader.fetched(rows), diff) for rows, diff in staged.frames]
             staged.frames = []
             for (columns, count), diff in found:
                 staged.put_many(columns, np.full(count, diff, np.int64))
@@ -114,20 +114,20 @@ class Desk:
 
     def upsert(self, relation: str, rows: Any, key: Any) -> None:
         """Rows that are to take the place of those with the same key."""
-        intake = self.intake(relation)
-        places = key_columns(intake.relation, key)
-        few = intake.few(rows)
+        row_reader = self.row_reader(relation)
+        places = key_columns(row_reader.relation, key)
+        few = row_reader.few(rows)
         if few is None:
-            self._upsert_columns(intake, *intake.columns(rows), places)
+            self._upsert_columns(row_reader, *row_reader.columns(rows), places)
         else:
-            self._upsert_few(intake, few, places)
+            self._upsert_few(row_reader, few, places)
 
     @delayed
-    def _upsert_few(self, intake: Intake, rows: Sequence[Words], key: tuple[int, ...]) -> None:
-        name = intake.relation.name
+    def _upsert_few(self, row_reader: RowReader, rows: Sequence[Words], key: tuple[int, ...]) -> None:
+        name = row_reader.relation.name
         self._fetch(name)
         index = self._index(name, key)
-        staged = self.staged.setdefault(name, Staged(intake.arity))
+        staged = self.staged.setdefault(name, Staged(row_reader.arity))
         for row in rows:
             gone = [old for old in index.find(row) if old != row]
             for old in gone:
@@ -137,8 +137,8 @@ class Desk:
             index.put(row)
 
     @delayed
-    def _upsert_columns(self, intake: Intake, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
-        name = intake.relation.name
+    def _upsert_columns(self, row_reader: RowReader, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
+        name = row_reader.relation.name
         self._fetch(name)
         last = last_of_each(tuple(columns[i] for i in key), rows)
         columns = tuple(column[last] for column in columns)
@@ -166,10 +166,10 @@ class Desk:
         updates = staged.updates(0)
         return apply_changes(columns, table.rows, updates.columns, updates.diffs)
 
-    def _known(self, name: Any) -> Intake | None:
+    def _known(self, name: Any) -> RowReader | None:
         return self._intakes.get(name) if isinstance(name, str) else None
 
-    def intake(self, name: str) -> Intake:
+    def row_reader(self, name: str) -> RowReader:
         """How the relation takes rows; raises where it takes none."""
         if (known := self._known(name)) is not None:
             return known
@@ -180,7 +180,7 @@ class Desk:
         derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
         if derived and not any(io.action == "input" and io.relation == name for io in program.io):
             raise derived_relation(name)
-        made = self._intakes[name] = Intake(relation, self._codec)
+        made = self._intakes[name] = RowReader(relation, self._codec)
         return made
 
     # --------------------------------------------------------------------------------------------------------------- files
@@ -189,7 +189,7 @@ class Desk:
         """The rows of one file, read as the relation's `.input` would read it but for the parameters given."""
         from dlog.engine.formats import load
 
-        intake = self.intake(relation)
+        row_reader = self.row_reader(relation)
         declared = next((io for io in self._program.io if io.action == "input" and io.relation == relation), None)
         kept = {} if declared is None else {k: v for k, v in declared.params if k not in ("IO", "filename", "name")}
         chosen = kept | dict(parameters) | {"filename": str(path.absolute())}
@@ -199,10 +199,10 @@ class Desk:
             raise mistake("missing-file", f"cannot open {path}: there is no such file")
         if path.is_dir():
             raise mistake("missing-file", f"cannot open {path}: it is a folder")
-        io = Io("input", relation, tuple(chosen.items()), intake.relation.span)
+        io = Io("input", relation, tuple(chosen.items()), row_reader.relation.span)
         with stage(f"loading {relation}"):
             symbols, records = self._engine.symbols, self._engine.records
-            table = load(io, intake.relation, self._program, symbols, records, Path(), threads)
+            table = load(io, row_reader.relation, self._program, symbols, records, Path(), threads)
         self.take(relation, table)
 
     def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None) -> None:
@@ -248,7 +248,7 @@ class Desk:
 class _Receiver:
     """What `load_inputs` needs of an executor."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.load = desk.take
-        self.symbols: SymbolTable = desk._engine.symbols
-        self.records: RecordTables = desk._engine.records
+    def __init__(self, staged_changes: StagedChanges) -> None:
+        self.load = staged_changes.take
+        self.symbols: SymbolTable = staged_changes._engine.symbols
+        self.records: RecordTables = staged_changes._engine.records

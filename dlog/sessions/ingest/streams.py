@@ -16,7 +16,7 @@ from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import Updates
 from dlog.rows import arrow_table
 from dlog.sessions.follow.changes import Changes, mark_names
-from dlog.sessions.ingest.row_reader import Intake
+from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.mistakes import mistake
 from dlog.values import Row, shown
 
@@ -26,22 +26,22 @@ as long as some fifteen passes."""
 _STREAM = "changes: (round, relation, diff, row) tuples"
 
 
-def rounds_of(intake: Intake, changes: Any, after: int) -> Updates:
+def rounds_of(row_reader: RowReader, changes: Any, after: int) -> Updates:
     """The changes of one relation: another session's `Changes`, (round, row, diff) tuples, or named columns of which `round`
     and `diff` (without it: +1) are marks, as a dict or a table."""
     if isinstance(changes, Changes):
         rows, rounds, diffs = [row for row, _ in changes], changes.rounds, changes.diffs
     elif isinstance(changes, Mapping):
-        rows, rounds, diffs = _marked(intake.relation, dict(changes))
+        rows, rounds, diffs = _marked(row_reader.relation, dict(changes))
     else:
-        data = arrow_table(intake.relation, changes)
+        data = arrow_table(row_reader.relation, changes)
         if data is not None:
-            rows, rounds, diffs = _marked(intake.relation, dict(zip(data.column_names, data.columns, strict=True)))
+            rows, rounds, diffs = _marked(row_reader.relation, dict(zip(data.column_names, data.columns, strict=True)))
         else:
-            rows, rounds, diffs = _listed(intake.relation, changes)
-    columns, count = intake.columns(rows)
-    marks = _integers(intake.relation, "round", rounds, count), _integers(intake.relation, "diff", diffs, count)
-    return netted(intake.relation, Updates(columns, marks[1], marks[0]), after)
+            rows, rounds, diffs = _listed(row_reader.relation, changes)
+    columns, count = row_reader.columns(rows)
+    marks = _integers(row_reader.relation, "round", rounds, count), _integers(row_reader.relation, "diff", diffs, count)
+    return netted(row_reader.relation, Updates(columns, marks[1], marks[0]), after)
 
 
 def by_relation_of(stream: Any) -> dict[str, list[tuple[int, Row, int]]]:

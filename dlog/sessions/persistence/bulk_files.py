@@ -26,7 +26,7 @@ TABLE = "lots"
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class BulkFiles:
     """Rows of a relation with these kinds, which came (+1) or went (-1); without parts: the relation was dropped."""
 
     relation: str
@@ -45,11 +45,11 @@ class Lot:
         return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
 
 
-def lot_of(entry: bytes) -> Lot:
+def lot_of(entry: bytes) -> BulkFiles:
     """What an entry says. Raises ValueError where that makes no sense."""
     try:
         relation, kinds, diff, parts = json.loads(entry)
-        found = Lot(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+        found = BulkFiles(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     names = (relation, *(part.name for part in found.parts))
@@ -68,7 +68,7 @@ class Meaning:
     symbols: SymbolTable
     records: RecordTables
 
-    def rows(self, lot: Lot) -> tuple[Columns, int]:
+    def rows(self, lot: BulkFiles) -> tuple[Columns, int]:
         """All rows of a lot as words; a row may be there twice. Raises DlogError where a file is not any more what it was."""
         for part in lot.parts:
             check(self.folder, part)

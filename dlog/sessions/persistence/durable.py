@@ -37,7 +37,7 @@ from dlog.sessions.follow.changes import from_table, none
 from dlog.sessions.follow.past import joined
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import Lot
+from dlog.sessions.persistence.bulk_files import BulkFiles
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
 from dlog.sessions.persistence.interned import Interned
@@ -133,7 +133,7 @@ class Durable(PlainRounds):
         finally:
             saving.forget()
 
-    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[Lot]) -> int:
+    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
         mark = self.mark
         try:
             return self._commit(inputs, lots)
@@ -143,7 +143,7 @@ class Durable(PlainRounds):
         self.mark = mark
         return self._commit(inputs, lots)
 
-    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[Lot]) -> int:
+    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
@@ -383,7 +383,7 @@ class Durable(PlainRounds):
         """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
         return not inner.elsewhere or inner.rows(relation) <= RELAYED
 
-    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | Lot]:
+    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkFiles]:
         """The external rows of relations that have too many lots, in one piece."""
         relations = [self.program.relations[name] for name in self._state.crowded()]
         return {r.name: gathered(self._state, r, inner, r.name in self._ruled) for r in relations}

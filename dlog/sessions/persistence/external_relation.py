@@ -18,12 +18,12 @@ from dlog.engine.values.differences import Columns, apply_changes, last_of_each,
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed
-from dlog.sessions.persistence.bulk_files import Lot, ones
+from dlog.sessions.persistence.bulk_files import BulkFiles, ones
 from dlog.sessions.persistence.references import are_ids
 
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
-ReadLot = Callable[[Lot], tuple[Columns, int]]
+ReadLot = Callable[[BulkFiles], tuple[Columns, int]]
 RECENT = 128
 """So many small chunks become one."""
 
@@ -32,7 +32,7 @@ class Stretch:
     """What became of rows from one lot on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
     are what the last checkpoint wrote of it, None where it was not there yet."""
 
-    def __init__(self, lot: Lot | None, number: int, came: Stored | None, went: Stored | None) -> None:
+    def __init__(self, lot: BulkFiles | None, number: int, came: Stored | None, went: Stored | None) -> None:
         self.lot, self.number = lot, number
         self.came, self.went = came, went
         self._chunks: list[Chunk] = []
@@ -79,7 +79,7 @@ class Stretch:
 class Frozen:
     """A stretch at one time. `chunks` are the changes since the last checkpoint, in order."""
 
-    lot: Lot | None
+    lot: BulkFiles | None
     number: int
     came: Stored | None
     went: Stored | None
@@ -120,7 +120,7 @@ class ExternalRows:
         if updates.rows:
             self.stretches[-1].add(updates)
 
-    def load(self, lot: Lot, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
+    def load(self, lot: BulkFiles, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
         """A further lot; perhaps with what the last checkpoint wrote of what came after it."""
         self.stretches.append(Stretch(lot, number, came, went))
 

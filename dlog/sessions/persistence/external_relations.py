@@ -26,7 +26,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
-from dlog.sessions.persistence.bulk_files import TABLE, Lot, lot_of, ones
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, lot_of, ones
 from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, Stretch, applied, with_diff
 
 DERIVED = "/rows"
@@ -43,7 +43,7 @@ def is_after(name: str) -> bool:
     return _AFTER.match(name) is not None
 
 
-class Held:
+class ExternalRelations:
     """By relation, its external rows; `entries` are those of all lots, in order."""
 
     def __init__(self) -> None:
@@ -53,10 +53,10 @@ class Held:
     @staticmethod
     def of(
         folder: Path, relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]
-    ) -> Held:
+    ) -> ExternalRelations:
         """Those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody can
         have written that."""
-        found = Held()
+        found = ExternalRelations()
         external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
         try:
             found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
@@ -97,19 +97,19 @@ class Held:
             if not lot.drops:
                 self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number)
 
-    def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[Lot]:
+    def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[BulkFiles]:
         """What says of changed relations that earlier ones, which had lots and other types, have been dropped."""
         found = []
         for name in sorted(set(changed) & self.rows.keys() & relations.keys()):
             held = [s.lot.kinds for s in self.rows[name].stretches if s.lot is not None]
             if held and held[-1] != relations[name].kinds:
-                found.append(Lot(name, relations[name].kinds, 0, ()))
+                found.append(BulkFiles(name, relations[name].kinds, 0, ()))
         return found
 
-    def gather(self, relation: str, piece: Table | Lot, kinds: tuple[Kind, ...]) -> None:
+    def gather(self, relation: str, piece: Table | BulkFiles, kinds: tuple[Kind, ...]) -> None:
         """Puts a piece in the place of all external rows of a relation; the next checkpoint makes it hold."""
-        drop = Lot(relation, kinds, 0, ())
-        if isinstance(piece, Lot):
+        drop = BulkFiles(relation, kinds, 0, ())
+        if isinstance(piece, BulkFiles):
             self.note({}, [drop.entry, piece.entry])
         else:
             every = ones(piece.rows, 1)
@@ -175,5 +175,5 @@ def _after(stretch: Frozen, diff: int) -> Written:
     return lambda: typed(kinds, with_diff(stretch.changes(), diff))
 
 
-def _no_lot(lot: Lot) -> tuple[Columns, int]:
+def _no_lot(lot: BulkFiles) -> tuple[Columns, int]:
     raise InternalError("state", f"a lot of {lot.relation} comes before all lots")

@@ -39,9 +39,9 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import TABLE, Lot, Meaning
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, Meaning
 from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, applied, last_changes
-from dlog.sessions.persistence.external_relations import DERIVED, FrozenRows, Held, Written
+from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations, FrozenRows, Written
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
@@ -112,7 +112,7 @@ class State:
         """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
         tables = {name: [(paths_of(self.path, name)[0], entries)] for name, entries in self._store.tables.items()}
         rounds = list(self._store.rounds())
-        self._held = Held.of(self.path, self._store.relations, self._store.tables, rounds)
+        self._held = ExternalRelations.of(self.path, self._store.relations, self._store.tables, rounds)
         for logged in rounds:
             for name, entries in logged.tables.items():
                 tables.setdefault(name, []).append((self._store.log_path, entries))
@@ -289,7 +289,7 @@ class State:
         changes: Mapping[str, Updates],
         text: str | None = None,
         mark: int | None = None,
-        lots: Sequence[Lot] = (),
+        lots: Sequence[BulkFiles] = (),
     ) -> None:
         """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
         one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
@@ -417,7 +417,7 @@ class State:
         fingerprint: str,
         derived: Mapping[str, Callable[[], Table]],
         image: Image | None,
-        gathered: Mapping[str, Table | Lot] | None = None,
+        gathered: Mapping[str, Table | BulkFiles] | None = None,
     ) -> None:
         """Writes everything: the external rows, some of them `gathered` in one piece, and, of relations with rules, all rows,
         and what the engine keeps."""

@@ -27,8 +27,8 @@ from dlog.engine.state.segments import span
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.mistakes import mistake
-from dlog.sessions.persistence.bulk_files import TABLE, Lot
-from dlog.sessions.persistence.external_relations import DERIVED, Held
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles
+from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations
 from dlog.sessions.persistence.folder import MARK, State
 from dlog.sessions.text import Text, stored_text
 from dlog.temporary import leased
@@ -97,8 +97,8 @@ def _rounds(found: Inspection) -> list[LoggedRound]:
     return rounds
 
 
-def _held(found: Inspection) -> Held:
-    return Held.of(found.folder, found.contents.relations, found.contents.tables, _rounds(found))
+def _held(found: Inspection) -> ExternalRelations:
+    return ExternalRelations.of(found.folder, found.contents.relations, found.contents.tables, _rounds(found))
 
 
 def _lost_parts(found: Inspection) -> dict[str, DlogError]:
@@ -155,7 +155,7 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
     derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
     said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
     said += [f"lost: all rows of the input `{name}`" for name in inputs]
-    drops = {TABLE: Entries.of([Lot(name, (), 0, ()).entry for name in inputs])} if inputs else {}
+    drops = {TABLE: Entries.of([BulkFiles(name, (), 0, ()).entry for name in inputs])} if inputs else {}
     return said + repair(found, lambda name: bool(inputs) and name.endswith(DERIVED), drops)
 
 

@@ -22,7 +22,7 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.follow.changes import typed
-from dlog.sessions.persistence.bulk_files import Lot, ones, read_parts, rows_in
+from dlog.sessions.persistence.bulk_files import BulkFiles, ones, read_parts, rows_in
 from dlog.sessions.persistence.external_relation import Chunk, last_changes, with_diff
 from dlog.sessions.persistence.folder import State
 
@@ -48,7 +48,7 @@ class Saving:
         self._round = state.round
         self._parts: list[Part] = []
 
-    def saved(self, frames: Frames, round: int) -> tuple[dict[str, Updates], list[Lot]]:
+    def saved(self, frames: Frames, round: int) -> tuple[dict[str, Updates], list[BulkFiles]]:
         """Rows as changes of a round where they are few, and lots where they are many."""
         few: dict[str, Updates] = {}
         lots = []
@@ -59,7 +59,7 @@ class Saving:
                 opposite = len({w.diff for w in written}) > 1
                 every = sum(w.rows for w in written) if opposite else 0  # lots keep their order among lots only
                 large = [w for w in written if w.rows and max(w.rows, every) > RELAYED]
-                lots += [Lot(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
+                lots += [BulkFiles(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
                 small = [self._read(relation, w) for w in written if w.rows and w not in large]
             if small:
                 few[name] = last_changes(small, relation.arity, round)
@@ -94,7 +94,7 @@ def _elsewhere(relation: Relation, state: State) -> DlogError:
     return DlogError(Diagnostic("spark-failed", message, notes=notes, place=str(state.path)))
 
 
-def frames_of(lots: Sequence[Lot], engine: RoundsEngine, state: State) -> dict[str, list[tuple[Any, int]]]:
+def frames_of(lots: Sequence[BulkFiles], engine: RoundsEngine, state: State) -> dict[str, list[tuple[Any, int]]]:
     """Lots as rows that an engine takes."""
     found: dict[str, list[tuple[Any, int]]] = {}
     for lot in lots:
@@ -123,7 +123,7 @@ def recovered(
     return state.believed(relation.name, with_diff(last_changes([here, *later], relation.arity, round), 1)), frames
 
 
-def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | Lot:
+def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | BulkFiles:
     """All external rows of a relation in one piece, for the last checkpoint of a session: a lot, where the engine has them and
     nothing else, and there are many."""
     if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= RELAYED:
@@ -131,12 +131,12 @@ def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool
     folder = parts.incoming(state.path)
     try:
         engine.save(relation, engine.fitting(relation, engine.frame(relation.name)), folder)  # type: ignore[attr-defined]
-        return Lot(relation.name, relation.kinds, 1, parts.take_in(state.path, folder))
+        return BulkFiles(relation.name, relation.kinds, 1, parts.take_in(state.path, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _frame(lot: Lot, engine: RoundsEngine, state: State, undone: Updates | None = None) -> Any:
+def _frame(lot: BulkFiles, engine: RoundsEngine, state: State, undone: Updates | None = None) -> Any:
     relation = state.relations[lot.relation]
     without = typed(relation.kinds, undone) if undone is not None and undone.rows else None
     return engine.saved(relation, [state.path / part.name for part in lot.parts], without)

@@ -2,7 +2,8 @@
 
 A row that a path has reached is at the worker that owns the value of one of its variables (`Cutter.at`); a step that needs rows
 of another owner sends it there: the piece ends in an outbox, and the next piece is seeded by the inbox that the exchange fills
-on the other side. Rules' results go home the same way, unless a `Turn` has the rows leave earlier, where there are fewer.
+on the other side. Rules' results go home the same way, unless a `EarlyExchange` has the rows leave earlier, where there are
+fewer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dlog.engine.ir.rules import Constant, Kind, Term, Variable
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.costs import FEW
 from dlog.engine.plan.exchange.exchanges import Exchange
-from dlog.engine.plan.exchange.partition_context import World
+from dlog.engine.plan.exchange.partition_context import PartitionContext
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.joins.emit import binds_of, reads, relations_of, sink_terms
 from dlog.engine.plan.query import mask_all
@@ -42,7 +43,7 @@ REACHED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class EarlyExchange:
     """Where rows move other than step by step: ahead of step `at` they go to the owner of a variable, or to all workers
     (`EVERYWHERE`), of which each goes on with the matches whose value of `owner` is its own; or they stay (`SELF`) while the
     relation of that step, which grows, has a copy everywhere."""
@@ -57,8 +58,15 @@ class Cutter:
     heavy rows are spread, a row that is to meet them goes to all workers: then it is `at` all of them for that one join, of
     which each match is found by one worker, and nobody knows which."""
 
-    def __init__(self, world: World, path: Path, label: str, turn: Turn | None = None, patient: bool = True) -> None:
-        self.world = world
+    def __init__(
+        self,
+        partition_context: PartitionContext,
+        path: Path,
+        label: str,
+        turn: EarlyExchange | None = None,
+        patient: bool = True,
+    ) -> None:
+        self.partition_context = partition_context
         self.path = path
         self.label = label
         self.at: int | None = None
@@ -73,12 +81,12 @@ class Cutter:
         self.waited = False
         self.settled = True
         """Whether rows went through an exchange before they met what grows."""
-        self.estimate = world.seeds(path)
+        self.estimate = partition_context.seeds(path)
         """How many rows there are here, about."""
         self.traffic = 0.0
         """What the path's exchanges and copies cost."""
         self.variables = path.variables
-        self.kinds = dict(world.types.variables(path))
+        self.kinds = dict(partition_context.types.variables(path))
         self.seed: Scan | Unit = path.seed
         self.steps: list[Step] = []
         self.bound = 0
@@ -92,10 +100,10 @@ class Cutter:
             case Unit():
                 self.at = ROOT
             case Scan(relation=relation, binds=binds):
-                home = self.world.homes[relation]
+                home = self.partition_context.homes[relation]
                 self.bound = sum(1 << v for _, v in binds)
                 self.at = ROOT if home == ROOT else next((v for c, v in binds if c == home), None)
-                if relation in self.world.split:
+                if relation in self.partition_context.split:
                     self.at = None
 
     def cut(self) -> Path:
@@ -103,11 +111,11 @@ class Cutter:
         self.run_steps()
         sink: Insert | Accumulate = self.sink
         if isinstance(sink, Insert) and not self._is_home(sink):
-            self._pay(self.world.homes[sink.relation], sink.terms)
-            sink = self.world.send_home(sink)
+            self._pay(self.partition_context.homes[sink.relation], sink.terms)
+            sink = self.partition_context.send_home(sink)
         self._end(sink)
         first, *rest = self.pieces
-        self.world.streams += rest
+        self.partition_context.streams += rest
         return first
 
     def run_steps(self) -> None:
@@ -117,7 +125,7 @@ class Cutter:
             placed = self._place(step) if turn is None else self._take_turn(step, turn)
             if placed is not None:
                 self._append(placed)
-                if any(self.world.grows(name) for name in relations_of(step)):
+                if any(self.partition_context.grows(name) for name in relations_of(step)):
                     self.settled = self.exchanged
 
     def _append(self, step: Step) -> None:
@@ -127,8 +135,8 @@ class Cutter:
             self.estimate *= step.rows
 
     def _is_home(self, sink: Insert) -> bool:
-        home = self.world.homes[sink.relation]
-        if home == ROOT or sink.relation in self.world.split:
+        home = self.partition_context.homes[sink.relation]
+        if home == ROOT or sink.relation in self.partition_context.split:
             return self.at == ROOT == home
         term = sink.terms[home]
         return isinstance(term, Variable) and term.id == self.at
@@ -158,39 +166,39 @@ class Cutter:
     def _find(self, relation: str, key: Sequence[int], terms: Sequence[Term], step: Step, exists: bool = False) -> str | None:
         """The name of the rows that a lookup by these columns can read here, moving the row first if need be (None: the row
         has moved, or its values were named, and the step comes again)."""
-        world, keyed = self.world, dict(zip(key, terms, strict=True))
+        partition_context, keyed = self.partition_context, dict(zip(key, terms, strict=True))
         if self.spread_for == relation:
             self.at = self.spread_for = None
             return relation
         found = self._here(relation, keyed)
         if found is not None:
             return self._read(found, relation, step)
-        home = world.homes[relation]
-        if home in keyed and relation in world.split and isinstance(step, HalfJoin):
+        home = partition_context.homes[relation]
+        if home in keyed and relation in partition_context.split and isinstance(step, HalfJoin):
             self.spread_for = relation
-            self._move_to(keyed[home], home, step, world.split[relation])
+            self._move_to(keyed[home], home, step, partition_context.split[relation])
             return None
         if home in keyed:
             self._move_to(keyed[home], home, step)
             return None
-        columns = [c for c in keyed if world.cuts(relation, c)]
+        columns = [c for c in keyed if partition_context.cuts(relation, c)]
         if columns and home != ROOT:
             column = next((c for c in columns if isinstance(keyed[c], Variable)), columns[0])
             self._move_to(keyed[column], column, step)
             return None
-        place = SOME if exists and not keyed and not world.grows(relation) else EVERYWHERE
+        place = SOME if exists and not keyed and not partition_context.grows(relation) else EVERYWHERE
         return self._read(Copy(relation, place), relation, step)
 
     def _here(self, relation: str, keyed: Mapping[int, Term]) -> str | Copy | None:
         """The rows a lookup can read without moving."""
-        world, home = self.world, self.world.homes[relation]
-        owned = home in keyed and relation not in world.split and self._owns(keyed[home])
+        partition_context, home = self.partition_context, self.partition_context.homes[relation]
+        owned = home in keyed and relation not in partition_context.split and self._owns(keyed[home])
         if owned or (self.at is not None and home == self.at == ROOT):
             return relation
-        aligned = [c for c, term in keyed.items() if self._owns(term) and world.cuts(relation, c)]
-        if aligned and not (world.grows(relation) and home in keyed):
+        aligned = [c for c, term in keyed.items() if self._owns(term) and partition_context.cuts(relation, c)]
+        if aligned and not (partition_context.grows(relation) and home in keyed):
             return Copy(relation, aligned[0])
-        return Copy(relation, EVERYWHERE) if world.reaches_everywhere(relation) else None
+        return Copy(relation, EVERYWHERE) if partition_context.reaches_everywhere(relation) else None
 
     def _owns(self, term: Term) -> bool:
         return isinstance(term, Variable) and term.id == self.at
@@ -198,23 +206,23 @@ class Cutter:
     def _read(self, found: str | Copy, relation: str, step: Step) -> str | None:
         if isinstance(found, str):
             return found
-        if not self.world.grows(relation):
+        if not self.partition_context.grows(relation):
             return self._copy(found.relation, found.place)
         if not self.exchanged and self.patient:
             self.waited = True
             self._exchange(SELF, step)
             return None
         use, share = self._use_of(relation, step)
-        self.world.mirrors.setdefault(found, {})[use] = None
+        self.partition_context.mirrors.setdefault(found, {})[use] = None
         if use is None and self.turn is not None and self.turn.place == SELF:
             self.traffic = inf  # all of what grows, everywhere: more memory than one worker may have
-        self.traffic += share * self.world.grown(relation) * self.world.sizes.price(found.place)
+        self.traffic += share * self.partition_context.grown(relation) * self.partition_context.sizes.price(found.place)
         return found.name
 
     def _use_of(self, relation: str, step: Step) -> tuple[SemiJoin | None, float]:
         """Which rows of a growing relation's copy this path can use, and how many: those that lead to rows of a complete
         relation later, or can be reached from such rows."""
-        if not isinstance(step, HalfJoin | SemiJoin) or self.world.is_lattice(relation):
+        if not isinstance(step, HalfJoin | SemiJoin) or self.partition_context.is_lattice(relation):
             return None, 1.0
         columns = {v: c for c, v in step.binds} if isinstance(step, HalfJoin) else {}
         later = (s for s in self.pending if isinstance(s, HalfJoin) and len(s.key) == 1 and self._sifts(s))
@@ -222,18 +230,18 @@ class Cutter:
             term = join.key[0]
             if isinstance(term, Variable) and term.id in columns:
                 use = self._passing(join.arrangement.relation, join.arrangement.key[0], columns[term.id])
-                return use, self.world.sizes.share(join)
+                return use, self.partition_context.sizes.share(join)
         keys = {t.id: c for c, t in asked(step).items() if isinstance(t, Variable)}
         for join in (s for s in self.path.steps if isinstance(s, HalfJoin)):
             name = join.arrangement.relation
             for column, variable in join.binds:
-                if variable in keys and self.bound >> variable & 1 and self.world.reaches_everywhere(name):
+                if variable in keys and self.bound >> variable & 1 and self.partition_context.reaches_everywhere(name):
                     return self._passing(name, column, keys[variable]), REACHED
         return None, 1.0
 
     def _passing(self, relation: str, column: int, of: int) -> SemiJoin:
         """Rows whose column `of` has a value that stands in a column of a complete relation."""
-        width = len(self.world.types.columns(relation))
+        width = len(self.partition_context.types.columns(relation))
         args = tuple(Variable(of) if c == column else None for c in range(width))
         return SemiJoin(self._copy(relation, EVERYWHERE), args)
 
@@ -249,7 +257,7 @@ class Cutter:
         """A variable that holds the term's value."""
         self.variables += 1
         variable = self.variables - 1
-        self.kinds[variable] = self.world.types.term(term, self.kinds)
+        self.kinds[variable] = self.partition_context.types.term(term, self.kinds)
         self.steps.append(Map(variable, term))
         self.bound |= 1 << variable
         return variable
@@ -288,7 +296,7 @@ class Cutter:
 
     # ------------------------------------------------------------------------------------------------------------- turns
 
-    def _take_turn(self, step: Step, turn: Turn) -> Step | None:
+    def _take_turn(self, step: Step, turn: EarlyExchange) -> Step | None:
         """Sends on the rows that lead anywhere, or has them meet a copy here."""
         if turn.place == SELF:
             (relation,) = relations_of(step)
@@ -307,9 +315,9 @@ class Cutter:
             return step
         if not all(isinstance(t, Constant) or (isinstance(t, Variable) and self.bound >> t.id & 1) for t in step.key):
             return step
-        name, share = step.arrangement.relation, self.world.sizes.share(step)
+        name, share = step.arrangement.relation, self.partition_context.sizes.share(step)
         keyed = asked(step)
-        args = tuple(keyed.get(c) for c in range(len(self.world.types.columns(name))))
+        args = tuple(keyed.get(c) for c in range(len(self.partition_context.types.columns(name))))
         self.steps.append(SemiJoin(self._copy(name, EVERYWHERE), args))
         self.estimate *= share
         return replace(step, rows=step.rows / share)
@@ -317,13 +325,17 @@ class Cutter:
     def _sifts(self, join: HalfJoin) -> bool:
         """Whether many rows find nothing in a join with a relation that all workers may have."""
         name = join.arrangement.relation
-        return bool(join.key) and self.world.reaches_everywhere(name) and self.world.sizes.share(join) < FEW
+        return (
+            bool(join.key)
+            and self.partition_context.reaches_everywhere(name)
+            and self.partition_context.sizes.share(join) < FEW
+        )
 
     def _own_matches(self, join: HalfJoin, variable: int) -> Step:
         """The join with the rows whose value for a variable is this worker's."""
         name = join.arrangement.relation
         column = next(c for c, v in join.binds if v == variable)
-        if self.world.homes[name] != column or name in self.world.split:
+        if self.partition_context.homes[name] != column or name in self.partition_context.split:
             name = self._copy(name, column)
         self.at, self.dealt_for = variable, None
         return reading(join, name)
@@ -344,7 +356,7 @@ class Cutter:
         self._pay(place, terms)
         name = f"@{self.label}.{len(self.pieces)}"
         exchange = Exchange(name, place if place < 0 else live.index(place), "stream", types, heavy=heavy)
-        self.world.exchanges[name] = exchange
+        self.partition_context.exchanges[name] = exchange
         # A row that was sent once need not be sent again: what it meets later meets the first one as a change of its own.
         distinct = isinstance(self.sink, Insert) and self.sink.distinct and not self._has_whole_rows(live)
         self._end(Insert(name, terms, distinct))
@@ -356,15 +368,15 @@ class Cutter:
 
     def _pay(self, place: Place, terms: Sequence[Term]) -> None:
         """Counts rows of these terms that go to a place, each of which is sent once."""
-        distinct = prod(self.world.values(self.path, t.id) if isinstance(t, Variable) else 1.0 for t in terms)
-        self.traffic += min(self.estimate, distinct) * self.world.sizes.price(place)
+        distinct = prod(self.partition_context.values(self.path, t.id) if isinstance(t, Variable) else 1.0 for t in terms)
+        self.traffic += min(self.estimate, distinct) * self.partition_context.sizes.price(place)
 
     def _copy(self, relation: str, place: Place) -> str:
         """The name of a copy of a complete relation, which is made before the phase."""
         copy = Copy(relation, place)
-        if copy not in self.world.copies:
-            self.traffic += self.world.sizes.about(relation) * self.world.sizes.price(place)
-            self.world.copies[copy] = None
+        if copy not in self.partition_context.copies:
+            self.traffic += self.partition_context.sizes.about(relation) * self.partition_context.sizes.price(place)
+            self.partition_context.copies[copy] = None
         return copy.name
 
     def _has_whole_rows(self, live: Sequence[int]) -> bool:
@@ -372,7 +384,7 @@ class Cutter:
         if self.pieces or not isinstance(self.seed, Scan):
             return False
         whole = {column for column, variable in self.seed.binds if variable in live}
-        columns = len(self.world.types.columns(self.seed.relation))
+        columns = len(self.partition_context.types.columns(self.seed.relation))
         return len(whole) == columns and all(isinstance(s, SemiJoin | AntiJoin | Filter | Map) for s in self.steps)
 
     def _live(self) -> list[int]:

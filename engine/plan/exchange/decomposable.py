@@ -27,7 +27,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.plan.exchange.numbering import ords
-from dlog.engine.plan.exchange.pivots import Together
+from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.exchange.places import allowed as columns_for
 
@@ -44,7 +44,7 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFirst:
+class DecomposablePlan:
     """`shared` is maintained by every worker on its share, `alone` by the first worker on everything; either may be missing.
     Where there is `together`, all workers maintain all of the program that way, and nothing else. `feeds` says where the rows
     of each relation that come from outside go. `answers` says where a relation is read: each of its rows is there once
@@ -54,18 +54,18 @@ class LocalFirst:
     alone: Program | None
     feeds: Mapping[str, tuple[Feed, ...]]
     answers: Mapping[str, Feed]
-    together: Together | None = None
+    together: PivotPlan | None = None
 
 
-def exchanged(program: Program, plan: Together) -> LocalFirst:
+def exchanged(program: Program, plan: PivotPlan) -> DecomposablePlan:
     """All of a program maintained by all workers together."""
     held = {name: [Feed("together", n, plan.homes[n]) for n in names] for name, names in plan.held.items()}
     outside = _outside(program)
     feeds = {name: tuple(found) if name in outside else () for name, found in held.items()}
-    return LocalFirst(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)
+    return DecomposablePlan(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)
 
 
-def local_first(program: Program, workers: int) -> LocalFirst:
+def local_first(program: Program, workers: int) -> DecomposablePlan:
     """Parts a program."""
     homes = _homes(program) if workers > 1 else {}
     derived = [s for s in program.strata if s.rules]
@@ -78,7 +78,7 @@ def local_first(program: Program, workers: int) -> LocalFirst:
 
 def _parted(
     program: Program, homes: dict[str, Place], cutter: _Cutter, strata: list[Stratum], alone: list[Stratum]
-) -> LocalFirst:
+) -> DecomposablePlan:
     kept = {name for s in alone for name in s.relations}
     unused = [n for n in program.relations if n not in homes and n not in kept and n not in cutter.copies]
     alone = [*alone, *(Stratum((name,), (), False) for name in unused)]
@@ -90,7 +90,7 @@ def _parted(
     for name in kept.union(unused):
         held[name].append(Feed("alone", name, ROOT))
     outside = _outside(program)
-    return LocalFirst(
+    return DecomposablePlan(
         _shared(program, cutter, strata, homes) if cutter.copies or homes else None,
         _alone(program, alone) if alone else None,
         {name: tuple(found) if name in outside else () for name, found in held.items()},

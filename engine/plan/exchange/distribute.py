@@ -23,9 +23,9 @@ from dlog.engine.ir.nodes import Accumulate, HalfJoin, Insert, Path, Scan, Scope
 from dlog.engine.ir.rules import Program, Variable
 from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchange.costs import Sizes
-from dlog.engine.plan.exchange.cutter import Cutter, Turn
+from dlog.engine.plan.exchange.cutter import Cutter, EarlyExchange
 from dlog.engine.plan.exchange.exchanges import DistributedScope, Phase
-from dlog.engine.plan.exchange.partition_context import World
+from dlog.engine.plan.exchange.partition_context import PartitionContext
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Place, allowed
 from dlog.engine.plan.joins.emit import binds_of, relations_of
 
@@ -101,7 +101,7 @@ class _Cut:
         self.homes = homes
         self.own = {t.relation: _home_of(t.kinds) for t in scope.temporaries}
         self.own |= {r.relation: _home_of(r.keys) for r in scope.reductions}
-        self.world = World(scope, Types(scope, program), {**homes, **self.own}, sizes, everywhere, split)
+        self.partition_context = PartitionContext(scope, Types(scope, program), {**homes, **self.own}, sizes, everywhere, split)
         self.traffic = 0.0
         self.aligned = self._aligned_reductions()
         self.stages = tuple(self._phase(stage, f"{i}") for i, stage in enumerate(scope.stages))
@@ -109,19 +109,21 @@ class _Cut:
         self.loop = self._phase(scope.loop, "l")
 
     def made(self) -> DistributedScope:
-        world, scope = self.world, self.scope
-        loop = world.restricted(world.with_mirrors(self.loop))
+        partition_context, scope = self.partition_context, self.scope
+        loop = partition_context.restricted(partition_context.with_mirrors(self.loop))
         apart = frozenset(r.relation for r in scope.reductions) - self.aligned
         moved = {name: self.homes[name] for name in scope.relations}
-        mirrors = tuple(world.mirrors)
-        return DistributedScope(scope, self.stages, self.enter, loop, mirrors, {**self.own, **moved}, apart, world.split)
+        mirrors = tuple(partition_context.mirrors)
+        return DistributedScope(
+            scope, self.stages, self.enter, loop, mirrors, {**self.own, **moved}, apart, partition_context.split
+        )
 
     def _aligned_reductions(self) -> frozenset[str]:
         """The reductions whose groups are each complete on one worker already."""
         apart = set()
         for path in (path for stage in self.scope.stages for path in stage if isinstance(path.sink, Accumulate)):
             assert isinstance(path.sink, Accumulate)
-            cutter = Cutter(self.world.trial(), path, "")
+            cutter = Cutter(self.partition_context.trial(), path, "")
             cutter.run_steps()
             key = path.sink.key
             if not (key and isinstance(key[0], Variable) and key[0].id == cutter.at):
@@ -132,28 +134,28 @@ class _Cut:
         turns = [self._cheapest(path) for path in paths]
         hasty = self._hasty(paths, turns)
         cutters = [
-            Cutter(self.world, path, f"{label}.{i}", turn, patient=i not in hasty)
+            Cutter(self.partition_context, path, f"{label}.{i}", turn, patient=i not in hasty)
             for i, (path, turn) in enumerate(zip(paths, turns, strict=True))
         ]
         first = tuple(cutter.cut() for cutter in cutters)
         self.traffic += sum(cutter.traffic for cutter in cutters)
-        return self.world.take_phase(first)
+        return self.partition_context.take_phase(first)
 
-    def _cheapest(self, path: Path) -> Turn | None:
+    def _cheapest(self, path: Path) -> EarlyExchange | None:
         """The turn by which a path sends least; none where nothing is gained."""
         best, least = None, self._tried(path, None).traffic
-        for turn in (*_stays(path, self.world), *_turns(path, self.world)) if least else ():
+        for turn in (*_stays(path, self.partition_context), *_turns(path, self.partition_context)) if least else ():
             traffic = self._tried(path, turn).traffic
             if traffic < least:
                 best, least = turn, traffic
         return best
 
-    def _tried(self, path: Path, turn: Turn | None) -> Cutter:
-        cutter = Cutter(self.world.trial(), path, "", turn)
+    def _tried(self, path: Path, turn: EarlyExchange | None) -> Cutter:
+        cutter = Cutter(self.partition_context.trial(), path, "", turn)
         cutter.cut()
         return cutter
 
-    def _hasty(self, paths: Sequence[Path], turns: Sequence[Turn | None]) -> set[int]:
+    def _hasty(self, paths: Sequence[Path], turns: Sequence[EarlyExchange | None]) -> set[int]:
         """The paths whose rows meet a mirror without waiting: one of two that find each other's rows, where the other waits or
         moves."""
         found = set()
@@ -167,7 +169,7 @@ class _Cut:
 
     def _meets_one(self, path: Path) -> bool:
         """Whether a path takes a change to one relation that grows."""
-        grown = [name for step in path.steps for name in relations_of(step) if self.world.grows(name)]
+        grown = [name for step in path.steps for name in relations_of(step) if self.partition_context.grows(name)]
         return isinstance(path.seed, Scan) and path.seed.changes and len(grown) == 1
 
 
@@ -175,36 +177,36 @@ def _home_of(columns: Sequence[object]) -> Place:
     return 0 if columns else ROOT
 
 
-def _stays(path: Path, world: World) -> Iterator[Turn]:
+def _stays(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
     """Where a path's rows can meet a relation that grows without moving."""
     for at, step in enumerate(path.steps):
-        if isinstance(step, HalfJoin | SemiJoin) and world.grows(*relations_of(step)):
-            yield Turn(at, SELF)
+        if isinstance(step, HalfJoin | SemiJoin) and partition_context.grows(*relations_of(step)):
+            yield EarlyExchange(at, SELF)
 
 
-def _turns(path: Path, world: World) -> Iterator[Turn]:
+def _turns(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
     """Where a path's rows can leave for the home of its results before these are complete."""
     sink = path.sink
-    if not isinstance(sink, Insert) or world.is_lattice(sink.relation) or sink.relation in world.split:
+    if not isinstance(sink, Insert) or partition_context.is_lattice(sink.relation) or sink.relation in partition_context.split:
         return
-    home = world.homes[sink.relation]
+    home = partition_context.homes[sink.relation]
     owner = sink.terms[home] if home >= 0 else None
     if not isinstance(owner, Variable):
         return
     bound = isinstance(path.seed, Scan) and owner.id in (v for _, v in path.seed.binds)
     for at, step in enumerate(path.steps):
         if bound:
-            yield Turn(at, owner.id, owner.id)
+            yield EarlyExchange(at, owner.id, owner.id)
         elif binds_of(step) >> owner.id & 1:
             bound = True
-            if isinstance(step, HalfJoin) and _is_cut_by(step, owner.id, world):
-                yield from (Turn(before, EVERYWHERE, owner.id) for before in range(at + 1))
+            if isinstance(step, HalfJoin) and _is_cut_by(step, owner.id, partition_context):
+                yield from (EarlyExchange(before, EVERYWHERE, owner.id) for before in range(at + 1))
 
 
-def _is_cut_by(join: HalfJoin, variable: int, world: World) -> bool:
+def _is_cut_by(join: HalfJoin, variable: int, partition_context: PartitionContext) -> bool:
     """Whether the rows of a join can be at the owners of a variable's value."""
     relation = join.arrangement.relation
     column = next(c for c, v in join.binds if v == variable)
-    if world.grows(relation):
-        return world.homes[relation] == column
-    return not relation.startswith("@") and world.cuts(relation, column) and column >= 0
+    if partition_context.grows(relation):
+        return partition_context.homes[relation] == column
+    return not relation.startswith("@") and partition_context.cuts(relation, column) and column >= 0

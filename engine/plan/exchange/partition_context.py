@@ -21,7 +21,7 @@ GROWTH = 50.0
 
 
 @dataclass
-class World:
+class PartitionContext:
     """What cutting a path needs to know, and what the cut paths of a phase need. Each reader of a mirror says which rows it can
     use: those that pass a semijoin with a relation that is everywhere, or all (None)."""
 
@@ -44,9 +44,11 @@ class World:
             read = {name for path in paths for step in path.steps for name in relations_of(step)}
             self.largest = max([UNKNOWN_ROWS, *(self.sizes.about(name) for name in read if not self.grows(name))])
 
-    def trial(self) -> World:
+    def trial(self) -> PartitionContext:
         """A world like this whose books are thrown away."""
-        return World(self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split, largest=self.largest)
+        return PartitionContext(
+            self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split, largest=self.largest
+        )
 
     def grows(self, relation: str) -> bool:
         return relation in self.scope.variables

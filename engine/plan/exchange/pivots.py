@@ -48,7 +48,7 @@ _SEND = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class PivotPlan:
     """`program` is what each worker maintains on its share; `homes` says where the rows of each of its relations are. `sends`
     has, by stratum, the rules whose rows may belong to another worker. `held` says by which names rows of a relation of the
     program that was given are known, the one to read them by first."""
@@ -59,7 +59,7 @@ class Together:
     held: Mapping[str, tuple[str, ...]]
 
 
-def together(program: Program, sending: int = _SEND) -> Together | None:
+def together(program: Program, sending: int = _SEND) -> PivotPlan | None:
     """How workers maintain a program together; None where they cannot: ids that must be the same on all workers, limits on the
     rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that sends costs,
     where a copy of a whole input costs 4."""
@@ -103,7 +103,7 @@ class _Parting:
     inside: set[tuple[str, Place]] = field(default_factory=set)
     """The copies that the recursion of their relation reads."""
 
-    def part(self) -> Together:
+    def part(self) -> PivotPlan:
         derived = {name for s in self.strata for name in s.relations}
         for stratum in self.strata:
             self.homes |= self._homes_of(stratum, derived)
@@ -111,7 +111,7 @@ class _Parting:
         held = {name: self._held(name) for name in self.program.relations}
         strata, sends = self._strata(rewritten)
         homes = {**self.homes, **{_copy(n, p): p for n, p in self.copies}, HERE: ROOT}
-        return Together(self._program(strata, sends), homes, sends, held)
+        return PivotPlan(self._program(strata, sends), homes, sends, held)
 
     # ------------------------------------------------------------------------------------------------------------ homes
 

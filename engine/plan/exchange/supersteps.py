@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from dlog.engine.ir.rules import Head, Io, Program, Stratum
 from dlog.engine.plan.exchange.increments import increment
-from dlog.engine.plan.exchange.pivots import HERE, Together, atoms_of, together
+from dlog.engine.plan.exchange.pivots import HERE, PivotPlan, atoms_of, together
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place
 
 SENDING = 10
@@ -80,14 +80,14 @@ class _Draft:
         return next((s for s, sends in self.strata if s.recursive and sends), None)
 
 
-def _steps(plan: Together, given: set[str]) -> Iterator[Step]:
+def _steps(plan: PivotPlan, given: set[str]) -> Iterator[Step]:
     drafts = _drafts(plan)
     inputs = [name for s in plan.program.strata if not s.rules for name in s.relations]
     for number, draft in enumerate(drafts):
         yield _step(plan, draft, inputs if number == 0 else [], given)
 
 
-def _drafts(plan: Together) -> list[_Draft]:
+def _drafts(plan: PivotPlan) -> list[_Draft]:
     """Each stratum in the first step that has all that it reads."""
     drafts = [_Draft()]
     there = {name: 0 for s in plan.program.strata if not s.rules for name in s.relations}
@@ -113,7 +113,7 @@ def _below(stratum: Stratum) -> list[str]:
     return [name for name in read if name not in stratum.relations]
 
 
-def _step(plan: Together, draft: _Draft, inputs: list[str], given: set[str]) -> Step:
+def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) -> Step:
     derived = [name for s, _ in draft.strata for name in s.relations]
     relations = (*inputs, *draft.settled, *derived)
     reads = tuple(dict.fromkeys(n for s, _ in draft.strata for n in _below(s) if n not in relations))

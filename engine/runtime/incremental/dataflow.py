@@ -56,7 +56,7 @@ Plan: TypeAlias = tuple[nodes.Scope, Recorded]
 
 
 class Heirs(Protocol):
-    """What is taken over from another dataflow (see heritage)."""
+    """What is taken over from another dataflow (see state reuse)."""
 
     def gives(self, relation: str) -> bool: ...
     def takes(self, number: int) -> bool: ...
@@ -76,10 +76,10 @@ class Dataflow:
         catalog: Catalog,
         memory: Memory,
         statistics: Callable[[int], Statistics],
-        heritage: Heirs | None = None,
+        state_reuse: Heirs | None = None,
     ) -> None:
-        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the heritage
-        cannot be taken over."""
+        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the state
+        reuse cannot be taken over."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
@@ -96,7 +96,7 @@ class Dataflow:
         self.started = False
         """Whether a batch has been committed."""
         self.life = Life()
-        self.heritage = heritage
+        self.state_reuse = state_reuse
         self.taken: set[str] = set()
         """The collections that were taken over."""
         self._loops: list[Struct] = []
@@ -111,7 +111,7 @@ class Dataflow:
                 check()
                 first = len(self._tasks)
                 self._builder(stratum, number).build()
-                if heritage is not None and heritage.takes(number):
+                if state_reuse is not None and state_reuse.takes(number):
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
         own = {name for name in program.relations if MARK not in name}
@@ -150,11 +150,11 @@ class Dataflow:
         for name, reduction in self.reductions.items():
             if name not in self.taken:
                 reduction.quieten()
-        if self.heritage is not None:
-            self.heritage.settle()
+        if self.state_reuse is not None:
+            self.state_reuse.settle()
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
-        plan = None if self.heritage is None else self.heritage.plan(number)
+        plan = None if self.state_reuse is None else self.state_reuse.plan(number)
         if plan is None:
             figures = Recorded(self.statistics(number))
             plan = self._templates.scope(stratum, figures), figures
@@ -168,11 +168,11 @@ class Dataflow:
         for name, relation in self.program.relations.items():
             if name not in derived:
                 self.add(name, relation.kinds, Role.INPUT)
-            elif name in loaded or (self.heritage is not None and self.heritage.gives(name)):
+            elif name in loaded or (self.state_reuse is not None and self.state_reuse.gives(name)):
                 self.add(name + GIVEN, relation.kinds, Role.INPUT)
 
     def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection:
-        found = None if self.heritage is None else self.heritage.collection(name, scope)
+        found = None if self.state_reuse is None else self.state_reuse.collection(name, scope)
         if found is not None:
             self.taken.add(name)
         else:
@@ -185,7 +185,7 @@ class Dataflow:
         self, name: str, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None
     ) -> Reduction:
         """The reduction with a result."""
-        found = self.heritage.reduction(name, result, scope) if self.heritage is not None and name in self.taken else None
+        found = self.state_reuse.reduction(name, result, scope) if self.state_reuse is not None and name in self.taken else None
         self.reductions[name] = found = found or Reduction(result, op, kind, column, scope)
         return found
 
@@ -289,7 +289,7 @@ class Dataflow:
     @property
     def seeds(self) -> frozenset[int]:
         """The addresses of the logs that paths of strata read which were not taken over."""
-        strata = {id(s) for n, s in enumerate(self.program.strata) if self.heritage is None or not self.heritage.takes(n)}
+        strata = {id(s) for n, s in enumerate(self.program.strata) if self.state_reuse is None or not self.state_reuse.takes(n)}
         return frozenset(path.struct[L.PATH_LIST] for path, stratum in self.owners if id(stratum) in strata)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:

@@ -35,7 +35,7 @@ from dlog.engine.runtime.incremental.program_change import derive_new, followed
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
 from dlog.engine.runtime.incremental.rebuilding import FEWEST_ROWS, Before, Wear, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
-from dlog.engine.runtime.incremental.state_reuse import Heritage
+from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lower import ExternalCall
 from dlog.engine.runtime.preload import preload
@@ -61,7 +61,7 @@ BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
 
 
-class Turns:
+class ReadersWriterLock:
     """Who is at the collections: native code with the lock, or readers, who wait for a turn."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Turns:
 class Maintained(PlainRounds):
     """See `dlog.engine.rounds.RoundsEngine`. For programs whose strata can all be maintained (`engines.is_incremental`).
 
-    One that follows another of this class takes over what comes about as before (heritage); they take turns then, since the
+    One that follows another of this class takes over what comes about as before (state reuse); they take turns then, since the
     other may still be read."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Maintained(PlainRounds):
         self._flow: Dataflow | None = None
         self._first = self.round + 1
         self._batches: list[dict[str, Updates]] = []
-        self._turns = Turns() if self._elder is None else self._elder._turns
+        self._turns = ReadersWriterLock() if self._elder is None else self._elder._turns
         self._news: frozenset[str] | None = None
         """After the commit that took over from another engine: the relations that were not taken over."""
         self._forgotten = False
@@ -425,7 +425,7 @@ class Maintained(PlainRounds):
     @property
     def inherited(self) -> frozenset[str]:
         elder = None if self._elder is None else self._elder._flow
-        return frozenset() if elder is None else frozenset(Heritage(elder, self.whole).inputs())
+        return frozenset() if elder is None else frozenset(StateReuse(elder, self.whole).inputs())
 
     @property
     def taken(self) -> frozenset[str]:
@@ -461,13 +461,13 @@ class Maintained(PlainRounds):
         elder._lending = True
         self._turns.changes += 1
         try:
-            flow, heritage = followed(self.whole, self.catalog, self.memory, old, given)
+            flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
-            room = self.memory.limit + self.memory.used - heritage.bytes
+            room = self.memory.limit + self.memory.used - state_reuse.bytes
             for control in controls:
                 control[L.CTL_LIMIT] = room if self.memory.limited else self.memory.limit
             self._prepared(flow)
-            derive_new(flow, heritage, lambda: self._run_new(flow))
+            derive_new(flow, state_reuse, lambda: self._run_new(flow))
         finally:
             elder._lending = False
         self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))

@@ -1,5 +1,5 @@
 """Plans follow the data: between two commits strata are planned again whose figures have left the range that their plans were
-made for, and a dataflow with the new plans takes over what the old one has (`heritage`).
+made for, and a dataflow with the new plans takes over what the old one has (`state_reuse`).
 
 A stratum whose plan derives the same as before, in another order, keeps its rows: only its paths are others, and indexes that
 these ask for are filled. One that is to keep other temporaries, or what it had left out, is derived anew. A plan that turns out
@@ -21,7 +21,7 @@ from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.dataflow import Dataflow, Plan, Unable
 from dlog.engine.runtime.incremental.planner_statistics import Asked, Figures, Left, Recorded
 from dlog.engine.runtime.incremental.program_change import derive_new
-from dlog.engine.runtime.incremental.state_reuse import Heritage
+from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.static.worker import Worker
 
 WORK_PER_PATH = 1 << 12
@@ -156,9 +156,9 @@ def exchanged(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Cal
     have from there. Whatever is raised (DlogError where memory does not suffice), the other one is as it was."""
     running, old.running = old.running, False
     try:
-        flow, heritage = _followed(old, plans)
+        flow, state_reuse = _followed(old, plans)
         worker.prepare(flow.tables)
-        derive_new(flow, heritage, lambda: run(flow))
+        derive_new(flow, state_reuse, lambda: run(flow))
     except BaseException:
         worker.prepare(old.tables)
         old.running = running
@@ -167,24 +167,24 @@ def exchanged(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Cal
     return flow
 
 
-def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, Heritage]:
+def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, StateReuse]:
     """A dataflow with these plans, and as much of another one as can be taken over."""
     program = old.program
     avoid = frozenset(s.relations[0] for n, (s, _) in plans.items() if not _derives_alike(s, old.scopes[n]))
     while True:
         _hold_rows(old, program, {*plans, *(n for n, s in old.scopes.items() if s.relations[0] in avoid)})
-        heritage = Heritage(old, program, avoid, plans)
+        state_reuse = StateReuse(old, program, avoid, plans)
         try:
-            flow = Dataflow(program, old.catalog, old.memory, old.statistics, heritage)
+            flow = Dataflow(program, old.catalog, old.memory, old.statistics, state_reuse)
         except Unable as without:
-            heritage.give_back()
+            state_reuse.give_back()
             avoid |= {without.stratum}
         except BaseException:
-            heritage.give_back()
+            state_reuse.give_back()
             raise
         else:
             flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
-            return flow, heritage
+            return flow, state_reuse
 
 
 def _derives_alike(one: nodes.Scope, other: nodes.Scope) -> bool:

@@ -29,7 +29,7 @@ from dlog.grammar.source import NOWHERE, Span
 
 
 @dataclass
-class Heirloom:
+class ReusedCollection:
     """A collection that is taken over, and how the old dataflow had it."""
 
     collection: Collection
@@ -48,7 +48,7 @@ class Heirloom:
         return L.CO_LOG in self.collection.struct.keep
 
 
-class Heritage:
+class StateReuse:
     """What there is to take over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
     same program that are to have another one."""
 
@@ -62,7 +62,7 @@ class Heritage:
         """The relations that take rows from outside."""
         self.strata = self._same_strata(avoid)
         """The numbers of strata here, and of what they were."""
-        self._heirlooms: dict[str, Heirloom] = {}
+        self._heirlooms: dict[str, ReusedCollection] = {}
         self._reductions: dict[str, tuple[Reduction, bool, int]] = {}
         self._names = dict(self._collections())
 
@@ -154,7 +154,7 @@ class Heritage:
     def _take(self, found: Collection, name: str, scope: Struct | None) -> None:
         structs = [found.struct, *found.histories, *found.lists]
         words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
-        self._heirlooms[name] = Heirloom(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
+        self._heirlooms[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
         found.name = name
         found.asked, found.found = False, found.role not in UNFOUND
         found.wanted.clear()
@@ -180,15 +180,15 @@ class Heritage:
         for name, (reduction, seeds, _) in self._reductions.items():
             if reduction.seeds and not seeds:
                 raise Unable(self._stratum_of(name))
-        for heirloom in self._heirlooms.values():
-            collection, struct = heirloom.collection, heirloom.collection.struct
-            if not heirloom.seen:
+        for reused in self._heirlooms.values():
+            collection, struct = reused.collection, reused.collection.struct
+            if not reused.seen:
                 continue
             if struct[L.CO_UNKEYED] and collection.found:
-                raise Unable(self._stratum_of(heirloom.name))
+                raise Unable(self._stratum_of(reused.name))
             if struct[L.CO_QUIET] and collection.asked:
                 if collection.grouped is not None or _has_absent(collection):
-                    raise Unable(self._stratum_of(heirloom.name))
+                    raise Unable(self._stratum_of(reused.name))
                 struct[L.CO_QUIET] = 0
             for index in collection.indexes.values():
                 if index.read:
@@ -207,37 +207,37 @@ class Heritage:
     def show(self, seeds: frozenset[int]) -> None:
         """Lets everything that is taken over be as if it came in this batch; `seeds` are the addresses of the logs that the
         batch reads."""
-        for heirloom in self._heirlooms.values():
-            if heirloom.seen:
-                collection = heirloom.collection
+        for reused in self._heirlooms.values():
+            if reused.seen:
+                collection = reused.collection
                 collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
                 _history(collection)[L.HI_BASE] = L.ROUND
                 if collection.log.address in seeds:
-                    _tell_all(collection, heirloom)
+                    _tell_all(collection, reused)
 
     def hide(self) -> None:
         """After the batch: all rows are settled, and have not changed."""
-        for heirloom in self._heirlooms.values():
-            if heirloom.seen:
-                collection = heirloom.collection
+        for reused in self._heirlooms.values():
+            if reused.seen:
+                collection = reused.collection
                 _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
-                for struct, words, _ in heirloom.words:
+                for struct, words, _ in reused.words:
                     if struct is collection.log:
                         struct.words[:] = words
                         struct[L.LIST_COUNT] = 0
-                heirloom.changes = None
+                reused.changes = None
 
     def give_back(self) -> None:
         """The old dataflow goes on as if nothing had been taken."""
-        for heirloom in self._heirlooms.values():
-            collection = heirloom.collection
+        for reused in self._heirlooms.values():
+            collection = reused.collection
             for key, index in collection.indexes.items():
-                if key not in heirloom.indexes:
+                if key not in reused.indexes:
                     index.free()
-            collection.indexes = heirloom.indexes
-            collection.name = heirloom.old_name
-            collection.asked, collection.found = heirloom.asked, heirloom.found
-            for struct, words, keep in heirloom.words:
+            collection.indexes = reused.indexes
+            collection.name = reused.old_name
+            collection.asked, collection.found = reused.asked, reused.found
+            for struct, words, keep in reused.words:
                 struct.words[:] = words
                 struct.keep = keep
         for reduction, seeds, sources in self._reductions.values():
@@ -249,9 +249,9 @@ class Heritage:
 
     def hand_over(self, new: Dataflow) -> None:
         """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
-        for heirloom in self._heirlooms.values():
-            heirloom.collection.life = new.life
-            heirloom.collection.keep_indexes(heirloom.collection.wanted)
+        for reused in self._heirlooms.values():
+            reused.collection.life = new.life
+            reused.collection.keep_indexes(reused.collection.wanted)
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
@@ -310,7 +310,7 @@ def _has_absent(collection: Collection) -> bool:
     return bool(absent.any())
 
 
-def _tell_all(collection: Collection, heirloom: Heirloom) -> None:
+def _tell_all(collection: Collection, reused: ReusedCollection) -> None:
     """Makes all rows the changes of the first round: by an empty log where every number is a row that is there."""
     log, struct = collection.log, collection.struct
     rows, struct[L.CO_PACKED] = struct[L.REL_ROWS], 0
@@ -322,7 +322,7 @@ def _tell_all(collection: Collection, heirloom: Heirloom) -> None:
         log[L.LIST_COUNT] = rows
     else:
         numbers = collection.present()
-        heirloom.changes = changes = np.zeros((max(len(numbers), 1), L.CHANGE_SIZE), np.int64)
+        reused.changes = changes = np.zeros((max(len(numbers), 1), L.CHANGE_SIZE), np.int64)
         changes[: len(numbers), L.CHANGE_ROW] = numbers
         changes[:, L.CHANGE_TIME] = L.ROUND
         changes[:, L.CHANGE_DIFF] = 1

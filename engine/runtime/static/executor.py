@@ -23,7 +23,7 @@ from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.restrict import restrict
 from dlog.engine.runtime.preload import preload
 from dlog.engine.runtime.static.scope import ScopeRun
-from dlog.engine.runtime.static.thread_pool import Team
+from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.records import RecordTables
@@ -84,7 +84,7 @@ class Executor:
         self.program = summed(program)
         self.memory = Memory(memory, max(threads, 1))
         self.catalog = Catalog(self.program, self.memory)
-        self.team = Team([Worker(self.memory, n) for n in range(max(threads, 1))])
+        self.thread_pool = ThreadPool([Worker(self.memory, n) for n in range(max(threads, 1))])
         self.on_progress = on_progress
         self.scopes: list[nodes.Scope] = []
         self._profile: list[tuple[str, int, int, int, int]] = []
@@ -155,7 +155,7 @@ class Executor:
                 for name in (n for n, last in last_use.items() if last == number):
                     self.catalog.forget(name)
         finally:
-            self.team.close()
+            self.thread_pool.close()
         elapsed = time.perf_counter() - started
         self._cycles_per_second = max((int(read_ticks()) - ticks) / max(elapsed, 1e-9), 1.0)
 
@@ -191,7 +191,7 @@ class Executor:
         """Plans a stratum."""
         scope = self._plan_alone(stratum)
         self.scopes.append(scope)
-        return ScopeRun(scope, self.catalog, self.team, lambda: self._pause(number, stratum), self.limits)
+        return ScopeRun(scope, self.catalog, self.thread_pool, lambda: self._pause(number, stratum), self.limits)
 
     def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
@@ -202,7 +202,7 @@ class Executor:
         check()
         if self.on_progress is None:
             return
-        control = self.team.workers[0].control
+        control = self.thread_pool.workers[0].control
         rows = sum(self.rows(n) for n in stratum.relations)
         shown = tuple(name for name in stratum.relations if MARK not in name)
         done = number + 1, len(self.program.strata), shown

@@ -16,7 +16,7 @@ from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Tables
 from dlog.engine.runtime.lowering.lower_runs import add_runs
 from dlog.engine.runtime.static.components import connect
-from dlog.engine.runtime.static.thread_pool import BULK_ROWS, Team, seed_rows
+from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Columns, infer_extents
@@ -58,7 +58,7 @@ class ScopeRun:
 
     scope: nodes.Scope
     catalog: Catalog
-    team: Team
+    thread_pool: ThreadPool
     pause: Callable[[], None]
     limits: Mapping[str, int] = field(default_factory=dict)
     """`.limitsize`: rows of a relation at which its stratum's loop ends."""
@@ -68,7 +68,7 @@ class ScopeRun:
 
     def run(self) -> None:
         """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
-        control = self.team.workers[0].control
+        control = self.thread_pool.workers[0].control
         control[L.CTL_ITERATION] = control[L.CTL_CHANGES] = 0
         self._shape()
         self._needed = _needed_columns(self._all_paths())
@@ -191,17 +191,17 @@ class ScopeRun:
 
     def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
         lowered, tables = self._lower(paths)
-        self.team.prepare(tables)
+        self.thread_pool.prepare(tables)
         for path in lowered:
             if self._is_bulk(path):
-                self.team.run_path(path, self, self.pause)
+                self.thread_pool.run_path(path, self, self.pause)
             else:
-                self.team.workers[0].run_path(path, self._evaluate, self.pause)
+                self.thread_pool.workers[0].run_path(path, self._evaluate, self.pause)
         self._account(lowered)
 
     def _is_bulk(self, path: LoweredPath) -> bool:
         """Worth a look at what it costs. Rows that are only copied would be taken into the relation twice."""
-        if self.team.size == 1 or not path.shareable or not path.path.steps:
+        if self.thread_pool.size == 1 or not path.shareable or not path.path.steps:
             return False
         return seed_rows(path.path, self) >= BULK_ROWS
 
@@ -227,8 +227,8 @@ class ScopeRun:
 
     def current_rule(self) -> int:
         """The rule whose path a worker ran last, -1 if none."""
-        failed = [w.control[L.CTL_ERROR_PATH] for w in self.team.workers if w.control[L.CTL_ERROR_PATH]]
-        path = self._by_address.get(failed[0] if failed else self.team.workers[0].control[L.CTL_RUN_PATH])
+        failed = [w.control[L.CTL_ERROR_PATH] for w in self.thread_pool.workers if w.control[L.CTL_ERROR_PATH]]
+        path = self._by_address.get(failed[0] if failed else self.thread_pool.workers[0].control[L.CTL_RUN_PATH])
         return path.rule if path is not None else -1
 
     # ------------------------------------------------------------------------------------------------------------- loop
@@ -237,7 +237,7 @@ class ScopeRun:
         """The fixed point: the rows present are the first changes."""
         lowered, tables = self._lower(self.scope.loop, remembers=not self.catalog.memory.limited)
         runs = add_runs(lowered, self, tables)
-        self.team.prepare(tables)
+        self.thread_pool.prepare(tables)
         self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))
         self._account(lowered)
 
@@ -259,18 +259,18 @@ class ScopeRun:
         for at, addresses in lists:
             loop.point(at, words(addresses))
             loop[at + 1] = len(addresses)
-        self.team.workers[0].control[L.CTL_ITERATION] = 0
+        self.thread_pool.workers[0].control[L.CTL_ITERATION] = 0
         return loop
 
     def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct, phase: int = ADVANCE) -> None:
         """Iterates until nothing changes, or a relation has as many rows as it may. `phase` is where the machine begins."""
         early = [p for p in lowered if not _reads_neu(p.path)]
         late = [p for p in lowered if _reads_neu(p.path)]
-        worker = self.team.workers[0]
+        worker = self.thread_pool.workers[0]
         control = worker.control
         control[L.CTL_PHASE] = phase
         control[L.CTL_PATH] = control[L.CTL_RUNNING] = 0
-        shareable = self.team.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
+        shareable = self.thread_pool.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
         control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
             if self._sharing_pays(lowered):
@@ -281,23 +281,23 @@ class ScopeRun:
     def _sharing_pays(self, lowered: Sequence[LoweredPath]) -> bool:
         """Whether an iteration like those up to now is better shared: rows that were there already are discarded side by side,
         but new ones pass through a share and then, one after the other, into the relation."""
-        done = self.team.workers[0].control[L.CTL_ITERATION] - 1
-        return done > 0 and self.team.pays(lowered, self, 1 / done)
+        done = self.thread_pool.workers[0].control[L.CTL_ITERATION] - 1
+        return done > 0 and self.thread_pool.pays(lowered, self, 1 / done)
 
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
         self._run_phase(early)
-        self.team.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
+        self.thread_pool.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
         self._run_phase(late)
 
     def _run_phase(self, paths: Sequence[LoweredPath]) -> None:
         changed = [p for p in paths if seed_rows(p.path, self) > 0]
         shared = [p for p in changed if p.shareable]
         if shared:
-            self.team.run_paths(shared, self, self.pause)
+            self.thread_pool.run_paths(shared, self, self.pause)
         for path in changed:
             if not path.shareable:
-                self.team.workers[0].run_path(path, self._evaluate, self.pause)
+                self.thread_pool.workers[0].run_path(path, self._evaluate, self.pause)
 
     def _include(self, arrangement: StoredArrangement) -> None:
         """Adds this iteration's changes to a growing arrangement."""

@@ -33,7 +33,7 @@ class Cancelled(Exception):
     """Another worker failed, or the run was interrupted."""
 
 
-class Team:
+class ThreadPool:
     """The workers of one executor and the threads they run on; worker 0 is also the one that works alone."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from dlog.engine.cluster.exchange import Rows
 from dlog.engine.cluster.inbox import LARGE, holding, readable
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.static.partition import make_room
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.pipeline import compile_program
-from tests.shards import evaluated, in_gang
+from tests.shards import evaluated, in_worker_group
 
 PAIRS = ".decl to(x: number, y: number)\n.decl from(x: number, y: number)\n.decl r(x: number, y: number)\n"
 TURNED = PAIRS + "r(y, x) :- to(x, y).\nr(y, x) :- from(x, y).\n"
@@ -82,11 +82,11 @@ def test_many_rows_arrive_in_parts(far: int, workers: int) -> None:
     half = [(x * far, x % 7) for x in range(size)]
     more = [(x * far, x % 7) for x in range(size // 2, size + size // 2)]
 
-    def work(gang: Gang) -> set[tuple[int, int]]:
-        executor, _ = evaluated(compile_program(TURNED), {"to": half, "from": more}, gang, everywhere=0)
+    def work(worker_group: WorkerGroup) -> set[tuple[int, int]]:
+        executor, _ = evaluated(compile_program(TURNED), {"to": half, "from": more}, worker_group, everywhere=0)
         relation = executor.catalog.relations["r"]
         return set(zip(relation.column(0).tolist(), relation.column(1).tolist(), strict=True))
 
-    found = in_gang(workers, work)
+    found = in_worker_group(workers, work)
     assert set().union(*found) == {(y, x) for x, y in [*half, *more]}
     assert sum(map(len, found)) == len(set(half) | set(more))

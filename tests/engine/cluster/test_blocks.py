@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from dlog.engine.cluster.executor import ShardExecutor
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.plan.exchange.places import ROOT, Place
 from dlog.pipeline import compile_program
 from dlog.relation import Relation
 from dlog.values import Codec
-from tests.shards import cut_in_blocks, in_gang
+from tests.shards import cut_in_blocks, in_worker_group
 
 PROGRAM = """.type List = [head: symbol, tail: List]
 .decl given(n: number, u: unsigned, f: float, s: symbol, l: List)
@@ -29,16 +29,16 @@ def loaded(blocks: list[tuple[int, bytes]], *, to_owner: bool) -> tuple[list[tup
     """The rows of all workers after a run, and how many rows each sent. Blocks go to their owner, or to the worker after it."""
     program = compile_program(PROGRAM)
 
-    def work(gang: Gang) -> tuple[list[tuple[Any, ...]], int]:
-        executor = ShardExecutor(program, gang)
+    def work(worker_group: WorkerGroup) -> tuple[list[tuple[Any, ...]], int]:
+        executor = ShardExecutor(program, worker_group)
         for owner, block in blocks:
-            if (owner if to_owner else (owner + 1) % WORKERS) == gang.rank:
+            if (owner if to_owner else (owner + 1) % WORKERS) == worker_group.rank:
                 executor.load_block("given", block, owner)
         executor.run()
         codec = Codec(program, executor.symbols, executor.records)
         return list(Relation(program.relations["same"], executor.table("same"), codec)), executor.post.rows_sent
 
-    found = in_gang(WORKERS, work)
+    found = in_worker_group(WORKERS, work)
     return [row for rows, _ in found for row in rows], [sent for _, sent in found]
 
 
@@ -52,14 +52,14 @@ def test_every_type_arrives_as_it_was(home: int) -> None:
 
 def test_who_gets_the_own_rows_sends_none() -> None:
     program = compile_program(PROGRAM)
-    home: Place = in_gang(1, lambda gang: ShardExecutor(program, gang).homes["given"])[0]
+    home: Place = in_worker_group(1, lambda worker_group: ShardExecutor(program, worker_group).homes["given"])[0]
     rows, sent = loaded(cut_in_blocks(program, "given", ROWS, home, WORKERS), to_owner=True)
     assert (len(rows), sent) == (100, [0, 0, 0])
 
 
 def test_who_gets_the_rows_of_another_sends_them_on() -> None:
     program = compile_program(PROGRAM)
-    home: Place = in_gang(1, lambda gang: ShardExecutor(program, gang).homes["given"])[0]
+    home: Place = in_worker_group(1, lambda worker_group: ShardExecutor(program, worker_group).homes["given"])[0]
     rows, sent = loaded(cut_in_blocks(program, "given", ROWS, home, WORKERS), to_owner=False)
     assert (len(rows), sum(sent)) == (100, 100)
 

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.cluster import components
-from dlog.engine.cluster.exchange import Consignment, Post, Rows
+from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
 from dlog.engine.cluster.executor import ShardExecutor
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
-from tests.engine.kernels.desk import EXAMPLES
+from tests.engine.kernels.staged_changes import EXAMPLES
 from tests.engine.runtime.test_components import ASKED, FACTS, STEPS, text_of
 from tests.naive import evaluate
-from tests.shards import evaluated, in_gang, run_sharded
+from tests.shards import evaluated, in_worker_group, run_sharded
 
 PATHS = 3
 LENGTH = 400
@@ -53,12 +53,12 @@ def paths() -> dict[str, list[tuple[int, ...]]]:
 
 
 def steps_of(text: str) -> int:
-    def work(gang: Gang) -> int:
-        executor, _ = evaluated(compile_program(text), paths(), gang)
+    def work(worker_group: WorkerGroup) -> int:
+        executor, _ = evaluated(compile_program(text), paths(), worker_group)
         assert executor.rows("p") > 0
-        return gang.steps
+        return worker_group.steps
 
-    return max(in_gang(3, work))
+    return max(in_worker_group(3, work))
 
 
 def test_components_take_a_handful_of_exchanges_however_long_paths_are() -> None:
@@ -74,27 +74,27 @@ def test_what_a_worker_fails_at_leaves_nothing_behind(monkeypatch: pytest.Monkey
     text = text_of("at nodes", "one relation") + "edge(1, 2, 3). node(1). node(2). first(1, 1)."
     executors: list[ShardExecutor] = []
 
-    def work(gang: Gang) -> None:
-        executor = ShardExecutor(compile_program(text), gang)
+    def work(worker_group: WorkerGroup) -> None:
+        executor = ShardExecutor(compile_program(text), worker_group)
         executors.append(executor)
         executor.run()
 
     monkeypatch.setattr(components, "flattened", fail)
     with pytest.raises(ZeroDivisionError):
-        in_gang(2, work)
+        in_worker_group(2, work)
     assert not [name for executor in executors for name in executor.catalog.relations if name.startswith("@")]
 
 
 def test_only_components_with_keys_of_several_workers_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody is connected with stays where it is."""
     told: list[int] = []
-    swap = Post.swap
+    swap = RowExchange.swap
 
-    def swapping(post: Post, consignments: Sequence[Consignment]) -> tuple[dict[str, Rows], bool]:
-        told.extend(c.rows.height for c in consignments if c.name == components.BEST)
-        return swap(post, consignments)
+    def swapping(post: RowExchange, batches: Sequence[OutgoingRows]) -> tuple[dict[str, Rows], bool]:
+        told.extend(c.rows.height for c in batches if c.name == components.BEST)
+        return swap(post, batches)
 
-    monkeypatch.setattr(Post, "swap", swapping)
+    monkeypatch.setattr(RowExchange, "swap", swapping)
     facts = {"edge": [(x, x + 1, 0) for x in range(20)], "node": [(x,) for x in range(400)]}
     found = run_sharded(text_of("at nodes", "one relation"), facts | {"first": [(x, x) for x in range(400)]}, 2)["p"]
     assert found == {(x, 0 if x <= 20 else x) for x in range(400)}

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from dlog.engine.cluster.executor import ShardExecutor
 from dlog.engine.cluster.ranking import Ranking
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.pipeline import compile_program
 from dlog.relation import Relation
 from dlog.values import Codec
-from tests.shards import in_gang
+from tests.shards import in_worker_group
 
 PROGRAM = """
 .decl name(s: symbol)
@@ -31,15 +31,15 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 def ranks(names: list[str], pairs: list[tuple[int, str]], workers: int) -> list[tuple[str, int]]:
     program = compile_program(PROGRAM)
 
-    def work(gang: Gang) -> list[tuple[str, int]]:
-        executor = ShardExecutor(program, gang, ranking=Ranking("rank", (("name", 0), ("pair", 1))))
+    def work(worker_group: WorkerGroup) -> list[tuple[str, int]]:
+        executor = ShardExecutor(program, worker_group, ranking=Ranking("rank", (("name", 0), ("pair", 1))))
         codec = Codec(program, executor.symbols, executor.records)
         for name, rows in (("name", [(n,) for n in names]), ("pair", pairs)):
-            executor.load(name, codec.table(program.relations[name], rows[gang.rank :: gang.size]))
+            executor.load(name, codec.table(program.relations[name], rows[worker_group.rank :: worker_group.size]))
         executor.run()
         return [(str(s), int(n)) for s, n in Relation(program.relations["found"], executor.table("found"), codec)]
 
-    return [row for rows in in_gang(workers, work) for row in rows]
+    return [row for rows in in_worker_group(workers, work) for row in rows]
 
 
 @settings(max_examples=60)

@@ -8,7 +8,7 @@ import pytest
 from dlog.engine.cluster import dictionary as dictionaries
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.exchange import Rows, cut
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.nodes import HalfJoin, Only
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.core.jit import Kernel
@@ -19,11 +19,11 @@ from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
-from dlog.engine.values.loans import Turns
+from dlog.engine.values.loans import DoubleBuffer
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program
 from tests.engine.plan.test_shapes import Sizes as Counted
-from tests.shards import evaluated, in_gang
+from tests.shards import evaluated, in_worker_group
 
 WAYS = 20
 DECLS = ".decl to(x: number, y: number)\n.decl from(x: number, y: number)\n.decl r(x: number, y: number)\n"
@@ -39,11 +39,11 @@ def complete(sources: int, targets: int) -> list[tuple[int, int]]:
 def sent(text: str, facts: dict[str, list[tuple[int, int]]], workers: int = 2) -> tuple[int, int]:
     """Rows that went from one worker to another in an evaluation, and rows found."""
 
-    def work(gang: Gang) -> tuple[int, int]:
-        executor, _ = evaluated(compile_program(text), facts, gang, everywhere=0)
+    def work(worker_group: WorkerGroup) -> tuple[int, int]:
+        executor, _ = evaluated(compile_program(text), facts, worker_group, everywhere=0)
         return executor.post.rows_sent, executor.rows("r")
 
-    rows, found = zip(*in_gang(workers, work), strict=True)
+    rows, found = zip(*in_worker_group(workers, work), strict=True)
     return sum(rows), sum(found)
 
 
@@ -66,12 +66,12 @@ def test_a_row_on_its_way_to_a_join_is_sent_once() -> None:
 
 
 def test_a_worker_that_is_alone_has_no_one_to_send_to() -> None:
-    def work(gang: Gang) -> int:
-        executor, _ = evaluated(compile_program(STREAM), {"from": [(1, 1)]}, gang)
+    def work(worker_group: WorkerGroup) -> int:
+        executor, _ = evaluated(compile_program(STREAM), {"from": [(1, 1)]}, worker_group)
         return len(executor.plans)
 
-    assert in_gang(1, work) == [0]
-    assert in_gang(2, work) == [1, 1]
+    assert in_worker_group(1, work) == [0]
+    assert in_worker_group(2, work) == [1, 1]
 
 
 def test_copies_of_what_grows_are_indexed_as_far_as_they_lead_anywhere() -> None:
@@ -108,7 +108,7 @@ def test_rows_are_cut_by_owner_in_their_order(workers: int) -> None:
     keys = np.random.default_rng(1).integers(-50, 50, 300)
     columns = (np.arange(300, dtype=np.int32), keys, np.arange(600, dtype=np.int64)[::2])
     owners = dictionary.owners(types[1], keys, workers)
-    for turns in (None, Turns()):
+    for turns in (None, DoubleBuffer()):
         parts = cut(Rows(columns, 300), types, 1, dictionary, workers, turns)
         wanted = [[c[owners == w].tolist() for c in columns] for w in range(workers)]
         assert [[c.tolist() for c in part.columns] for part in parts] == wanted

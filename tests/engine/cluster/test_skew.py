@@ -8,10 +8,10 @@ import pytest
 
 from dlog.api import run_text
 from dlog.engine.cluster.executor import ShardExecutor
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.plan.exchange.explain import explain_distributed
 from dlog.pipeline import compile_program
-from tests.shards import evaluated, in_gang, run_sharded
+from tests.shards import evaluated, in_worker_group, run_sharded
 
 HUB = 0
 PROGRAM = """.decl e(x: number, y: number)
@@ -65,10 +65,10 @@ def shares(split_rows: int, everywhere: int) -> tuple[dict[str, float], str]:
     """For some relations the rows of the worker with the most as a multiple of the mean, among 16; and the plan."""
     facts, program = {"e": skewed(20_000, 6_000)}, compile_program(PROGRAM)
 
-    def work(gang: Gang) -> ShardExecutor:
-        return evaluated(program, facts, gang, everywhere, split_rows)[0]
+    def work(worker_group: WorkerGroup) -> ShardExecutor:
+        return evaluated(program, facts, worker_group, everywhere, split_rows)[0]
 
-    workers = in_gang(16, work)
+    workers = in_worker_group(16, work)
     rows = {name: [worker.rows(name) for worker in workers] for name in ("e", "two")}
     plans = (explain_distributed(plan, program, workers[0].homes) for plan in workers[0].plans)
     return {name: max(held) * len(held) / sum(held) for name, held in rows.items()}, "\n".join(plans)

@@ -82,7 +82,7 @@ def variant(
             patch.setattr(thread_pool, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
             patch.setattr(scope.ScopeRun, "_sharing_pays", lambda self, paths: True)
-            patch.setattr(thread_pool.Team, "pays", lambda self, paths, storage, times=1.0: True)
+            patch.setattr(thread_pool.ThreadPool, "pays", lambda self, paths, storage, times=1.0: True)
             patch.setattr(worker, "PROBE", 1)
             patch.setattr(thread_pool, "WAKE_SECONDS", 0.001)
         if yielding:

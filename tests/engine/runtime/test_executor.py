@@ -10,7 +10,7 @@ from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.memory import current_bytes
 from tests.engine.runtime.runs import executor_of, ran, rows_of, variant
-from tests.engine.runtime.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
+from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 
 CHAIN = [(i, i + 1) for i in range(120)]
 PAIRS = 120 * 121 // 2

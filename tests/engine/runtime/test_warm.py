@@ -21,7 +21,7 @@ from dlog.pipeline import Job, run_job
 from dlog.progress import Display
 from dlog.warmup import warm
 from tests.engine.runtime.runs import ran, variant
-from tests.engine.runtime.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
+from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 import dlog
 
 warm()
@@ -60,7 +60,7 @@ from pathlib import Path
 from dlog.warmup import warm
 from dlog.engine.kernels.core.jit import cache_folder
 from tests.engine.runtime.runs import ran
-from tests.engine.runtime.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
+from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 
 def files():
     return {(f.name, f.stat().st_mtime_ns) for f in cache_folder().rglob("*") if f.is_file()}

@@ -18,7 +18,7 @@ import pytest
 
 from dlog.engine.spark import shared_memory, transport
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.shared_memory import LARGE, Letterbox, Slot, sweep
+from dlog.engine.spark.shared_memory import LARGE, SharedMemory, Slot, sweep
 from dlog.engine.spark.transport import PeerTransport
 from tests.conftest import ROOT
 
@@ -33,8 +33,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def box(place: Path) -> Iterator[Letterbox]:
-    found = Letterbox.open()
+def box(place: Path) -> Iterator[SharedMemory]:
+    found = SharedMemory.open()
     assert found is not None
     yield found
     found.close()
@@ -45,7 +45,7 @@ def pieces() -> list[memoryview]:
     return [memoryview(rng.bytes(size)) for size in SIZES]
 
 
-def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: Letterbox) -> None:
+def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: SharedMemory) -> None:
     slot = Slot.found(box.address, 3)
     assert slot is not None
     block = slot.put(pieces())
@@ -58,14 +58,14 @@ def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: Letterbox) -> 
     assert [path.name for path in box.folder.iterdir()] == [shared_memory.LOCK]
 
 
-def test_what_is_small_is_left_to_messages(box: Letterbox) -> None:
+def test_what_is_small_is_left_to_messages(box: SharedMemory) -> None:
     slot = Slot.found(box.address, 3)
     assert slot is not None
     assert slot.put([memoryview(bytes(LARGE - 1))]) is None
     assert slot.put([memoryview(bytes(LARGE))]) is not None
 
 
-def test_more_pieces_than_one_call_writes_arrive(box: Letterbox) -> None:
+def test_more_pieces_than_one_call_writes_arrive(box: SharedMemory) -> None:
     many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.AT_ONCE)]
     slot = Slot.found(box.address, 3)
     assert slot is not None
@@ -74,7 +74,7 @@ def test_more_pieces_than_one_call_writes_arrive(box: Letterbox) -> None:
     assert box.take(block) == many
 
 
-def test_where_there_is_no_room_nothing_is_left_behind(box: Letterbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_room_nothing_is_left_behind(box: SharedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     slot = Slot.found(box.address, 3)
     assert slot is not None
 
@@ -86,7 +86,7 @@ def test_where_there_is_no_room_nothing_is_left_behind(box: Letterbox, monkeypat
     assert [path.name for path in box.folder.iterdir()] == [shared_memory.LOCK]
 
 
-def test_a_folder_that_says_something_else_is_no_way(box: Letterbox) -> None:
+def test_a_folder_that_says_something_else_is_no_way(box: SharedMemory) -> None:
     other = ("0" if box.address[0] != "0" else "1") + box.address[1:]
     assert Slot.found(other, 0) is None
     assert Slot.found(f"{box.address} elsewhere", 0) is None
@@ -94,7 +94,7 @@ def test_a_folder_that_says_something_else_is_no_way(box: Letterbox) -> None:
 
 
 def test_a_peer_whose_folder_is_gone_gets_messages(place: Path) -> None:
-    box = Letterbox.open()
+    box = SharedMemory.open()
     assert box is not None
     slot = Slot.found(box.address, 0)
     assert slot is not None
@@ -121,7 +121,7 @@ def test_folders_of_the_living_stay_and_those_of_the_dead_go(place: Path) -> Non
 
 def _open_and_wait(place: str, inbox: Any) -> None:
     shared_memory._places = lambda: iter([Path(place)])
-    box = Letterbox.open()
+    box = SharedMemory.open()
     assert box is not None
     (box.folder / "0-1").write_bytes(bytes(LARGE))
     inbox.put(str(box.folder))
@@ -146,7 +146,7 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
     transports = []
     for rank in range(3):
         if boxes == "none" or (boxes == "one" and rank):
-            monkeypatch.setattr(transport.Letterbox, "open", classmethod(lambda cls: None))
+            monkeypatch.setattr(transport.SharedMemory, "open", classmethod(lambda cls: None))
         transports.append(PeerTransport(rank, 3, secrets, "127.0.0.1"))
 
     def work(own: PeerTransport) -> list[bool]:
@@ -168,14 +168,14 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
 
 
 ELSEWHERE = """import sys
-from dlog.engine.spark.shared_memory import Letterbox, Slot
-box = Letterbox.open()
+from dlog.engine.spark.shared_memory import SharedMemory, Slot
+box = SharedMemory.open()
 print(box.address, flush=True)
 print(Slot.found(sys.stdin.readline().rstrip(), 1) is None, flush=True)
 sys.stdin.readline()
 box.close()
 """
-"""A worker that says where its letterbox is, and whether it does not find the one it is told."""
+"""A worker that says where its shared memory is, and whether it does not find the one it is told."""
 
 
 @pytest.mark.parametrize("where", ["a container of its own", "this machine"])
@@ -186,7 +186,7 @@ def test_workers_in_containers_of_one_machine_send_messages(where: str) -> None:
         pytest.skip("this user cannot make containers with `unshare`")
     command = [*(own if apart else []), sys.executable, "-c", ELSEWHERE]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    box = Letterbox.open()
+    box = SharedMemory.open()
     assert box is not None
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None and worker.stdout is not None

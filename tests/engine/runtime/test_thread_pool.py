@@ -61,13 +61,13 @@ def test_the_answers_are_not_empty() -> None:
 def test_bulk_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests above would prove nothing if no work were given to the threads."""
     shared: list[int] = []
-    run_paths = thread_pool.Team.run_paths
+    run_paths = thread_pool.ThreadPool.run_paths
 
-    def counted(self: thread_pool.Team, paths: list[object], *rest: object, **options: object) -> None:
+    def counted(self: thread_pool.ThreadPool, paths: list[object], *rest: object, **options: object) -> None:
         shared.append(len(paths))
         run_paths(self, paths, *rest, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(thread_pool.Team, "run_paths", counted)
+    monkeypatch.setattr(thread_pool.ThreadPool, "run_paths", counted)
     with variant(bulk=True):
         ran(DECLS + PROGRAMS["closure"], {"e": EDGES}, threads=2)
     assert len(shared) > 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.cluster.rounds import placed
-from dlog.engine.plan.exchange.pivots import Together, together
+from dlog.engine.plan.exchange.pivots import PivotPlan, together
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
@@ -32,17 +32,17 @@ r(y) :- r(x), e(x, y).
 """
 
 
-def reads(plan: Together, head: str) -> list[list[str]]:
+def reads(plan: PivotPlan, head: str) -> list[list[str]]:
     """What each rule of a relation reads."""
     rules = [r for s in plan.program.strata for r in s.rules if r.head.relation == head]
     return [[atom.relation for atom in r.body if hasattr(atom, "relation")] for r in rules]
 
 
-def sending(plan: Together) -> set[str]:
+def sending(plan: PivotPlan) -> set[str]:
     return {s.rules[n].text for s, sends in zip(plan.program.strata, plan.sends, strict=True) for n in sends}
 
 
-def plan_of(text: str) -> Together:
+def plan_of(text: str) -> PivotPlan:
     found = together(compile_program(text))
     assert found is not None
     return found
@@ -88,7 +88,10 @@ def test_rows_that_only_support_each_other_vanish_though_they_are_on_different_w
     driver = Driver(sharded_rounds, CYCLE)
     ring = [("e", (i, (i + 1) % 20), 1) for i in range(20)]
     driver.commit([[*ring, ("start", (0,), 1)]])
-    held = [len(k._sessions[driver.engine.number]["together"].engine.table("r").columns[0]) for k in driver.engine.crew.keepers]
+    held = [
+        len(k._sessions[driver.engine.number]["together"].engine.table("r").columns[0])
+        for k in driver.engine.resident_workers.keepers
+    ]
     assert sum(held) == 20
     assert all(held), "all on some workers: nothing was tested"
     driver.commit([[("start", (0,), -1)]])

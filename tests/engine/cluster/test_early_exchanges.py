@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.cluster import executor
-from dlog.engine.cluster.worker_group import Gang
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.nodes import Path
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange import cutter, distribute
@@ -25,7 +25,7 @@ from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from tests.engine.cluster.test_oracle import executed
 from tests.naive import evaluate
-from tests.shards import Facts, evaluated, in_gang, run_sharded
+from tests.shards import Facts, evaluated, in_worker_group, run_sharded
 from tests.strategies import Case, programs
 from tests.test_oracle import by_naive_evaluation
 
@@ -53,8 +53,8 @@ def any_plan(seed: int) -> Iterator[None]:
     """Turns, homes and rows to ask about are drawn by lot; no turn that cannot be."""
     lots = Random(seed)
 
-    def by_lot(cut: _Cut, path: Path) -> cutter.Turn | None:
-        found = [None, *_stays(path, cut.world), *_turns(path, cut.world)]
+    def by_lot(cut: _Cut, path: Path) -> cutter.EarlyExchange | None:
+        found = [None, *_stays(path, cut.partition_context), *_turns(path, cut.partition_context)]
         return lots.choice([turn for turn in found if cut._tried(path, turn).traffic < inf])
 
     def anywhere(program: Program) -> dict[str, Place]:
@@ -93,11 +93,11 @@ def test_any_turns_and_homes_give_the_same_answer_in_random_programs(everywhere:
 def sent(text: str, facts: Facts, workers: int = 2) -> tuple[int, int, dict[str, Place]]:
     """Rows that went from one worker to another, rows of `r`, and the homes."""
 
-    def work(gang: Gang) -> tuple[int, int, dict[str, Place]]:
-        made, _ = evaluated(compile_program(text), facts, gang)
+    def work(worker_group: WorkerGroup) -> tuple[int, int, dict[str, Place]]:
+        made, _ = evaluated(compile_program(text), facts, worker_group)
         return made.post.rows_sent, made.rows("r"), made.homes
 
-    rows, found, homes = zip(*in_gang(workers, work), strict=True)
+    rows, found, homes = zip(*in_worker_group(workers, work), strict=True)
     assert all(where == homes[0] for where in homes)
     return sum(rows), sum(found), homes[0]
 

@@ -21,9 +21,9 @@ SECONDS = 600
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What `tests/spark/crew_killed.py` found."""
+    """What `tests/spark/workers_killed.py` found."""
     work = tmp_path_factory.mktemp("workers")
-    command = [sys.executable, "-m", "tests.spark.crew_killed", *STORIES]
+    command = [sys.executable, "-m", "tests.spark.workers_killed", *STORIES]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(work)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
