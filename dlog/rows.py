@@ -15,11 +15,11 @@ import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.ir.rules import Kind, Relation
-from dlog.engine.values.table import Table
+from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.tabular import Tabular
-from dlog.values import DTYPES, Codec, numbers, shown
+from dlog.values import Codec, numbers, shown
 
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:

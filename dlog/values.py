@@ -18,7 +18,7 @@ from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
-from dlog.engine.values.table import Table
+from dlog.engine.values.table import DTYPES, Table, typed
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ NIL = 0
 _ABBREVIATED = reprlib.Repr()
 _ABBREVIATED.maxstring = _ABBREVIATED.maxlong = _ABBREVIATED.maxother = 80
 
-DTYPES: dict[Kind, type[np.generic]] = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
 _NO_FLOAT = 2**1024 - 2**970
 """The smallest whole number that rounds to no float."""
 RANGES = {Kind.NUMBER: range(-(2**63), 2**63), Kind.UNSIGNED: range(2**64)}
@@ -116,7 +115,7 @@ class Codec:
             fields = self.program.types[name].fields
             for (_, field), raw in zip(fields, self.records.fields(len(fields), fresh), strict=True):
                 inner = self.program.types[field]
-                column = raw.astype(np.int64, copy=False).view(DTYPES.get(inner.kind, np.int64))
+                column = typed(raw.astype(np.int64, copy=False), inner.kind)
                 if inner.kind is Kind.RECORD:
                     pending[field] = np.concatenate([pending.get(field, column[:0]), column])
                     columns.append([None if id == NIL else _Reference((field, id)) for id in column.tolist()])

@@ -79,16 +79,14 @@ def watch(job: Watch) -> None:
 
 def changeable(program: Program) -> dict[str, Relation]:
     """The relations whose rows may come from outside: those without rules, and inputs."""
-    derived = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
-    derived -= {io.relation for io in program.io if io.action == "input"}
+    derived = program.derived.keys() - program.inputs
     return {name: relation for name, relation in program.relations.items() if name not in derived}
 
 
 def watched(program: Program) -> list[str]:
     """The outputs or, if the program names none, all relations that follow from rules."""
     outputs = dict.fromkeys(io.relation for io in program.io if io.action == "output")
-    derived = (name for stratum in program.strata if stratum.rules for name in stratum.relations)
-    return list(outputs) or list(derived)
+    return list(outputs) or list(program.derived)
 
 
 class _Watcher:

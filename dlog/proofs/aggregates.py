@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.engine.values.differences import row_groups
 from dlog.engine.values.floats import one_nan
+from dlog.engine.values.table import DTYPES
 from dlog.proofs.terms import Frame
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 GROUP = -1
 """The variable of the binding that a match belongs to."""
-_DTYPES = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _values(aggregate: Aggregate, found: Matches, groups: int) -> tuple[np.ndarr
     counts = np.bincount(found.groups, minlength=groups)
     if aggregate.op == "count":
         return counts.astype(np.int64), np.ones(groups, bool)
-    dtype = np.float64 if aggregate.op == "mean" else _DTYPES.get(aggregate.kind, np.int64)
+    dtype = np.float64 if aggregate.op == "mean" else DTYPES.get(aggregate.kind, np.int64)
     targets = found.targets.view(dtype)
     if aggregate.op in ("sum", "mean"):
         totals = np.zeros(groups, dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
 from dlog.engine.ir.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
+from dlog.engine.values.table import typed
 from dlog.proofs.forms import forms_of
 from dlog.proofs.solve import Below, Relations, Solver
 from dlog.proofs.stored import NEVER, Stored
@@ -125,8 +126,7 @@ def derive_lattice(
 def _improved(columns: Rows, held: int, lattice: Lattice, kinds: Sequence[Kind]) -> np.ndarray:
     """The places behind the first `held` rows of values that are better than those held for the same key, the best of each."""
     keys = [column for c, column in enumerate(columns) if c != lattice.column]
-    dtype = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}.get(kinds[lattice.column], np.int64)
-    values = np.unique(columns[lattice.column].view(dtype), return_inverse=True)[1]
+    values = np.unique(typed(columns[lattice.column], kinds[lattice.column]), return_inverse=True)[1]
     goodness = values if lattice.op == "min" else -values
     order = np.lexsort((np.arange(len(values)), goodness, *keys[::-1]))  # of equal values the one held comes first
     starts = np.zeros(len(order), bool)

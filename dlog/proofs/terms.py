@@ -16,6 +16,7 @@ from dlog.engine.kernels.block import arithmetic_block
 from dlog.engine.runtime.lowering.lower import keeps_bits, operation
 from dlog.engine.values import functions
 from dlog.engine.values.differences import words
+from dlog.engine.values.table import typed
 from dlog.grammar.diagnostics import DlogError
 from dlog.values import Codec
 
@@ -138,5 +139,4 @@ class Terms:
             return np.asarray(left == right if op == "=" else left != right)
         if kind is Kind.SYMBOL:
             return functions.compare(op, left, right, self.codec.symbols)
-        dtype = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}.get(kind, np.int64)
-        return np.asarray(_ORDER[op](left.view(dtype), right.view(dtype)))
+        return np.asarray(_ORDER[op](typed(left, kind), typed(right, kind)))

@@ -206,7 +206,7 @@ def _items(text: str) -> Iterator[str]:
 
 def relations(shell: Shell, arguments: str) -> None:
     session = shell.session
-    derived = {name for stratum in session.program.strata if stratum.rules for name in stratum.relations}
+    derived = session.program.derived.keys()
     uses: dict[str, list[str]] = {}
     for io in session.program.io:
         uses.setdefault(io.relation, []).append(io.action)

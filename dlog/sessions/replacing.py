@@ -39,7 +39,7 @@ def reopened(
     """An engine for another program that goes on from what a state keeps for its own; the rows `gone` go. Nobody reads the old
     one."""
     kept = tuple(name for name in program.relations if name in before.relations)
-    fed = [name for name in kept if name in derived(program) and old.external(name).rows]
+    fed = [name for name in kept if name in program.derived and old.external(name).rows]
     source = old.proper()
     new = engines.made(rules.with_inputs(program, fed), source)
     try:
@@ -74,7 +74,7 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     Where the rows are elsewhere they stay there, as far as their owners are the same for both programs."""
     kept = tuple(name for name in program.relations if name in before.relations)
     round, source = old.round + 1, old.proper() if isinstance(old, Durable) else old
-    ruled, were = derived(program), derived(before)
+    ruled, were = program.derived.keys(), before.derived.keys()
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
     new = engines.made(rules.with_inputs(program, fed), source)
@@ -95,11 +95,6 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
         source.take_back(new)
         raise
     return Successor(new, round, kept, changed)
-
-
-def derived(program: rules.Program) -> set[str]:
-    """The relations with rules."""
-    return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
 
 
 def go_back(old: RoundsEngine, new: RoundsEngine) -> None:

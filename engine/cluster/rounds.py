@@ -31,7 +31,7 @@ from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
-from dlog.engine.values.table import Table
+from dlog.engine.values.table import Table, from_words
 from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import DlogError, InternalError
 
@@ -236,12 +236,7 @@ class ShardedRounds(PlainRounds):
 
     def _table(self, relation: str, found: Updates) -> Table:
         kinds = self.program.relations[relation].kinds
-        dtypes = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
-        columns = (
-            c.astype(np.int32) if k in (Kind.SYMBOL, Kind.RECORD) else words(c).view(dtypes.get(k, np.int64))
-            for k, c in zip(kinds, found.columns, strict=True)
-        )
-        return Table(kinds, tuple(columns), found.rows)
+        return Table(kinds, tuple(map(from_words, map(words, found.columns), kinds)), found.rows)
 
     def rows(self, relation: str) -> int:
         with self._lock:

@@ -19,7 +19,7 @@ from dlog.engine.plan.exchange.supersteps import Step, Supersteps
 from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage.extent import Columns, Extent
 from dlog.engine.runtime.storage.relation import StoredRelation
-from dlog.engine.values.table import Table
+from dlog.engine.values.table import Table, from_words
 
 PIECE_ROWS = 1 << 20
 """Rows of a block at most."""
@@ -152,12 +152,8 @@ def _pieces(executor: Executor, name: str, place: Place, tasks: int) -> Iterator
 def table_of(relation: Relation, parts: Sequence[Rows]) -> Table:
     """Rows of blocks in the types that relations are loaded with."""
     rows = joined([Rows(tuple(c.astype(np.int64, copy=False) for c in part.columns), part.height) for part in parts])
-    views: dict[Kind, Any] = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
-    columns = (
-        c.astype(np.int32) if kind in (Kind.SYMBOL, Kind.RECORD) else np.ascontiguousarray(c).view(views.get(kind, np.int64))
-        for kind, c in zip(relation.kinds, rows.columns, strict=True)
-    )
-    return Table(relation.kinds, tuple(columns), rows.height)
+    columns = tuple(map(from_words, rows.columns, relation.kinds))
+    return Table(relation.kinds, columns, rows.height)
 
 
 def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[tuple[str, int, bytes]]:

@@ -275,6 +275,10 @@ class Program:
                 found.setdefault(rule.head.relation, []).append(rule)
         return {name: tuple(rules) for name, rules in found.items()}
 
+    @cached_property
+    def derived(self) -> dict[str, None]:
+        """The relations of strata with rules, in the order of evaluation; those that an `.output` or an input made are none."""
+        return {name: None for stratum in self.strata if stratum.rules for name in stratum.relations}
 
     @cached_property
     def copying(self) -> dict[str, dict[str, list[Rule]]]:

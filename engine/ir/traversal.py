@@ -1,11 +1,49 @@
-"""Traversals of the normalized program: the variables that terms and literals mention."""
+"""Traversals of the normalized program: the atoms of a body, the variables that terms and literals mention."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Functor, Literal, Negation, Record, Term, Unpack, Variable
+
+
+class Occurrence(NamedTuple):
+    """An atom where a body reads it."""
+
+    atom: Atom
+    body: tuple[Literal, ...]
+    """The innermost body around it: the rule's, or an alternative of an aggregate."""
+    negated: bool
+    aggregated: bool
+    """Whether it stands inside an aggregate."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether the body's matches have a row of it each."""
+        return not self.negated and not self.aggregated
+
+
+def occurrences(body: tuple[Literal, ...], aggregated: bool = False) -> Iterator[Occurrence]:
+    """Every atom of a body, negations and aggregates included, in the order of the text."""
+    for literal in body:
+        match literal:
+            case Atom():
+                yield Occurrence(literal, body, False, aggregated)
+            case Negation(atom=atom):
+                yield Occurrence(atom, body, True, aggregated)
+            case Aggregate(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield from occurrences(alternative, True)
+            case Compare() | Unpack():
+                pass
+            case _:
+                assert_never(literal)
+
+
+def positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
+    """The atoms of a body and of its aggregates that are not negated."""
+    return (x.atom for x in occurrences(body) if not x.negated)
 
 
 def term_variables(term: Term | None) -> Iterator[int]:

@@ -25,7 +25,8 @@ from functools import cache
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Atom, Constant, Program, Relation, Rule, Variable
-from dlog.engine.optimize.rewriting import Rules, atoms, has_given_rows, rules_by_relation, with_rules
+from dlog.engine.ir.traversal import occurrences
+from dlog.engine.optimize.rewriting import Rules, has_given_rows, rules_by_relation, with_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _readers(rules: Rules) -> dict[str, list[Atom]]:
     found: dict[str, list[Atom]] = {}
     for some in rules.values():
         for rule in some:
-            for atom, _ in atoms(rule.body):
+            for atom in (x.atom for x in occurrences(rule.body)):
                 found.setdefault(atom.relation, []).append(atom)
     return found
 

@@ -23,12 +23,11 @@ from typing import Final, TypeAlias
 
 from dlog.engine.compile.strata.dependencies import dependencies, through_aggregates
 from dlog.engine.ir.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, occurrences
 from dlog.engine.optimize.filters import Filter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
 from dlog.engine.optimize.rewriting import (
     Body,
     Rules,
-    atoms,
     has_given_rows,
     map_atoms,
     reading_rule,
@@ -126,7 +125,7 @@ class _Work:
         relation, rules = self.program.relations[name], self.rules[name]
         columns = _passing_columns(relation, rules)
         reading = (self.rules[reader][number] for reader, number in self._readers(name))
-        uses = [(atom, body) for rule in reading for atom, body in atoms(rule.body) if atom.relation == name]
+        uses = [(x.atom, x.body) for rule in reading for x in occurrences(rule.body) if x.atom.relation == name]
         if not all(filters_of(atom, body, columns, lambda _: True) for atom, body in uses):
             return None
         asked = _Asked(relation, columns, cache(lambda: self._dependents(name)), stratum.recursive)
@@ -181,7 +180,7 @@ def _passing_columns(relation: Relation, rules: Iterable[Rule]) -> frozenset[int
     """The columns that pass through the recursion of a relation with these rules: all, if there is none."""
     columns = frozenset(range(relation.arity))
     for rule in rules:
-        recursive = [atom for atom, _ in atoms(rule.body) if atom.relation == relation.name]
+        recursive = [x.atom for x in occurrences(rule.body) if x.atom.relation == relation.name]
         if len(recursive) > 1:
             return frozenset()
         for atom in recursive:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, assert_never
 
@@ -67,20 +67,3 @@ def _map_literal(literal: Literal, body: Body, change: Callable[[Atom, Body], At
             return literal
         case _:
             assert_never(literal)
-
-
-def atoms(body: Body) -> Iterator[tuple[Atom, Body]]:
-    """Every atom, negated or not, with the innermost body around it."""
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal, body
-            case Negation(atom=atom):
-                yield atom, body
-            case Aggregate(alternatives=bodies):
-                for inner in bodies:
-                    yield from atoms(inner)
-            case Compare() | Unpack():
-                pass
-            case _:
-                assert_never(literal)

@@ -12,7 +12,7 @@ from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
-from dlog.engine.values.table import Table
+from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 ARROW_TYPES = {
@@ -25,7 +25,6 @@ ARROW_TYPES = {
 ROWS_MAX = 1 << 20
 PIECE_BYTES = 32 << 20
 """Rows and bytes of a batch on the way out: what reads it may have little memory."""
-_DTYPES = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
 
 
 class ArrowCodec:
@@ -52,7 +51,7 @@ class ArrowCodec:
         if type.kind is Kind.RECORD:
             return self._read_records(relation, name, type, column)
         try:
-            values = np.ascontiguousarray(column.cast(pa.from_numpy_dtype(_DTYPES[type.kind])).to_numpy())
+            values = np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[type.kind])).to_numpy())
         except pa.ArrowInvalid as error:
             raise _bad(relation, name, f"a value is no {type.kind.value}: {error}") from None
         return one_nan(values) if type.kind is Kind.FLOAT else values
@@ -86,7 +85,7 @@ class ArrowCodec:
             offsets = np.ascontiguousarray(texts.offsets)
             distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
             return distinct.take(pa.array(places)).cast(pa.string())
-        return pa.array(column.astype(_DTYPES[type.kind], copy=False)).cast(ARROW_TYPES[type.kind])
+        return pa.array(column.astype(DTYPES[type.kind], copy=False)).cast(ARROW_TYPES[type.kind])
 
 
 def schema_of(relation: Relation) -> pa.Schema:

@@ -20,7 +20,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.ir.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.ir.rules import Constant, Io, Kind, Program, Relation, Type
+from dlog.engine.ir.traversal import occurrences
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.slots import SQL_TYPES
@@ -164,27 +165,13 @@ def constants(relation: Relation, program: Program) -> Mapping[int, list[object]
     """Per column the constants that rules ask for, where all of them ask for one and nobody is shown the relation."""
     if any(io.relation == relation.name and io.action != "input" for io in program.io):
         return {}
-    uses = [atom for s in program.strata for rule in s.rules for atom in _uses(rule.body) if atom.relation == relation.name]
+    bodies = (rule.body for stratum in program.strata for rule in stratum.rules)
+    uses = [x.atom for body in bodies for x in occurrences(body) if x.atom.relation == relation.name]
     found: dict[int, list[object]] = {}
     for column, kind in enumerate(relation.kinds):
         values = [a.args[column].value for a in uses if isinstance(a.args[column], Constant)]  # type: ignore[union-attr]
         if uses and len(values) == len(uses) and kind in (Kind.NUMBER, Kind.SYMBOL):
             found[column] = list(dict.fromkeys(values))
-    return found
-
-
-def _uses(body: tuple[Literal, ...]) -> list[Atom]:
-    found: list[Atom] = []
-    for literal in body:
-        match literal:
-            case Atom():
-                found.append(literal)
-            case Negation(atom=atom):
-                found.append(atom)
-            case Aggregate(alternatives=alternatives):
-                found += [a for alternative in alternatives for a in _uses(alternative)]
-            case _:
-                pass
     return found
 
 

@@ -8,6 +8,19 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 
+DTYPES: dict[Kind, type[np.generic]] = {Kind.NUMBER: np.int64, Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}
+"""The kinds that are numbers, and what arrays of them are of; symbols and records are int32 ids."""
+
+
+def typed(words: np.ndarray, kind: Kind) -> np.ndarray:
+    """Words of 8 bytes as the numbers of a kind: a view; ids stay words."""
+    return words.view(DTYPES.get(kind, np.int64))
+
+
+def from_words(words: np.ndarray, kind: Kind) -> np.ndarray:
+    """A column of a table from int64 words: a view where it is of numbers, a copy where it is of ids."""
+    return typed(np.ascontiguousarray(words), kind) if kind in DTYPES else words.astype(np.int32)
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -63,7 +63,7 @@ class Durable(PlainRounds):
         self.mark: int | None = None
         """Goes into the log with the next commit."""
         state.means(program)
-        self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+        self._ruled = program.derived.keys()
         self._stale = self._outdated() if inner is None else self._ruled
 
     def _outdated(self) -> set[str]:

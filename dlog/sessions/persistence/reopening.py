@@ -21,7 +21,7 @@ from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
 from dlog.sessions.persistence.durable import Durable, Facts, all_of, fact_updates, negated
 from dlog.sessions.persistence.folder import State
-from dlog.sessions.replacing import derived, reopened
+from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
 
 _SHOWN = 10
@@ -137,7 +137,7 @@ def _more(some: Program, others: Program) -> Facts:
 
 def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
     """The relations with rules that an engine has taken over."""
-    return sorted(engine.taken & derived(program))
+    return sorted(engine.taken & program.derived.keys())
 
 
 def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:

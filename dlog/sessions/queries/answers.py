@@ -7,7 +7,7 @@ reads. """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.interruption import delayed
 from dlog.engine.ir import rules
 from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.traversal import occurrences
 from dlog.engine.optimize import optimize
 from dlog.engine.optimize.demand import demanded
 from dlog.engine.plan.demand_cost import WORTH_WHILE, share_asked
@@ -151,24 +152,10 @@ def _value(constant: rules.Constant, codec: Codec) -> int | float:
 
 def _needed(question: Question, name: str, table: Table, codec: Codec) -> Table:
     """The rows of a relation that some atom of the question could match."""
-    atoms = [d for rule in question.alternatives for d in _atoms(rule.body) if d.relation == name]
+    atoms = [x.atom for rule in question.alternatives for x in occurrences(rule.body) if x.atom.relation == name]
     if not atoms or not all(any(isinstance(arg, rules.Constant) for arg in atom.args) for atom in atoms):
         return table
     mask = np.zeros(table.rows, bool)
     for atom in atoms:
         mask |= _matching(atom, table, codec)
     return Table(table.kinds, tuple(column[mask] for column in table.columns), int(mask.sum()))
-
-
-def _atoms(body: tuple[rules.Literal, ...]) -> Iterator[rules.Atom]:
-    for literal in body:
-        match literal:
-            case rules.Atom():
-                yield literal
-            case rules.Negation(atom=atom):
-                yield atom
-            case rules.Aggregate(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from _atoms(alternative)
-            case _:
-                pass

@@ -10,7 +10,7 @@ Source: decomposable programs (Wolfson and Silberschatz 1988; BigDatalog, SIGMOD
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Literal as OneOf
@@ -26,6 +26,7 @@ from dlog.engine.ir.rules import (
     Stratum,
     Variable,
 )
+from dlog.engine.ir.traversal import occurrences
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
@@ -100,7 +101,7 @@ def _parted(
 
 def _outside(program: Program) -> set[str]:
     """The relations that rows may be given for."""
-    derived = {name for s in program.strata if s.rules for name in s.relations}
+    derived = program.derived.keys()
     told = {io.relation for io in program.io if io.action == "input"} | {name for name, rows in program.facts.items() if rows}
     return told.union(program.relations.keys() - derived)
 
@@ -137,7 +138,7 @@ def _needed(program: Program, strata: list[Stratum]) -> list[Stratum]:
     wanted = {name for s in strata for name in s.relations}
     for stratum in reversed(program.strata):
         if wanted.intersection(stratum.relations):
-            wanted |= {atom.relation for rule in stratum.rules for atom, _ in _atoms(rule.body)}
+            wanted |= {x.atom.relation for rule in stratum.rules for x in occurrences(rule.body)}
     placed = {name for s in program.strata for name in s.relations}
     inputs = [Stratum((name,), (), False) for name in program.relations if name in wanted and name not in placed]
     return [*inputs, *(s for s in program.strata if wanted.intersection(s.relations))]
@@ -174,37 +175,23 @@ def _is_local(rule: Rule, program: Program, homes: Mapping[str, Place]) -> bool:
     if not isinstance(kept, Variable) or any(ords(rule)):  # only one worker can say
         return False
     binding = any(isinstance(x, Atom) and kept in x.args for x in rule.body)
-    derived = {name for s in program.strata if s.rules for name in s.relations}
-    return binding and all(_is_here(atom, kept, derived, homes) for atom, _ in _atoms(rule.body))
+    derived = program.derived.keys()
+    return binding and all(_is_here(x.atom, kept, derived, homes) for x in occurrences(rule.body))
 
 
-def _is_here(atom: Atom, kept: Variable, derived: set[str], homes: Mapping[str, Place]) -> bool:
+def _is_here(atom: Atom, kept: Variable, derived: Set[str], homes: Mapping[str, Place]) -> bool:
     """Whether a worker that owns the value has all rows that can match the atom."""
     if atom.relation not in derived:
         return True
     return atom.relation in homes and atom.args[homes[atom.relation]] == kept
 
 
-def _atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
-    """All atoms of a body, and whether they are outside of aggregates."""
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal, True
-            case Negation(atom=atom):
-                yield atom, True
-            case Aggregate(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from ((atom, False) for atom, _ in _atoms(alternative))
-            case _:
-                pass
-
 
 class _Cutter:
     """Makes rules read the copies of inputs that a worker has; `copies` are those that are needed."""
 
     def __init__(self, program: Program, homes: Mapping[str, Place]) -> None:
-        self._derived = {name for s in program.strata if s.rules for name in s.relations}
+        self._derived = program.derived.keys()
         self._homes = homes
         self.copies: dict[str, dict[Place, None]] = {}
 

@@ -32,7 +32,7 @@ from dlog.engine.ir.rules import (
     Stratum,
     Variable,
 )
-from dlog.engine.plan.exchange.pivots import atoms_of
+from dlog.engine.ir.traversal import occurrences
 
 
 def got(name: str) -> str:
@@ -58,7 +58,7 @@ def increment(first: Program, stratum: Stratum, outs: Iterable[str]) -> Program:
     differences = tuple(rule for name in own for rule in _differences(first, name))
     growing = (*(made(name) for name in own for made in (got, new)), *outs)
     kept = [name for name in own if name in first.lattices]
-    read = (atom.relation for rule in versions for atom, _ in atoms_of(rule.body))
+    read = (x.atom.relation for rule in versions for x in occurrences(rule.body))
     given = tuple(dict.fromkeys((*(name for name in read if name not in growing), *own)))
     strata = (
         *(Stratum((name,), (), False) for name in given),

@@ -14,7 +14,7 @@ travel, with their times, is how timely dataflow exchanges differences (McSherry
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
@@ -31,6 +31,7 @@ from dlog.engine.ir.rules import (
     Stratum,
     Variable,
 )
+from dlog.engine.ir.traversal import occurrences
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place, allowed
 from dlog.engine.plan.static.lattices import monotone
@@ -74,22 +75,7 @@ def together(program: Program, sending: int = _SEND) -> PivotPlan | None:
 
 
 def _aggregates_itself(rule: Rule, stratum: Stratum) -> bool:
-    return any(atom.relation in stratum.relations and not bare for atom, bare in atoms_of(rule.body))
-
-
-def atoms_of(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
-    """All atoms of a body, and whether they bind: those of negations and aggregates do not."""
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal, True
-            case Negation(atom=atom):
-                yield atom, False
-            case Aggregate(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from ((atom, False) for atom, _ in atoms_of(alternative))
-            case _:
-                pass
+    return any(x.atom.relation in stratum.relations and not x.binds for x in occurrences(rule.body))
 
 
 @dataclass
@@ -123,7 +109,7 @@ class _Parting:
 
     def _best(self, rule: Rule, stratum: Stratum, homes: Mapping[str, Place]) -> tuple[Variable | None, int]:
         """The pivot of a rule, and what it costs; none where no positive atom has a variable where it can be cut."""
-        choices = dict.fromkeys(v for atom, binds in atoms_of(rule.body) if binds for v in self._cuts(atom))
+        choices = dict.fromkeys(v for x in occurrences(rule.body) if x.binds for v in self._cuts(x.atom))
         costs = [(v, self._cost(rule, v, stratum, homes)) for v in choices]
         return min(costs, key=lambda pair: pair[1], default=(None, 0))
 
@@ -132,7 +118,7 @@ class _Parting:
 
     def _cost(self, rule: Rule, pivot: Variable, stratum: Stratum, homes: Mapping[str, Place]) -> int:
         total = 0 if _is_home(rule.head, pivot, homes) else self.sending
-        for atom, _ in atoms_of(rule.body):
+        for atom in (x.atom for x in occurrences(rule.body)):
             place = self._place(atom, pivot, homes)
             if atom.relation not in homes:
                 total += _INPUT["whole" if place == EVERYWHERE else "cut"]
@@ -159,7 +145,7 @@ class _Parting:
             if not (self.homes[rule.head.relation] == ROOT if pivot is None else _is_home(rule.head, pivot, self.homes)):
                 sends.add(number)
             body = self._body(rule.body, pivot, stratum)
-            if pivot is None and not any(binds for _, binds in atoms_of(body)):
+            if pivot is None and not any(x.binds for x in occurrences(body)):
                 body = (Atom(HERE, ()), *body)
             rules.append(replace(rule, body=body))
         return replace(stratum, rules=tuple(rules)), frozenset(sends)

@@ -15,11 +15,12 @@ Sources: the placement is that of parallel semi-naive evaluation (Wolfson and Si
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
-from dlog.engine.ir.rules import Aggregate, Atom, Literal, Program, Rule, Stratum, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Program, Rule, Stratum, Variable
+from dlog.engine.ir.traversal import positive_atoms
 
 Place = int
 """A column, or one of the places below."""
@@ -95,7 +96,7 @@ def _join_columns(program: Program) -> dict[str, Counter[int]]:
     counts: dict[str, Counter[int]] = {}
     for stratum in program.strata:
         for rule in stratum.rules:
-            atoms = list(_atoms(rule.body))
+            atoms = list(positive_atoms(rule.body))
             uses = Counter(v for atom in atoms for v in {a for a in atom.args if isinstance(a, Variable)})
             for atom in atoms:
                 shared = [c for c, a in enumerate(atom.args) if isinstance(a, Variable) and uses[a] > 1]
@@ -105,7 +106,7 @@ def _join_columns(program: Program) -> dict[str, Counter[int]]:
 
 def _decomposed(stratum: Stratum, program: Program) -> dict[str, Place] | None:
     """Homes that every recursive rule of the stratum passes on from body to head, None if there are none."""
-    rules = [r for r in stratum.rules if any(a.relation in stratum.relations for a in _atoms(r.body))]
+    rules = [r for r in stratum.rules if any(a.relation in stratum.relations for a in positive_atoms(r.body))]
     choices = [allowed(program, name) for name in stratum.relations]
     for places in islice(product(*choices), ASSIGNMENTS_MAX):
         homes = dict(zip(stratum.relations, places, strict=True))
@@ -117,18 +118,5 @@ def _decomposed(stratum: Stratum, program: Program) -> dict[str, Place] | None:
 def _passes_on(rule: Rule, homes: Mapping[str, Place]) -> bool:
     kept = rule.head.args[homes[rule.head.relation]]
     return isinstance(kept, Variable) and all(
-        a.args[homes[a.relation]] == kept for a in _atoms(rule.body) if a.relation in homes
+        a.args[homes[a.relation]] == kept for a in positive_atoms(rule.body) if a.relation in homes
     )
-
-
-def _atoms(body: Iterable[Literal]) -> Iterable[Atom]:
-    """The positive atoms of a body and its aggregates."""
-    for literal in body:
-        match literal:
-            case Atom():
-                yield literal
-            case Aggregate(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from _atoms(alternative)
-            case _:
-                pass

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dlog.engine.ir.rules import Head, Io, Program, Stratum
+from dlog.engine.ir.traversal import occurrences
 from dlog.engine.plan.exchange.increments import increment
-from dlog.engine.plan.exchange.pivots import HERE, PivotPlan, atoms_of, together
+from dlog.engine.plan.exchange.pivots import HERE, PivotPlan, together
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place
 
 SENDING = 10
@@ -109,7 +110,7 @@ def _drafts(plan: PivotPlan) -> list[_Draft]:
 
 def _below(stratum: Stratum) -> list[str]:
     """What a stratum reads of others."""
-    read = dict.fromkeys(atom.relation for rule in stratum.rules for atom, _ in atoms_of(rule.body))
+    read = dict.fromkeys(x.atom.relation for rule in stratum.rules for x in occurrences(rule.body))
     return [name for name in read if name not in stratum.relations]
 
 

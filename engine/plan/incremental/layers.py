@@ -52,7 +52,7 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
 
 def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[str], *, everything: bool = False) -> Part:
     """The part of some strata; the first one has all relations without rules. `taken` are relations that parts own."""
-    ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+    ruled = program.derived.keys()
     derived = {name for stratum in strata for name in stratum.relations}
     used = derived.union(*map(_read, strata))
     known = used | (program.relations.keys() - ruled if everything else set())

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.nodes import Insert, Scope
-from dlog.engine.ir.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
+from dlog.engine.ir.rules import Program, Rule, Stratum
+from dlog.engine.ir.traversal import positive_atoms
 from dlog.engine.plan.check import check
 from dlog.engine.plan.joins.computed import with_computed
 from dlog.engine.plan.joins.delta import Paths
@@ -68,7 +69,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
 def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
     """What is known and assumed of the relations that the stratum reads."""
     estimator = Estimator(statistics, program.relations, stratum.relations)
-    estimator.assume(sorted({a.relation for rule in stratum.rules for a in _positive_atoms(rule.body)}))
+    estimator.assume(sorted({a.relation for rule in stratum.rules for a in positive_atoms(rule.body)}))
     return estimator
 
 
@@ -112,17 +113,3 @@ def _keys_of_lattices(stratum: Stratum, program: Program, loaded: Collection[str
         if name in program.lattices and name not in loaded:
             value = program.lattices[name].column
             yield name, tuple(c for c in range(program.relations[name].arity) if c != value)
-
-
-def _positive_atoms(body: tuple[Literal, ...]) -> list[Atom]:
-    """The positive atoms of a body and of its aggregates."""
-    found: list[Atom] = []
-    for literal in body:
-        match literal:
-            case Atom():
-                found.append(literal)
-            case Aggregate(alternatives=alternatives):
-                found.extend(a for alternative in alternatives for a in _positive_atoms(alternative))
-            case _:
-                pass
-    return found

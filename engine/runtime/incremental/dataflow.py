@@ -163,7 +163,7 @@ class Dataflow:
         return StratumBuilder(self, stratum, number, scope)
 
     def _inputs(self) -> None:
-        derived = {name for s in self.program.strata if s.rules for name in s.relations}
+        derived = self.program.derived.keys()
         loaded = self.program.inputs | {name for name, facts in self.program.facts.items() if facts}
         for name, relation in self.program.relations.items():
             if name not in derived:

@@ -64,7 +64,7 @@ class Layered(PlainRounds):
         self._lock = RLock()
         self._parts = parts(program, reasons)
         self._layers = [self._made(part, self._again) for part in self._parts]
-        self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+        self._ruled = program.derived.keys()
         self._owner = {name: number for number, part in enumerate(self._parts) for name in part.owns}
         self._commits = 0
         self._forgotten = False
@@ -215,5 +215,5 @@ class Layered(PlainRounds):
 def _explained(layer: _Layer) -> str:
     if layer.part.why is None:
         return layer.engine.explain()
-    names = ", ".join(name for stratum in layer.part.program.strata if stratum.rules for name in stratum.relations)
+    names = ", ".join(layer.part.program.derived)
     return f"{names}: computed anew in each round that changes what is read\n  {layer.part.why}\n"

@@ -316,7 +316,7 @@ class Maintained(PlainRounds):
         return result
 
     def _build(self, given: Mapping[str, Updates]) -> Dataflow:
-        derived = {name for s in self.whole.strata if s.rules for name in s.relations}
+        derived = self.whole.derived.keys()
         known = frozenset(self.whole.relations.keys() - derived)
         try:
             flow = self._dataflow(Figures(given, known))

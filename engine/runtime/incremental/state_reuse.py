@@ -74,7 +74,7 @@ class StateReuse:
             return {number: number for number, scope in self.old.scopes.items() if scope.relations[0] not in avoid}
         if any(before.types.get(name, type) != type for name, type in now.types.items()):
             return {}
-        derived = _derived(before) | _derived(now)
+        derived = before.derived.keys() | now.derived.keys()
         same = {name for name in now.relations if name not in derived and self._alike(name)}
         known = {(s.relations, _said(s)): number for number, s in enumerate(before.strata) if s.rules}
         found = {}
@@ -119,7 +119,7 @@ class StateReuse:
 
     def _collections(self) -> Iterator[tuple[str, Collection]]:
         """The collections that are taken over, by the names they are to have."""
-        derived = _derived(self.program)
+        derived = self.program.derived.keys()
         for name in self.inputs():
             found = self.old.input(name)
             assert found is not None
@@ -257,7 +257,7 @@ class StateReuse:
 
     def figures(self, waiting: Mapping[str, Updates]) -> Figures:
         """What the planner may know: of what is taken over everything, and which rows of inputs wait."""
-        inputs = frozenset(self.program.relations.keys() - _derived(self.program))
+        inputs = frozenset(self.program.relations.keys() - self.program.derived.keys())
         return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
 
 
@@ -271,10 +271,6 @@ def own_relations(scope: nodes.Scope) -> list[str]:
     """The planner's own relations of a stratum."""
     own = {t.relation for t in scope.temporaries} | {r.relation for r in scope.reductions}
     return sorted(own.difference(scope.relations))
-
-
-def _derived(program: Program) -> set[str]:
-    return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
 
 
 def _said(stratum: Stratum) -> object:

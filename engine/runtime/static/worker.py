@@ -7,12 +7,12 @@ from ctypes import c_int64 as _Word
 
 import numpy as np
 
-from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
 from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.values.table import typed
 
 BUDGET = 1 << 24
 """Rows a run may make before it returns to let signals and progress through: some tens of milliseconds."""
@@ -128,15 +128,9 @@ class Worker:
         rows, pc = control[L.CTL_ROWS], control[L.CTL_PC]
         instruction = np.frombuffer((_Word * 3).from_address(pc), np.int64)
         call = self.externals[int(instruction[2])]
-        args = [_typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
+        args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
         self.registers[call.target, :rows] = _bits(evaluate(call, args))
         control[L.CTL_PC] = pc + 8 * int(instruction[1])
-
-
-def _typed(values: np.ndarray, kind: Kind) -> np.ndarray:
-    if kind is Kind.FLOAT:
-        return values.view(np.float64)
-    return values.view(np.uint64) if kind is Kind.UNSIGNED else values
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
