@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Beginning:
     again: bool = False
 
 
-class RoundsEngine(Protocol):
+class Engine(Protocol):
     """Maintains one program.
 
     One thread commits at a time; `table` and `rows` may be called by others meanwhile. Changes that come in from outside are
@@ -127,23 +127,15 @@ class RoundsEngine(Protocol):
         """The iteration at which each row of `table(relation)` first appears in its recursive stratum (int32, in the table's
         order), 0 without recursion; None where the engine does not know."""
 
-    @property
-    def inherited(self) -> frozenset[str]:
-        """Before the first commit: the relations whose external rows come, with that commit, from the engine that this one goes
-        on from. The first commit is of one round then."""
+    def explain(self) -> str:
+        """How the program is maintained, for people, and what was not derived anew when it changed."""
 
-    @property
-    def taken(self) -> frozenset[str]:
-        """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
-        and what it changed in them is in `changes`. All others began without rows."""
+    def close(self) -> None:
+        """Gives back memory and threads; nothing else is called afterwards."""
 
-    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
-        """After the first commit: what became of the rows of a relation that the engine has, too, that this one goes on from;
-        None where finding out takes the rows of both."""
 
-    def take_back(self, heir: RoundsEngine) -> None:
-        """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
-        fails; nobody uses the other one any more."""
+class RemoteRows(Protocol):
+    """An engine whose rows may be in other processes, or not there at all until somebody reads them."""
 
     @property
     def pending(self) -> frozenset[str]:
@@ -167,6 +159,39 @@ class RoundsEngine(Protocol):
     def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> Any:
         """The rows in such files, as `commit` takes them in `frames`; but for some, which have no floats or records."""
 
+
+class Replaceable(Protocol):
+    """An engine that takes over from another one, of the same program or of one that was changed, and gives way to it."""
+
+    @property
+    def inherited(self) -> frozenset[str]:
+        """Before the first commit: the relations whose external rows come, with that commit, from the engine that this one goes
+        on from. The first commit is of one round then."""
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
+        and what it changed in them is in `changes`. All others began without rows."""
+
+    def since(self, old: RoundsEngine, relation: str) -> Updates | None:
+        """After the first commit: what became of the rows of a relation that the engine has, too, that this one goes on from;
+        None where finding out takes the rows of both."""
+
+    def take_back(self, heir: RoundsEngine) -> None:
+        """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
+        fails; nobody uses the other one any more."""
+
+    @property
+    def working(self) -> RoundsEngine | None:
+        """The engine that maintains the program: this one or one inside it; None where that is not made yet."""
+
+    def resumed(self) -> RoundsEngine:
+        """The same, made if that takes less than deriving everything; else this one."""
+
+    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
+        """The external rows of a relation that are in files which `engine` can read, as what is to come in a round; None where
+        they are not."""
+
     def image(self) -> Image | None:
         """All that the engine keeps, to be gone on from later; None where it is not in this process, or not much. The arrays
         may be views, which hold until the next commit."""
@@ -175,11 +200,9 @@ class RoundsEngine(Protocol):
         """The same, copied by another thread than that which commits; None, too, where it has more than `most` bytes or a
         commit comes meanwhile, which waits for a moment at most."""
 
-    def explain(self) -> str:
-        """How the program is maintained, for people, and what was not derived anew when it changed."""
 
-    def close(self) -> None:
-        """Gives back memory and threads; nothing else is called afterwards."""
+class RoundsEngine(Engine, RemoteRows, Replaceable, Protocol):
+    """What sessions stand on."""
 
 
 class PlainRounds:
@@ -204,6 +227,16 @@ class PlainRounds:
         return None
 
     def take_back(self, heir: RoundsEngine) -> None:
+        return None
+
+    @property
+    def working(self) -> RoundsEngine | None:
+        return cast("RoundsEngine", self)
+
+    def resumed(self) -> RoundsEngine:
+        return cast("RoundsEngine", self)
+
+    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
         return None
 
     @property

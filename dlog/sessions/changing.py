@@ -39,14 +39,15 @@ class Changing(Reading):
         self._transaction: Transaction | None = None
         self._mark: int | None = None
 
-    def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
+    def _use(self, engine: RoundsEngine, program: rules.Program, durable: Durable | None = None) -> None:
         super()._use(engine, program)
+        self._durable = durable
         self._staged_changes = StagedChanges(engine, self._codec)
 
     @property
     def mark(self) -> int | None:
         """The mark of the last commit that had one, also in an earlier session with the same state."""
-        return self._engine.last_mark if isinstance(self._engine, Durable) else self._mark
+        return self._mark if self._durable is None else self._durable.last_mark
 
     # ------------------------------------------------------------------------------------------------------------- staging
 
@@ -255,8 +256,8 @@ class Changing(Reading):
         engine = self._engine
         before = engine.round
         late: BaseException | None = None
-        if isinstance(engine, Durable):
-            engine.mark = mark
+        if self._durable is not None:
+            self._durable.mark = mark
         with Delayed():
             self._committing = True
             try:

@@ -22,7 +22,6 @@ from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Given, Program, check_facts, options, read
-from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
@@ -88,7 +87,7 @@ class Session(Changing):
             with Delayed():
                 state = State(cast("str | Path", chosen.state), chosen.sync, chosen.memory)
             self._text, engine = reopen(state, given, self._engines)
-            self._use(engine, engine.program)
+            self._use(engine, engine.program, engine)
             self._followers.noted = engine.round
             self._restored = engine.round > 0
             if not self._restored:
@@ -149,15 +148,13 @@ class Session(Changing):
         old, staged = self._engine, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
         next_one = succeed(old, self._program, program, self._engines)
-        new = next_one.engine
         try:
-            if isinstance(old, Durable):
-                new = old.succeeded_by(new, text, program)
+            durable = None if self._durable is None else self._durable.succeeded_by(next_one.engine, text, program)
         except BaseException:
             go_back(old, next_one.engine)
             raise
         self._text = text
-        self._use(new, program)
+        self._use(next_one.engine if durable is None else durable, program, durable)
         self._tell(next_one.changes, lambda: program.relations)
         self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
         self._followers.committed(self._committed(next_one.round - 1))

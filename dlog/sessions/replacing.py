@@ -14,7 +14,7 @@ from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
 from dlog.sessions.follow.changes import none
 from dlog.sessions.follow.past import joined
-from dlog.sessions.persistence.durable import Durable, all_of, between
+from dlog.sessions.persistence.durable import all_of, between
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Successor:
 
 
 def reopened(
-    old: Durable, before: rules.Program, program: rules.Program, gone: Mapping[str, Updates], engines: Engines
+    old: RoundsEngine, before: rules.Program, program: rules.Program, gone: Mapping[str, Updates], engines: Engines
 ) -> RoundsEngine:
     """An engine for another program that goes on from what a state keeps for its own; the rows `gone` go. Nobody reads the old
     one."""
     kept = tuple(name for name in program.relations if name in before.relations)
     fed = [name for name in kept if name in program.derived and old.external(name).rows]
-    source = old.proper()
+    source = old.resumed()
     new = engines.made(rules.with_inputs(program, fed), source)
     try:
         _follow(new, old, kept, gone)
@@ -57,7 +57,7 @@ def _follow(new: RoundsEngine, old: RoundsEngine, kept: Iterable[str], gone: Map
     given: dict[str, list[Updates]] = {}
     frames: dict[str, list[tuple[Any, int]]] = {}
     for name in (name for name in kept if name not in inherited):
-        found = old.loaded(name, new, round) if isinstance(old, Durable) and name not in gone else None
+        found = None if name in gone else old.loaded(name, new, round)
         if found is None:
             given[name] = [all_of(old.external(name), round)]
         else:
@@ -73,7 +73,7 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     """Goes on with another program: the inputs keep their rows, and what comes about as before stays; the rest is derived.
     Where the rows are elsewhere they stay there, as far as their owners are the same for both programs."""
     kept = tuple(name for name in program.relations if name in before.relations)
-    round, source = old.round + 1, old.proper() if isinstance(old, Durable) else old
+    round, source = old.round + 1, old.resumed()
     ruled, were = program.derived.keys(), before.derived.keys()
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
@@ -99,13 +99,11 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
 
 def go_back(old: RoundsEngine, new: RoundsEngine) -> None:
     """The old engine goes on: the new one is not to be."""
-    source = old.inner if isinstance(old, Durable) else old
-    if source is not None:
-        source.take_back(new)
+    if old.working is not None:
+        old.working.take_back(new)
 
 
 def let_go(old: RoundsEngine) -> None:
     """After an engine was replaced. One in this process may still be read by others; what is elsewhere is not."""
-    spent = old.inner if isinstance(old, Durable) else old
-    if spent is not None and spent.elsewhere:
-        spent.close()
+    if old.working is not None and old.working.elsewhere:
+        old.working.close()

@@ -79,8 +79,7 @@ class Durable(PlainRounds):
         return found
 
     @property
-    def inner(self) -> RoundsEngine | None:
-        """The engine proper, if it is there already."""
+    def working(self) -> RoundsEngine | None:
         return self._inner
 
     @property
@@ -88,8 +87,7 @@ class Durable(PlainRounds):
         """Whether the engine proper can be had without deriving everything."""
         return self._state.imaged_before(self._fingerprint)
 
-    def proper(self) -> RoundsEngine:
-        """The engine proper, if it is there or can be had without deriving everything; else this one."""
+    def resumed(self) -> RoundsEngine:
         return self._awake() if self._inner is not None or self.resumes else self
 
     @property
@@ -204,7 +202,6 @@ class Durable(PlainRounds):
         return made
 
     def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
-        """The external rows of a relation that has lots, for an engine that can read these, as what is to come in a round."""
         return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
 
     def _rows_of(self, relation: str) -> Updates:

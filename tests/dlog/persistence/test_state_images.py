@@ -199,7 +199,7 @@ def test_there_is_no_image_where_there_is_no_room_for_a_copy(reopen: Open, tmp_p
     s = reopen(sync="never", memory=17 << 20)
     put(s, *((k, k + 1) for k in range(600)))
     s._engine._state._wait()  # type: ignore[attr-defined]
-    assert s._engine.inner.memory.used > 10 << 20  # type: ignore[attr-defined]
+    assert s._engine.working.memory.used > 10 << 20  # type: ignore[attr-defined]
     assert images(tmp_path) == []
     s.close()
     assert len(images(tmp_path)) == 1
