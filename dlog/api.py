@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from dlog import arguments
-from dlog.engine.embedded.executor import Executor
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
+from dlog.engine.runtime.static.executor import Executor
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.pipeline import available_cores, compile_program, load_inputs, readable, stage, write_outputs

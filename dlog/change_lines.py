@@ -23,7 +23,7 @@ from dlog.arguments import MOST
 from dlog.engine.formats.mistakes import Unbalanced, split_line
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
-from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest

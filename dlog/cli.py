@@ -355,7 +355,7 @@ StateArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder o
 @state_app.command("check")
 def check_state(folder: StateArgument) -> None:
     """Verify every file of a state; say what is in it, or list all that is damaged."""
-    from dlog.sessions import inspection
+    from dlog.sessions.persistence import inspection
 
     said = inspection.check_state(folder)
     print("\n".join([f"{folder}: ok, {said[0]}", *said[1:]]))
@@ -370,7 +370,7 @@ def repair_state(
     ] = None,
 ) -> None:
     """Bring back what can be brought back of a damaged state. Says what is lost, and keeps the files as they were."""
-    from dlog.sessions import inspection
+    from dlog.sessions.persistence import inspection
 
     print("\n".join(inspection.repair_state(folder, tuple(without or ())) or [f"{folder}: nothing is damaged"]))
 
@@ -381,7 +381,7 @@ def dump_state(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="The folder for the files.", show_default=False)],
 ) -> None:
     """Write the program and all inputs of a state, as far as they can be read, as files that `dlog run` takes."""
-    from dlog.sessions import inspection
+    from dlog.sessions.persistence import inspection
 
     print("\n".join(inspection.dump_state(folder, output)))
 

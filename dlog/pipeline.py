@@ -22,10 +22,10 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     from dlog.engine.compiler import Stage
-    from dlog.engine.embedded.catalog import Catalog
-    from dlog.engine.embedded.executor import Executor, RuleProfile
+    from dlog.engine.ir.rules import Io, Program
     from dlog.engine.plan.statistics import Declared
-    from dlog.engine.program.rules import Io, Program
+    from dlog.engine.runtime.static.executor import Executor, RuleProfile
+    from dlog.engine.runtime.storage.catalog import Catalog
     from dlog.engine.values.table import Table
     from dlog.progress import Display
 
@@ -108,8 +108,8 @@ def readable(program: Program, given: Iterable[str] = ()) -> Program:
 
 def _executed(program: Program, given: Iterable[str], observed: frozenset[str]) -> Program:
     """The program after all passes, which must know of rows that no rule derives."""
-    from dlog.engine.program.passes import optimize
-    from dlog.engine.program.rules import with_inputs
+    from dlog.engine.ir.rules import with_inputs
+    from dlog.engine.optimize import optimize
 
     with stage("optimizer"):
         return optimize(with_inputs(program, given), observed)
@@ -117,7 +117,7 @@ def _executed(program: Program, given: Iterable[str], observed: frozenset[str]) 
 
 def _computed(written: Program, executed: Program) -> list[str]:
     """The relations whose stored rows mean what their names say."""
-    from dlog.engine.program.passes import defined
+    from dlog.engine.optimize import defined
 
     computed, given = defined(executed), written.relations.keys() - defined(written)
     return [name for name in executed.relations if name in computed | given | observed_relations(written)]
@@ -207,8 +207,8 @@ def run_job(job: Job, display: Display) -> Report:
     written_program = compile_program(job.program, job.include, job.macros)
     program = optimized(written_program)
     with stage("start"):
-        from dlog.engine.embedded.executor import Executor
         from dlog.engine.formats import check_outputs
+        from dlog.engine.runtime.static.executor import Executor
         from dlog.memory import peak_bytes
         from dlog.progress import Loading, Writing
 
@@ -243,11 +243,11 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
     """The plan of every stratum, for the sizes of the inputs in the folder `facts` or, without one, for assumed sizes."""
     program = optimized(compile_program(path, include, macros))
     if facts is None:
-        from dlog.engine.plan.build import build_scope
         from dlog.engine.plan.explain import explain
-        from dlog.engine.plan.restrict import restrict
+        from dlog.engine.plan.incremental.thresholds import summed
+        from dlog.engine.plan.static.build import build_scope
+        from dlog.engine.plan.static.restrict import restrict
         from dlog.engine.plan.statistics import Declared
-        from dlog.engine.plan.thresholds import summed
 
         with stage("planner"):
             program = summed(program)
@@ -256,7 +256,7 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
                 scopes.append(build_scope(stratum, program, statistics))
                 statistics.keys.learn(scopes[-1].keys)
             return "\n".join(explain(restrict(scope), program) for scope in scopes)
-    from dlog.engine.embedded.executor import Executor
+    from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):
         executor = Executor(program, threads=1, memory=None, on_progress=None)
@@ -267,13 +267,13 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
 
 def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The plan of every stratum for several workers; sizes as in `explain_plan`."""
-    from dlog.engine.plan.build import build_scope
-    from dlog.engine.plan.distribute import EVERYWHERE_ROWS, distribute
-    from dlog.engine.plan.explain_distributed import explain_distributed
-    from dlog.engine.plan.numbering import refuse_for_workers
-    from dlog.engine.plan.places import choose_homes
+    from dlog.engine.plan.exchange.costs import Sizes
+    from dlog.engine.plan.exchange.distribute import EVERYWHERE_ROWS, distribute
+    from dlog.engine.plan.exchange.explain import explain_distributed
+    from dlog.engine.plan.exchange.numbering import refuse_for_workers
+    from dlog.engine.plan.exchange.places import choose_homes
+    from dlog.engine.plan.static.build import build_scope
     from dlog.engine.plan.statistics import Declared
-    from dlog.engine.plan.traffic import Sizes
 
     program = optimized(compile_program(path, include, macros))
     statistics: Declared | Catalog = Declared() if facts is None else _loaded_statistics(program, facts)
@@ -293,8 +293,8 @@ def explain_workers(path: Path, include: Sequence[str], macros: Sequence[str], f
 
 def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], facts: str | None) -> str:
     """The supersteps of a program on Spark without a barrier stage, for several tasks. They do not depend on sizes."""
-    from dlog.engine.plan.numbering import refuse_counting
-    from dlog.engine.plan.supersteps import explain_supersteps, supersteps
+    from dlog.engine.plan.exchange.numbering import refuse_counting
+    from dlog.engine.plan.exchange.supersteps import explain_supersteps, supersteps
 
     program = optimized(compile_program(path, include, macros))
     with stage("planner"):
@@ -304,7 +304,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
 
 def _loaded_statistics(program: Program, facts: str) -> Catalog:
     """What is known of a program's inputs when they are loaded."""
-    from dlog.engine.embedded.executor import Executor
+    from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):
         executor = Executor(program, threads=1, memory=None, on_progress=None)
@@ -316,9 +316,9 @@ def _loaded_statistics(program: Program, facts: str) -> Catalog:
 
 def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:
     """How every stratum is maintained while inputs change, for assumed sizes."""
-    from dlog.engine.plan.rounds import explain_maintenance
+    from dlog.engine.plan.incremental.build import explain_maintenance
+    from dlog.engine.plan.incremental.thresholds import weighted
     from dlog.engine.plan.statistics import Declared
-    from dlog.engine.plan.thresholds import weighted
 
     program = readable(compile_program(path, include, macros))
     with stage("planner"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from dlog.engine.embedded.executor import Progress
+    from dlog.engine.runtime.static.executor import Progress
 
 DELAY = 0.5
 REDRAWS_PER_SECOND = 8

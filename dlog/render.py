@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-    from dlog.engine.embedded.executor import RuleProfile
+    from dlog.engine.runtime.static.executor import RuleProfile
     from dlog.pipeline import Report
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
@@ -165,7 +165,7 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
 
 
 def _brought(relation: Relation, frame: Any) -> Any:
-    from dlog.engine.spark.reasons import failures, reason_of
+    from dlog.engine.spark.error_translation import failures, reason_of
 
     try:
         return frame.toArrow()

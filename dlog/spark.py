@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from dlog.api import check_names, load_given
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
 from dlog.engine.spark import application, job, sources
-from dlog.engine.spark.reasons import failures
+from dlog.engine.spark.error_translation import failures
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, Report, compile_program, observed_relations, optimized, stage
 from dlog.preview import Preview
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from dlog.engine.embedded.executor import Progress
+    from dlog.engine.runtime.static.executor import Progress
     from dlog.engine.values.table import Table
     from dlog.progress import Display
     from dlog.values import Codec, Row
@@ -102,8 +102,8 @@ class SparkRelation(_InSpark, Tabular):
         return iter(Relation(self._relation, table, codec))
 
     def _outcome_table(self) -> tuple[Table, Codec]:
-        from dlog.engine.embedded.records import RecordTables
-        from dlog.engine.embedded.relation import Memory
+        from dlog.engine.runtime.storage.records import RecordTables
+        from dlog.engine.runtime.storage.relation import Memory
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.values.symbols import SymbolTable
         from dlog.values import Codec
@@ -333,7 +333,7 @@ def frames_of_files(spark: SparkSession, program: rules.Program, facts: str) -> 
     frames = spark_inputs(spark, program)
     files = [io for io in program.io if io.action == "input" and not sources.is_spark(io)]
     if files:
-        from dlog.engine.embedded.executor import Executor
+        from dlog.engine.runtime.static.executor import Executor
         from dlog.pipeline import available_cores, load_inputs
 
         from_files = rules.Program(**{**_fields(program), "io": tuple(files), "facts": {}})
@@ -380,7 +380,7 @@ class _Given(NamedTuple):
 
 def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _Given:
     """DataFrames stay as they are."""
-    from dlog.engine.embedded.executor import Executor
+    from dlog.engine.runtime.static.executor import Executor
 
     frames = {name: data for name, data in facts.items() if is_frame(data)}
     others = {name: data for name, data in facts.items() if name not in frames}
@@ -460,8 +460,8 @@ def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, ou
 def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
     if relation._relation.arity:
         return relation._outcome_table()
-    from dlog.engine.embedded.records import RecordTables
-    from dlog.engine.embedded.relation import Memory
+    from dlog.engine.runtime.storage.records import RecordTables
+    from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.values.symbols import SymbolTable
     from dlog.engine.values.table import Table
     from dlog.values import Codec

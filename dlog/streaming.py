@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.rounds import RELAYED
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
-from dlog.sessions.changes import mark_names
+from dlog.sessions.follow.changes import mark_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +103,7 @@ def _check_begun(session: Session, checkpoint: str, spark: SparkSession) -> None
 
 def _last_batch(checkpoint: str, spark: SparkSession) -> int:
     """The last batch that has begun, -1 before the first one; of a checkpoint on whatever file system Spark knows."""
-    from dlog.engine.spark.reasons import failures, reason_of
+    from dlog.engine.spark.error_translation import failures, reason_of
 
     try:
         path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")  # type: ignore[union-attr]
@@ -121,7 +121,7 @@ def _another_checkpoint(mark: int) -> DlogError:
 
 
 def _started(writer: DataStreamWriter, trigger: Mapping[str, Any]) -> StreamingQuery:
-    from dlog.engine.spark.reasons import failures, reason_of
+    from dlog.engine.spark.error_translation import failures, reason_of
 
     try:
         return writer.trigger(**trigger).start() if trigger else writer.start()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def warm() -> None:
     """Makes the library of kernels, if this version has none yet, and loads it."""
-    from dlog.engine.embedded.preload import preload
+    from dlog.engine.runtime.preload import preload
 
     preload()

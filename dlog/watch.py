@@ -24,9 +24,9 @@ from typing import TextIO, TypeAlias
 from dlog.caches import stays
 from dlog.change_lines import Change, ChangeReader, LineSource
 from dlog.engine.formats import TO_STDOUT
-from dlog.engine.program.rules import Program, Relation
-from dlog.engine.trace.durable.files import open_to_append
-from dlog.engine.trace.store import Sync
+from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.state.files import open_to_append
+from dlog.engine.state.store import Sync
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.render import value_text

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from dlog.engine.compile.check import Checked, check
+from dlog.engine.compile.resolve import resolve
+from dlog.engine.compile.strata.stratify import stratify
+from dlog.engine.compile.supported import refuse_unsupported
 from dlog.engine.garbage import uncollected
-from dlog.engine.program.check import Checked, check
-from dlog.engine.program.resolve import resolve
-from dlog.engine.program.rules import Program
-from dlog.engine.program.stratify import stratify
-from dlog.engine.program.supported import refuse_unsupported
+from dlog.engine.ir.rules import Program
 from dlog.grammar import syntax
 from dlog.grammar.source import Source
 
@@ -50,7 +50,7 @@ def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Pr
 
 def print_stage(source: Source, stage: Stage) -> str:
     """The result of a stage as text for people."""
-    from dlog.engine.program import explain
+    from dlog.engine.compile import explain
 
     result = compile_until(source, stage)
     match result:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.program.rules import Program, Relation
+from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates

@@ -95,10 +95,10 @@ def _checked(text: str) -> Any:
 
 
 def _planned(program: Any) -> None:
-    from dlog.engine.plan.build import build_scope
     from dlog.engine.plan.explain import explain
-    from dlog.engine.plan.restrict import restrict
-    from dlog.engine.plan.rounds import explain_maintenance
+    from dlog.engine.plan.incremental.build import explain_maintenance
+    from dlog.engine.plan.static.build import build_scope
+    from dlog.engine.plan.static.restrict import restrict
     from dlog.engine.plan.statistics import Declared
     from dlog.grammar.diagnostics import DlogError
     from dlog.pipeline import optimized, stage
@@ -151,7 +151,7 @@ def _rows(program: Any) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _value(type: Any, i: int) -> Any:
-    from dlog.engine.program.rules import Kind
+    from dlog.engine.ir.rules import Kind
 
     match type.kind:
         case Kind.NUMBER | Kind.UNSIGNED:

@@ -16,15 +16,15 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from dlog.engine.program.rules import Relation
+from dlog.engine.ir.rules import Relation
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
-from dlog.sessions.changes import Changes
-from dlog.sessions.streams import netted
+from dlog.sessions.follow.changes import Changes
+from dlog.sessions.ingest.streams import netted
 from dlog.values import Codec
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, programs

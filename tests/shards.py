@@ -9,24 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.embedded.engines import is_incremental
-from dlog.engine.embedded.records import RecordTables
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.plan.distribute import EVERYWHERE_ROWS
-from dlog.engine.plan.local_first import LocalFirst, exchanged
-from dlog.engine.plan.numbering import counts
-from dlog.engine.plan.places import EVERYWHERE, Place
-from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
-from dlog.engine.plan.together import together
-from dlog.engine.program.rules import Program
-from dlog.engine.shards import superstep
-from dlog.engine.shards.blocks import blocks, cut_everywhere, rows_of
-from dlog.engine.shards.dictionary import Dictionary
-from dlog.engine.shards.executor import SPLIT_ROWS, ShardExecutor
-from dlog.engine.shards.gang import Gang, PeerFailed, ThreadTransport
-from dlog.engine.shards.keeper import Failed, Keeper
-from dlog.engine.shards.rounds import ShardedRounds
-from dlog.engine.shards.superstep import Figures, Lot, Piece
+from dlog.engine.cluster import superstep
+from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
+from dlog.engine.cluster.dictionary import Dictionary
+from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
+from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.session_worker import Failed, SessionWorker
+from dlog.engine.cluster.superstep import Figures, Piece, TaskRows
+from dlog.engine.cluster.worker_group import PeerFailed, ThreadTransport, WorkerGroup
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.exchange.decomposable import DecomposablePlan, exchanged
+from dlog.engine.plan.exchange.distribute import EVERYWHERE_ROWS
+from dlog.engine.plan.exchange.numbering import counts
+from dlog.engine.plan.exchange.pivots import together
+from dlog.engine.plan.exchange.places import EVERYWHERE, Place
+from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
+from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError, InternalError
 from dlog.pipeline import compile_program, load_inputs, optimized, write_outputs
@@ -37,10 +37,10 @@ Row = tuple[Any, ...]
 Facts = Mapping[str, Iterable[Row]]
 
 
-def in_gang(size: int, work: Callable[[Gang], Any]) -> list[Any]:
+def in_worker_group(size: int, work: Callable[[WorkerGroup], Any]) -> list[Any]:
     """What `work` returns on each worker. Raises the error of the worker that failed first by rank, not its echo."""
     with ThreadPoolExecutor(size) as pool:
-        futures = [pool.submit(work, Gang(transport)) for transport in ThreadTransport.connected(size)]
+        futures = [pool.submit(work, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
         errors = [f.exception() for f in futures]
     for error in errors:
         if error is not None and not isinstance(error, PeerFailed):
@@ -49,16 +49,16 @@ def in_gang(size: int, work: Callable[[Gang], Any]) -> list[Any]:
 
 
 def evaluated(
-    program: Program, facts: Facts, gang: Gang, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
+    program: Program, facts: Facts, worker_group: WorkerGroup, everywhere: int = EVERYWHERE_ROWS, split_rows: int = SPLIT_ROWS
 ) -> tuple[ShardExecutor, Codec]:
     """One worker's executor after the run; it has every `size`-th row, and the blocks of those that are its own."""
-    executor = ShardExecutor(program, gang, everywhere=everywhere, split_rows=split_rows)
+    executor = ShardExecutor(program, worker_group, everywhere=everywhere, split_rows=split_rows)
     codec = Codec(program, executor.symbols, executor.records)
     for name, rows in facts.items():
         given = list(rows)
-        executor.load(name, codec.table(program.relations[name], given[gang.rank :: gang.size]))
-        for owner, block in cut_in_blocks(program, name, given, executor.homes[name], gang.size):
-            if owner == gang.rank:
+        executor.load(name, codec.table(program.relations[name], given[worker_group.rank :: worker_group.size]))
+        for owner, block in cut_in_blocks(program, name, given, executor.homes[name], worker_group.size):
+            if owner == worker_group.rank:
                 executor.load_block(name, block, owner)
     executor.run()
     return executor, codec
@@ -78,13 +78,13 @@ def run_sharded(
     """Every relation of a program as a set of tuples. A row that two workers have is an error. As on Spark, one worker runs a
     program that is recursive through `count` or `sum`."""
 
-    def work(gang: Gang) -> dict[str, list[Row]]:
+    def work(worker_group: WorkerGroup) -> dict[str, list[Row]]:
         program = compile_program(text)
-        executor, codec = evaluated(program, facts, gang, everywhere, split_rows)
+        executor, codec = evaluated(program, facts, worker_group, everywhere, split_rows)
         return {name: list(Relation(r, executor.table(name), codec)) for name, r in program.relations.items()}
 
     found: dict[str, set[Row]] = {}
-    for shard in in_gang(1 if counts(compile_program(text)) else workers, work):
+    for shard in in_worker_group(1 if counts(compile_program(text)) else workers, work):
         for name, rows in shard.items():
             known = found.setdefault(name, set())
             assert len(rows) == len({repr(r) for r in rows}), f"{name} has a row twice on one worker"
@@ -97,15 +97,15 @@ def run_sharded_program(program: Path, facts: Path, output: Path) -> dict[str, l
     """The lines of every file that a run writes, sorted. Each worker reads some of the inputs and writes its share of the
     outputs to a folder of its own."""
 
-    def work(gang: Gang) -> None:
+    def work(worker_group: WorkerGroup) -> None:
         typed = optimized(compile_program(program))
-        executor = ShardExecutor(typed, gang)
-        inputs = [io for io in typed.io if io.action == "input"][gang.rank :: gang.size]
+        executor = ShardExecutor(typed, worker_group)
+        inputs = [io for io in typed.io if io.action == "input"][worker_group.rank :: worker_group.size]
         load_inputs(executor, replace(typed, io=tuple(inputs)), str(facts), 1)
         executor.run()
-        write_outputs(executor, typed, str(output / str(gang.rank)), 1)
+        write_outputs(executor, typed, str(output / str(worker_group.rank)), 1)
 
-    in_gang(1 if counts(compile_program(program)) else 2, work)
+    in_worker_group(1 if counts(compile_program(program)) else 2, work)
     lines: dict[str, list[str]] = {}
     for file in sorted(output.glob("*/*.csv")):
         lines.setdefault(file.name, []).extend(file.read_text().splitlines())
@@ -118,7 +118,7 @@ class LocalCrew:
 
     def __init__(self, size: int = 3, **limits: Any) -> None:
         self.size = size
-        self.keepers = [Keeper(limits, Gang(transport)) for transport in ThreadTransport.connected(size)]
+        self.keepers = [SessionWorker(limits, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
         self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
@@ -137,21 +137,21 @@ class LocalCrew:
 
 def sharded_rounds(program: Program, *, size: int = 3, old: Any = None, **limits: Any) -> ShardedRounds:
     """A session's engine on workers of this process."""
-    crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
-    return ShardedRounds(program, crew, old)
+    resident_workers = old.resident_workers if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
+    return ShardedRounds(program, resident_workers, old)
 
 
 class Exchanging(ShardedRounds):
     """Workers that go through all strata together, those too that each could maintain alone."""
 
-    def _placed(self, program: Program, workers: int) -> LocalFirst:
+    def _placed(self, program: Program, workers: int) -> DecomposablePlan:
         found = together(program)
         return exchanged(program, found) if found and is_incremental(found.program) else super()._placed(program, workers)
 
 
 def exchanging_rounds(program: Program, *, size: int = 2, old: Any = None, **limits: Any) -> ShardedRounds:
-    crew = old.crew if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
-    return Exchanging(program, crew, old)
+    resident_workers = old.resident_workers if isinstance(old, ShardedRounds) else LocalCrew(size, **limits)
+    return Exchanging(program, resident_workers, old)
 
 
 class Tasks:
@@ -162,7 +162,7 @@ class Tasks:
         self.tasks = tasks
         self.supersteps: list[tuple[tuple[str, ...], int]] = []
 
-    def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[list[Piece], Figures]:
+    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[list[Piece], Figures]:
         self.supersteps.append((step.relations, number))
         there = [p for lot in lots for p in lot.of if p[0] == lot.kind and p[1] in lot.relations]
         left: list[Piece] = []
@@ -202,7 +202,7 @@ def cut_for_tasks(program: Program, plan: Supersteps, facts: Facts, tasks: int) 
     return found
 
 
-def _rows_in(program: Program, lot: Lot, plan: Supersteps) -> set[Row]:
+def _rows_in(program: Program, lot: TaskRows, plan: Supersteps) -> set[Row]:
     (name,) = lot.relations
     codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
     relation = plan.program.relations[name]

@@ -12,9 +12,9 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from dlog.engine.embedded.engines import make_engine
-from dlog.engine.embedded.recompute import Recompute
-from tests.engine.embedded.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
+from dlog.engine.runtime.incremental.engines import make_engine
+from dlog.engine.runtime.incremental.recompute import Recompute
+from tests.engine.runtime.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import counting_programs, graph_programs, random_programs

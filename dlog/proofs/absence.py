@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Rule, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Rule, Unpack, Variable
 from dlog.pipeline import stage
 from dlog.proofs import wording
 from dlog.proofs.aggregates import reduced

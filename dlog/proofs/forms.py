@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dlog.engine.program.rules import (
+from dlog.engine.compile.strata.thresholds import mentioned as relations_of
+from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
     Atom,
@@ -31,7 +32,6 @@ from dlog.engine.program.rules import (
     Unpack,
     Variable,
 )
-from dlog.engine.program.thresholds import mentioned as relations_of
 from dlog.proofs.solve import binds
 from dlog.proofs.terms import Frame, Terms
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from dlog.engine.program.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
-from dlog.engine.program.thresholds import mentioned as relations_of
+from dlog.engine.compile.strata.thresholds import mentioned as relations_of
+from dlog.engine.ir.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
 from dlog.proofs.forms import forms_of
 from dlog.proofs.solve import Below, Relations, Solver
 from dlog.proofs.stored import NEVER, Stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dlog.engine.program.rules import (
+from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,

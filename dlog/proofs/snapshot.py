@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.program.dependencies import dependencies
-from dlog.engine.program.rules import Program, Stratum
+from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dlog.engine.program.lower import term_variables
-from dlog.engine.program.rules import (
+from dlog.engine.compile.normal.lower import term_variables
+from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dlog.engine.embedded.lower import keeps_bits, operation
+from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.kernels.block import arithmetic_block
-from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.runtime.lowering.lower import keeps_bits, operation
 from dlog.engine.values import functions
 from dlog.engine.values.differences import words
 from dlog.grammar.diagnostics import DlogError

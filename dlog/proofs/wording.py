@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dlog.engine.program.rules import (
+from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,

@@ -61,7 +61,7 @@ def load(shell: Shell, arguments: str) -> None:
 
 def save(shell: Shell, arguments: str) -> None:
     from dlog.engine.formats import save as write
-    from dlog.engine.program.rules import Io
+    from dlog.engine.ir.rules import Io
     from dlog.pipeline import available_cores, stage
 
     name, path, parameters = _file_arguments(".save", arguments)

@@ -20,7 +20,7 @@ from dlog.repl.screen import UNNAMED
 from dlog.repl.statements import Kind, Statement, grouped, joined
 
 if TYPE_CHECKING:
-    from dlog.engine.trace.store import Sync
+    from dlog.engine.state.store import Sync
     from dlog.relation import Relation
     from dlog.repl.screen import Screen
     from dlog.sessions import Round, Session

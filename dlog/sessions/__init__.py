@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlog.engine.trace.store import Sync
-from dlog.sessions.changes import Changes
+from dlog.engine.state.store import Sync
 from dlog.sessions.core import Session
+from dlog.sessions.follow.changes import Changes
+from dlog.sessions.follow.subscriptions import Subscription
+from dlog.sessions.follow.views import View
 from dlog.sessions.options import Given, Program
 from dlog.sessions.rounds import Round, Transaction
-from dlog.sessions.subscriptions import Subscription
-from dlog.sessions.views import View
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

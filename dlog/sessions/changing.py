@@ -13,20 +13,20 @@ from typing import Any
 from dlog.arguments import by_relation, check_function_or_none, truth, whole_or_none
 from dlog.arguments import path as file_path
 from dlog.engine.interruption import Delayed
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.desk import Desk
-from dlog.sessions.durable import Durable
-from dlog.sessions.followers import Committed, check_history
+from dlog.sessions.follow.followers import Committed, check_history
+from dlog.sessions.follow.subscriptions import Callback, Subscription
+from dlog.sessions.ingest.staged_changes import StagedChanges
+from dlog.sessions.ingest.streams import by_relation_of, rounds_of
+from dlog.sessions.ingest.written import written_rows
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
+from dlog.sessions.persistence.durable import Durable
 from dlog.sessions.reading import Reading
 from dlog.sessions.rounds import Round, Transaction
-from dlog.sessions.streams import by_relation_of, rounds_of
-from dlog.sessions.subscriptions import Callback, Subscription
-from dlog.sessions.written import written_rows
 from dlog.values import Row
 
 
@@ -41,7 +41,7 @@ class Changing(Reading):
 
     def _use(self, engine: RoundsEngine, program: rules.Program) -> None:
         super()._use(engine, program)
-        self._desk = Desk(engine, self._codec)
+        self._staged_changes = StagedChanges(engine, self._codec)
 
     @property
     def mark(self) -> int | None:
@@ -52,24 +52,24 @@ class Changing(Reading):
 
     def taking(self, relation: str) -> rules.Relation:
         """A relation that takes rows. Raises DlogError where there is none of the name, or it follows from rules."""
-        return self._desk.intake(relation).relation
+        return self._staged_changes.row_reader(relation).relation
 
     @property
     def elsewhere(self) -> bool:
         """Whether workers have the rows, and take DataFrames without this process."""
-        return self._desk.elsewhere
+        return self._staged_changes.elsewhere
 
     def insert(self, relation: str, rows: Any) -> None:
         """Stages rows that are to be in a relation: one tuple, tuples, a dict of columns, or a table."""
         with self._lock:
             self._check_open()
-            self._desk.stage(relation, rows, 1)
+            self._staged_changes.stage(relation, rows, 1)
 
     def remove(self, relation: str, rows: Any) -> None:
         """Stages rows that are to be no longer in a relation; those that are not in it do not matter."""
         with self._lock:
             self._check_open()
-            self._desk.stage(relation, rows, -1)
+            self._staged_changes.stage(relation, rows, -1)
 
     def written(self, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:
         """Rows that are written out, with their relations, as values that `insert` and `remove` take. Messages quote `shown`,
@@ -93,18 +93,18 @@ class Changing(Reading):
         """
         with self._lock:
             self._check_open()
-            self._desk.upsert(relation, rows, key)
+            self._staged_changes.upsert(relation, rows, key)
 
     def load(self, relation: str, path: str | Path, **parameters: str) -> None:
         """Stages the rows of a file in any format that `.input` reads, with its parameters: `delimiter=","`."""
         with self._lock:
             self._check_open()
-            self._desk.load(relation, Path(file_path("path", path, "the name of a file")), parameters, self._options.threads)
+            self._staged_changes.load(relation, Path(file_path("path", path, "the name of a file")), parameters, self._options.threads)
 
     @property
     def staged(self) -> dict[str, int]:
         """How many changes of each relation wait for the commit."""
-        return {name: len(staged) for name, staged in self._desk.staged.items() if len(staged)}
+        return {name: len(staged) for name, staged in self._staged_changes.staged.items() if len(staged)}
 
     # -------------------------------------------------------------------------------------------------------------- rounds
 
@@ -125,7 +125,7 @@ class Changing(Reading):
         """Forgets what is staged."""
         with self._lock:
             self._check_open()
-            self._desk.restore({})
+            self._staged_changes.restore({})
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -144,7 +144,7 @@ class Changing(Reading):
             self._check_open()
             if self._transaction is not None:
                 raise mistake("nested-transaction", "a transaction is open already")
-            before, began = self._desk.copied(), self._engine.round
+            before, began = self._staged_changes.copied(), self._engine.round
             try:
                 self._transaction = Transaction()
                 yield self._transaction
@@ -154,7 +154,7 @@ class Changing(Reading):
                 with Delayed():
                     self._transaction = None
                     if self._engine.round == began:
-                        self._desk.restore(before)
+                        self._staged_changes.restore(before)
                 raise
             self._transaction = None
 
@@ -177,11 +177,11 @@ class Changing(Reading):
         with self._lock:
             self._check_open()
             by_relation("changes", changes, "changes of rounds by the name of their relation")
-            if self._desk.staged or self._transaction is not None:
+            if self._staged_changes.staged or self._transaction is not None:
                 raise mistake("staged-changes", "changes are staged", "commit them first, or roll them back")
             now = self._engine.round
-            inputs = {name: rounds_of(self._desk.intake(name), given, now) for name, given in changes.items()}
-            self._desk.forget_indexes()
+            inputs = {name: rounds_of(self._staged_changes.row_reader(name), given, now) for name, given in changes.items()}
+            self._staged_changes.forget_indexes()
             return self._advance(inputs, mark=mark)
 
     def apply(self, stream: Iterable[tuple[int, str, int, Row]], mark: int | None = None) -> Round:
@@ -243,7 +243,7 @@ class Changing(Reading):
 
     def _commit(self, mark: int | None = None) -> Round:
         self._check_open()
-        return self._advance(self._desk.updates(self._engine.round + 1), staged=True, mark=mark)
+        return self._advance(self._staged_changes.updates(self._engine.round + 1), staged=True, mark=mark)
 
     def _advance(self, inputs: Mapping[str, Updates], staged: bool = False, mark: int | None = None) -> Round:
         """Commits to the engine and tells whoever follows."""
@@ -259,7 +259,7 @@ class Changing(Reading):
             self._committing = True
             try:
                 try:
-                    frames = self._desk.frames() if staged else None
+                    frames = self._staged_changes.frames() if staged else None
                     last = engine.commit(inputs, frames)
                 except BaseException as error:
                     if engine.round == before:
@@ -269,7 +269,7 @@ class Changing(Reading):
                     late, last = error, engine.round  # something came when the round was committed already
                 self._mark = self._mark if mark is None else mark
                 if staged:
-                    self._desk.staged = {}
+                    self._staged_changes.staged = {}
                 self._tell(engine.changes, lambda: engine.touched)
                 self._read = {}
                 if not self._followers.nobody(last):

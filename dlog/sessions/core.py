@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any, cast
 
 from dlog.engine.interruption import Delayed, delayed
-from dlog.engine.program import rules
-from dlog.engine.trace.store import Sync
+from dlog.engine.ir import rules
+from dlog.engine.state.store import Sync
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
 from dlog.preview import Preview
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
-from dlog.sessions.durable import Durable
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Given, Program, check_facts, options, read
-from dlog.sessions.reopening import reopen
+from dlog.sessions.persistence.durable import Durable
+from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
 from dlog.sessions.rounds import Round
-from dlog.sessions.state import State
 
 
 class Session(Changing):
@@ -102,11 +102,11 @@ class Session(Changing):
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
             chosen = self._options
-            self._desk.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
+            self._staged_changes.load_inputs(str(facts), chosen.threads, chosen.engine == "spark", chosen.spark)
         elif facts is not None:
             for name, rows in facts.items():
                 self.insert(name, rows)
-        if self._desk.staged or _says_something(self.program):
+        if self._staged_changes.staged or _says_something(self.program):
             self._commit()
 
     # ------------------------------------------------------------------------------------------------------------- program
@@ -146,7 +146,7 @@ class Session(Changing):
             raise mistake("program-inside-transaction", "a transaction changes rows; change the program outside of it")
         if self._committing:
             raise busy()
-        old, staged = self._engine, self._desk.staged
+        old, staged = self._engine, self._staged_changes.staged
         program = replace(text.compiled(), facts=dict(facts))
         next_one = succeed(old, self._program, program, self._engines)
         new = next_one.engine
@@ -159,7 +159,7 @@ class Session(Changing):
         self._text = text
         self._use(new, program)
         self._tell(next_one.changes, lambda: program.relations)
-        self._desk.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
+        self._staged_changes.staged = {name: changes for name, changes in staged.items() if name in next_one.kept}
         self._followers.committed(self._committed(next_one.round - 1))
         let_go(old)
         return Round(self, next_one.round, next_one.round)
@@ -173,7 +173,7 @@ class Session(Changing):
             if not self._closed:
                 self._closed = True
                 self._followers.close()
-                self._desk.restore({})
+                self._staged_changes.restore({})
                 self._read = {}
                 self._engine.close()
                 self._engines.close()

@@ -4,7 +4,7 @@ Engines execute a program that passes have rewritten; every relation of the one 
 
 from __future__ import annotations
 
-from dlog.engine.program.rules import Program
+from dlog.engine.ir.rules import Program
 from dlog.engine.rounds import Beginning, EngineMaker, Image, RoundsEngine
 from dlog.pipeline import readable
 

@@ -9,12 +9,12 @@ from typing import Any, get_args
 
 from dlog.api import ENGINES
 from dlog.arguments import MOST, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
-from dlog.engine.embedded.engines import EmbeddedMaker
 from dlog.engine.rounds import EngineMaker
-from dlog.engine.trace.store import Sync
+from dlog.engine.runtime.incremental.engines import EmbeddedMaker
+from dlog.engine.state.store import Sync
 from dlog.pipeline import available_cores
 from dlog.sessions.engines import Engines
-from dlog.sessions.followers import check_history
+from dlog.sessions.follow.followers import check_history
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.text import Text, read_text
 

@@ -11,20 +11,20 @@ from threading import RLock
 from typing import TYPE_CHECKING, cast
 
 from dlog.arguments import whole
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.proofs import Proof, WhyNot, prove, refute
 from dlog.relation import Relation, unknown_relation
-from dlog.sessions.changes import Changes
-from dlog.sessions.followers import Followers
+from dlog.sessions.follow.changes import Changes
+from dlog.sessions.follow.followers import Followers
+from dlog.sessions.follow.past import undone
+from dlog.sessions.follow.views import View
 from dlog.sessions.mistakes import closed_session
 from dlog.sessions.options import Options
-from dlog.sessions.past import undone
-from dlog.sessions.questions import Questions
+from dlog.sessions.queries.questions import Questions
 from dlog.sessions.text import Text
-from dlog.sessions.views import View
 from dlog.tabular import Shown
 from dlog.values import Codec, Row
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dlog.engine.program import rules
+from dlog.engine.ir import rules
 from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.updates import Updates
 from dlog.pipeline import stage
-from dlog.sessions.changes import none
-from dlog.sessions.durable import Durable, all_of, between
 from dlog.sessions.engines import Engines
-from dlog.sessions.past import joined
+from dlog.sessions.follow.changes import none
+from dlog.sessions.follow.past import joined
+from dlog.sessions.persistence.durable import Durable, all_of, between
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dlog.sessions.changes import Changes
+from dlog.sessions.follow.changes import Changes
 from dlog.sessions.mistakes import mistake
 
 if TYPE_CHECKING:

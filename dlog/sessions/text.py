@@ -11,12 +11,12 @@ from pathlib import Path
 
 from dlog.arguments import path
 from dlog.arguments import text as argument_text
+from dlog.engine.compile.strata.stratify import stratify
+from dlog.engine.compile.walk import walk
 from dlog.engine.compiler import check_tree, parse
-from dlog.engine.program.rules import Program
-from dlog.engine.program.stratify import stratify
-from dlog.engine.program.walk import walk
-from dlog.engine.trace.durable.files import damaged
-from dlog.engine.trace.durable.manifest import NAME
+from dlog.engine.ir.rules import Program
+from dlog.engine.state.files import damaged
+from dlog.engine.state.manifest import NAME
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.preprocess import preprocess

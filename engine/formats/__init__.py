@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.program.rules import Io, Program, Relation
+from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError

@@ -17,7 +17,7 @@ from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.formats.parameters import column_map, directive_error
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable

@@ -18,7 +18,7 @@ from dlog.engine.formats.parameters import TextFormat, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
 from dlog.engine.formats.text import CODES, BadLine, BadText, load_text, read_bytes
-from dlog.engine.program.rules import Io, Kind, Program, Relation
+from dlog.engine.ir.rules import Io, Kind, Program, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError

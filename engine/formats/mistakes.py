@@ -8,8 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine.formats.parameters import TextFormat
-from dlog.engine.kernels.numerals import BAD, FLOAT, GOOD, NUMBER, RANGE, UNSIGNED, read_float, read_signed, read_unsigned
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.kernels.values.numerals import (
+    BAD,
+    FLOAT,
+    GOOD,
+    NUMBER,
+    RANGE,
+    UNSIGNED,
+    read_float,
+    read_signed,
+    read_unsigned,
+)
 from dlog.grammar.diagnostics import Diagnostic
 
 _CODES = {Kind.NUMBER: NUMBER, Kind.UNSIGNED: UNSIGNED, Kind.FLOAT: FLOAT}

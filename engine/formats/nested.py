@@ -13,9 +13,9 @@ import numpy as np
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import NO_TEXTS, Texts
 from dlog.engine.formats.text import CODES
-from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.numerals import number_texts, read_numbers
-from dlog.engine.program.rules import Kind, Type
+from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.values.numerals import number_texts, read_numbers
 from dlog.engine.values.symbols import SymbolTable, gather_slices
 
 

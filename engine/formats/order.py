@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.kernels.jit import entry
-from dlog.engine.kernels.memory import calloc, free, load_i64, store_i64
-from dlog.engine.program.rules import Kind
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels.core.jit import entry
+from dlog.engine.kernels.core.memory import calloc, free, load_i64, store_i64
 from dlog.engine.values.symbols import SymbolTable, gather, sort_ranks
 
 MOST_PACKED, MOST_LOOSE = 20_000_000, 1_000_000

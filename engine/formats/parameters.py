@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlog.engine.program.rules import Io, Program, Relation
+from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
 KNOWN = ("IO", "filename", "name", "delimiter", "headers", "rfc4180", "columns", "compress")

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.memory import load_i32, load_i64, load_u8, store_u8
-from dlog.engine.kernels.numerals import WIDEST, write_value
-from dlog.engine.kernels.words import copy_bytes
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, store_u8
+from dlog.engine.kernels.values.numerals import WIDEST, write_value
+from dlog.engine.kernels.values.words import copy_bytes
 
 SYMBOL, MADE = 4, 5
 """Codes of columns beside those of `numerals`: text of an id in the symbols' heap, in the made heap."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.memory import calloc, free, load_u8, store_u8
-from dlog.engine.kernels.numerals import FLOAT, GOOD, NUMBER, SCRATCH, UNSIGNED, read_float, read_signed, read_unsigned
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import calloc, free, load_u8, store_u8
+from dlog.engine.kernels.values.numerals import FLOAT, GOOD, NUMBER, SCRATCH, UNSIGNED, read_float, read_signed, read_unsigned
 
 SKIP, TEXT = 0, 4
 """Codes of columns beside those of `numerals`: not wanted; symbols and records."""

@@ -21,8 +21,8 @@ import numpy as np
 from dlog.caches import stays
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
-from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED
-from dlog.engine.program.rules import Kind
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table
 

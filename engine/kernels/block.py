@@ -3,8 +3,8 @@ per row."""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.floats import float_word
-from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import as_bits, as_float, load_i32, load_i64, store_i64
 from dlog.engine.kernels.layout import (
     AR_ADD,
     AR_ADD_F,
@@ -61,8 +61,8 @@ from dlog.engine.kernels.layout import (
     ERROR_WEIGHT,
     SUM_MOST,
 )
-from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64, store_i64
-from dlog.engine.kernels.storage import register
+from dlog.engine.kernels.static.storage import register
+from dlog.engine.kernels.values.floats import float_word
 
 _SIGN = -9223372036854775808
 

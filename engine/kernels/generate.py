@@ -8,9 +8,8 @@ ever larger than a block per level.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.arrange import chain_of, column_of, group_size
-from dlog.engine.kernels.chains import chunk_items, load_position
-from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64, store_i64
 from dlog.engine.kernels.layout import (
     ARR_COLUMNS,
     ARR_ITEM,
@@ -43,8 +42,9 @@ from dlog.engine.kernels.layout import (
     MARK_SIZE,
     REL_QUEUE,
 )
-from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, store_i64
-from dlog.engine.kernels.storage import load_cell, register
+from dlog.engine.kernels.static.arrange import chain_of, column_of, group_size
+from dlog.engine.kernels.static.chains import chunk_items, load_position
+from dlog.engine.kernels.static.storage import load_cell, register
 
 SMALL = 4
 """Matches of a group that are written without a branch on how many there are."""

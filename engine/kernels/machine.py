@@ -9,7 +9,6 @@ progress), EXTERNAL when Python must evaluate an instruction on the block, FAILE
 
 from __future__ import annotations
 
-from dlog.engine.kernels.arrange import column_of, find_groups, group_size
 from dlog.engine.kernels.block import (
     arithmetic_block,
     compact,
@@ -18,10 +17,12 @@ from dlog.engine.kernels.block import (
     select_flag,
     select_nonzero,
 )
-from dlog.engine.kernels.chains import grow_arrangement
-from dlog.engine.kernels.derive import derive
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import atomic_add, cycles, load_i64, store_i64
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
-from dlog.engine.kernels.jit import entry, kernel
+from dlog.engine.kernels.incremental.steps.derive import derive
+from dlog.engine.kernels.incremental.steps.lookups import entries_of, once, rows_of, scan_changes, step_lookup
+from dlog.engine.kernels.incremental.steps.proposals import propose_values
 from dlog.engine.kernels.layout import (
     BLOCK,
     BULK,
@@ -112,15 +113,14 @@ from dlog.engine.kernels.layout import (
     RUNS_READY,
     YIELD,
 )
-from dlog.engine.kernels.lookups import entries_of, once, rows_of, scan_changes, step_lookup
-from dlog.engine.kernels.memory import atomic_add, cycles, load_i64, store_i64
-from dlog.engine.kernels.merge import merge_block, next_changes
-from dlog.engine.kernels.proposals import propose_values
-from dlog.engine.kernels.runs import scan_runs, sort_changes
-from dlog.engine.kernels.sets import find_rows, insert_block, share_block
-from dlog.engine.kernels.storage import append_block, register
-from dlog.engine.kernels.sweep import sweep
-from dlog.engine.kernels.texts import text_block
+from dlog.engine.kernels.static.arrange import column_of, find_groups, group_size
+from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.kernels.static.merge import merge_block, next_changes
+from dlog.engine.kernels.static.runs import scan_runs, sort_changes
+from dlog.engine.kernels.static.sets import find_rows, insert_block, share_block
+from dlog.engine.kernels.static.storage import append_block, register
+from dlog.engine.kernels.static.sweep import sweep
+from dlog.engine.kernels.values.texts import text_block
 
 _FAIL = -1
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dlog.engine.plan.nodes import Scope
-from dlog.engine.program.rules import Program, Relation
+from dlog.engine.ir.nodes import Scope
+from dlog.engine.ir.rules import Program, Relation
 
 
 class Arities:

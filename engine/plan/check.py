@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from dlog.engine.plan.arities import Arities
-from dlog.engine.plan.emit import binds_of, reads, sink_terms
-from dlog.engine.plan.nodes import (
+from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,
     Arrangement,
@@ -29,8 +27,10 @@ from dlog.engine.plan.nodes import (
     Unpack,
     View,
 )
+from dlog.engine.ir.rules import Program, Term
+from dlog.engine.plan.arities import Arities
+from dlog.engine.plan.joins.emit import binds_of, reads, sink_terms
 from dlog.engine.plan.query import ids, mask_all
-from dlog.engine.program.rules import Program, Term
 from dlog.grammar.diagnostics import InternalError
 
 

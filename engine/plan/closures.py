@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dlog.engine.program.lower import term_variables
-from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Unpack, Variable
-from dlog.engine.program.variables import literal_variables
+from dlog.engine.compile.normal.lower import term_variables
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Unpack, Variable
+from dlog.engine.ir.traversal import literal_variables
 
 
 def closure(body: Iterable[Literal]) -> set[int]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlog.engine.plan.emit import sink_terms
-from dlog.engine.plan.nodes import Accumulate, Extend, HalfJoin, LookUp, Map, Path, Scan, Scope, Unpack
-from dlog.engine.program.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
+from dlog.engine.ir.nodes import Accumulate, Extend, HalfJoin, LookUp, Map, Path, Scan, Scope, Unpack
+from dlog.engine.ir.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
+from dlog.engine.plan.joins.emit import sink_terms
 
 
 @dataclass(frozen=True, slots=True)

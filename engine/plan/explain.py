@@ -18,8 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from dlog.engine.plan.arities import Arities
-from dlog.engine.plan.nodes import (
+from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,
     Arrangement,
@@ -41,7 +40,8 @@ from dlog.engine.plan.nodes import (
     Unpack,
     View,
 )
-from dlog.engine.program.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
+from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
+from dlog.engine.plan.arities import Arities
 
 INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
 NOTES_AT = 44

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import assert_never
 
-from dlog.engine.plan.moves import Apply, Join, Keep, Meet, Move, Seed
-from dlog.engine.plan.nodes import LookUp
+from dlog.engine.ir.nodes import LookUp
+from dlog.engine.ir.rules import Compare, Kind, Unpack, Variable
+from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
 from dlog.engine.plan.statistics import Estimator, Key
-from dlog.engine.program.rules import Compare, Kind, Unpack, Variable
 
 WIDEST = 2
 """Columns of a key that is looked for."""

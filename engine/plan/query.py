@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never, cast
 
-from dlog.engine.plan.nodes import AntiJoin, LookUp, View
-from dlog.engine.program.rules import (
+from dlog.engine.ir.nodes import AntiJoin, LookUp, View
+from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
     Atom,

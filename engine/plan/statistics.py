@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol, TypeAlias
 
-from dlog.engine.program.rules import Relation
+from dlog.engine.ir.rules import Relation
 
 Key: TypeAlias = tuple[int, ...]
 """Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""

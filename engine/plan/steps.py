@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlog.engine.plan.nodes import AntiJoin, Arrangement, Extend, HalfJoin, LookUp, Proposer, SemiJoin, Step
-from dlog.engine.program.rules import Term, Variable
+from dlog.engine.ir.nodes import AntiJoin, Arrangement, Extend, HalfJoin, LookUp, Proposer, SemiJoin, Step
+from dlog.engine.ir.rules import Term, Variable
 
 
 def asked(step: HalfJoin | SemiJoin) -> dict[int, Term]:

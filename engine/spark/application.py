@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from weakref import WeakSet
 
-from dlog.engine.spark.reasons import DISTRIBUTION, failures, reason_of
+from dlog.engine.spark.error_translation import DISTRIBUTION, failures, reason_of
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.records import RecordTables
-from dlog.engine.program.rules import Kind, Relation, Type
+from dlog.engine.ir.rules import Kind, Relation, Type
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.symbols import NotText, SymbolTable
 from dlog.engine.values.table import Table

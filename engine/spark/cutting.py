@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlog.engine.program.rules import Relation, Type
+from dlog.engine.ir.rules import Relation, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dlog.engine.embedded.records import RecordTables
-    from dlog.engine.plan.places import Place
+    from dlog.engine.plan.exchange.places import Place
+    from dlog.engine.runtime.storage.records import RecordTables
     from dlog.engine.values.symbols import SymbolTable
     from dlog.engine.values.table import Table
 
@@ -45,7 +45,7 @@ class Cut:
     most: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from dlog.engine.spark.collector import spare
+        from dlog.engine.spark.gc_tuning import spare
         from dlog.grammar.diagnostics import DlogError
 
         lanes = lanes_of(self.workers)
@@ -61,8 +61,8 @@ class Cut:
         spare()
 
     def _blocks(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
-        from dlog.engine.shards.blocks import cut_everywhere
-        from dlog.engine.shards.dictionary import Dictionary
+        from dlog.engine.cluster.blocks import cut_everywhere
+        from dlog.engine.cluster.dictionary import Dictionary
 
         table, symbols, records = table_of(batches, self.relation, self.types)
         for number, place in self.targets:
@@ -90,8 +90,8 @@ def table_of(
     """Rows with ids of their own, and what these mean."""
     import pyarrow as pa
 
-    from dlog.engine.embedded.records import RecordTables
-    from dlog.engine.embedded.relation import Memory
+    from dlog.engine.runtime.storage.records import RecordTables
+    from dlog.engine.runtime.storage.relation import Memory
     from dlog.engine.spark.arrow import ArrowCodec
     from dlog.engine.values.symbols import SymbolTable
 

@@ -14,10 +14,10 @@ from uuid import uuid4
 
 import zmq
 
-from dlog.engine.plan.local_first import Feed
-from dlog.engine.program.rules import Relation, Type
-from dlog.engine.spark.collector import spare
+from dlog.engine.ir.rules import Relation, Type
+from dlog.engine.plan.exchange.decomposable import Feed
 from dlog.engine.spark.cutting import gathered, table_of
+from dlog.engine.spark.gc_tuning import spare
 from dlog.engine.spark.pieces import cut, joined
 from dlog.engine.spark.secrets import Secrets
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -91,8 +91,8 @@ class Delivery:
         spare()
 
     def _blocks(self, rows: list[pa.RecordBatch]) -> Iterator[tuple[int, int, bytes]]:
-        from dlog.engine.shards.blocks import cut_everywhere
-        from dlog.engine.shards.dictionary import Dictionary
+        from dlog.engine.cluster.blocks import cut_everywhere
+        from dlog.engine.cluster.dictionary import Dictionary
 
         size = len(self.doors)
         table, symbols, records = table_of(rows, self.relation, self.types)
@@ -113,8 +113,8 @@ def deliver(frame: DataFrame, delivery: Delivery) -> list[tuple[int, Feed, str]]
     """Sends a DataFrame's rows, in the relation's columns and types, to the workers. Returns the worker, the feed and the name
     of each block. Raises DlogError where the rows are wrong."""
     from dlog.engine.spark.application import in_tasks
+    from dlog.engine.spark.error_translation import failures, reason_of
     from dlog.engine.spark.inputs import has_plain_rows, has_python, unweighed
-    from dlog.engine.spark.reasons import failures, reason_of
 
     try:
         light = has_plain_rows(delivery.relation) and not has_python(frame)

@@ -10,11 +10,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.plan.places import choose_homes
-from dlog.engine.program.rules import Kind, Program, Relation
+from dlog.engine.ir.rules import Kind, Program, Relation
+from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.spark.application import in_tasks, need_running
 from dlog.engine.spark.cutting import NOTHING, SCHEMA, Cut
-from dlog.engine.spark.reasons import failures
+from dlog.engine.spark.error_translation import failures
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -164,7 +164,7 @@ def as_declared(relation: Relation, data: DataFrame) -> DataFrame:
 def table_here(relation: Relation, data: DataFrame, codec: ArrowCodec) -> Table:
     """Rows in the relation's columns and types as a table of this process. Arrow forgets how many rows there are where there
     are no columns. Raises DlogError."""
-    from dlog.engine.spark.reasons import failures, reason_of
+    from dlog.engine.spark.error_translation import failures, reason_of
 
     try:
         return codec.read(relation, data.toArrow()) if relation.arity else Table((), (), data.count())

@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog import temporary
-from dlog.engine.plan.numbering import counts, refuse_counting, refuse_for_workers
-from dlog.engine.program.rules import Program
-from dlog.engine.spark import application, jobs, letterbox
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers
+from dlog.engine.spark import application, jobs, shared_memory
 from dlog.engine.spark.cutting import TOO_HEAVY
+from dlog.engine.spark.error_translation import advice, failures, reason_of
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
 from dlog.engine.spark.jobs import Written
-from dlog.engine.spark.reasons import advice, failures, reason_of
-from dlog.engine.spark.seeing import Timeline
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
+from dlog.engine.spark.ui_progress import Timeline
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from dlog.engine.embedded.executor import Progress
+    from dlog.engine.runtime.static.executor import Progress
 
 OnProgress = Callable[[int, "Progress"], None]
 DESCRIPTION = 400
@@ -307,7 +307,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
             raise _refused(error) from error
     finally:
         context.setJobDescription(None)  # type: ignore[arg-type]
-        letterbox.sweep()
+        shared_memory.sweep()
     if reports.mistakes:
         raise DlogError(reports.mistakes)
 

@@ -1,4 +1,4 @@
-"""A run without a barrier stage: a job for each superstep, and Spark's shuffle between them (`dlog.engine.plan.supersteps`).
+"""A run without a barrier stage: a job for each superstep, and Spark's shuffle between them (`dlog.engine.plan.exchange.supersteps`).
 
 For places where Spark refuses barrier stages (dynamic allocation), and for more tasks than run at once. A task that is lost is
 run again, by itself; rows are in Spark's hands between jobs, as blocks. Tasks keep nothing: what a relation has passes through
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.plan.places import EVERYWHERE
-from dlog.engine.plan.supersteps import Step, Supersteps, supersteps
-from dlog.engine.program.rules import Program, Relation, Type
-from dlog.engine.shards import superstep
-from dlog.engine.shards.superstep import Figures, Lot
+from dlog.engine.cluster import superstep
+from dlog.engine.cluster.superstep import Figures, TaskRows
+from dlog.engine.ir.rules import Program, Relation, Type
+from dlog.engine.plan.exchange.places import EVERYWHERE
+from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
 from dlog.engine.spark.application import in_tasks
-from dlog.engine.spark.collector import spare
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
+from dlog.engine.spark.gc_tuning import spare
 from dlog.engine.spark.inputs import as_declared
 from dlog.engine.spark.slots import Slots, share_slots
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -103,9 +103,9 @@ class Rows:
     slots: Slots
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from dlog.engine.embedded.records import RecordTables
-        from dlog.engine.embedded.relation import Memory
-        from dlog.engine.shards.blocks import rows_of
+        from dlog.engine.cluster.blocks import rows_of
+        from dlog.engine.runtime.storage.records import RecordTables
+        from dlog.engine.runtime.storage.relation import Memory
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.spark.slots import in_slots
         from dlog.engine.values.symbols import SymbolTable
@@ -121,7 +121,7 @@ class Rows:
 
 
 class JobStage:
-    """See `dlog.engine.shards.superstep.Stage`: every superstep is a job."""
+    """See `dlog.engine.cluster.superstep.Stage`: every superstep is a job."""
 
     def __init__(self, spark: SparkSession, program: Program, plan: Supersteps, tasks: int, options: Mapping[str, Any]) -> None:
         self.spark = spark
@@ -133,7 +133,7 @@ class JobStage:
         self.supersteps = 0
         self.rows_sent = 0
 
-    def superstep(self, step: Step, number: int, lots: Sequence[Lot]) -> tuple[DataFrame, Figures]:
+    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, Figures]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
         given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
@@ -152,7 +152,7 @@ class JobStage:
         """How many tasks have a row of a relation."""
         return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
-    def blocks(self, lots: Iterable[Lot]) -> DataFrame:
+    def blocks(self, lots: Iterable[TaskRows]) -> DataFrame:
         """Their blocks; what a superstep left is read once for all that it left."""
         wanted: dict[int, tuple[DataFrame, list[str]]] = {}
         for lot in lots:
@@ -237,7 +237,7 @@ def evaluate(
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
-def _rows(stage: JobStage, lots: Mapping[str, Lot], program: Program, written: Written) -> DataFrame:
+def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: Written) -> DataFrame:
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):

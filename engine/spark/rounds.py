@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.embedded.records import RecordTables
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.program.rules import Program, Relation
+from dlog.engine.cluster.rounds import ShardedRounds
+from dlog.engine.cluster.session_worker import Block
+from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine
-from dlog.engine.shards.keeper import Block
-from dlog.engine.shards.rounds import ShardedRounds
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark import application
-from dlog.engine.spark.crew import SparkCrew, slots_again
+from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import as_declared
-from dlog.engine.spark.reasons import failures, reason_of
+from dlog.engine.spark.resident_workers import SparkResidentWorkers, slots_again
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
@@ -32,7 +32,7 @@ class SparkRounds(ShardedRounds):
     """`ShardedRounds` whose workers are Spark's, and whose relations are DataFrames too. Rows that are in DataFrames go to them
     from the tasks that read these, without the driver."""
 
-    crew: SparkCrew
+    resident_workers: SparkResidentWorkers
 
     def fitting(self, relation: Relation, rows: Any) -> DataFrame | None:
         """A DataFrame in the relation's columns and types."""
@@ -45,9 +45,9 @@ class SparkRounds(ShardedRounds):
         for name, listed in frames.items():
             relation, feeds = self.program.relations[name], self.plan.feeds[name]
             for rows, diff in listed:
-                for rank, feed, block in self.crew.deliver(rows, relation, self.program.types, feeds):
+                for rank, feed, block in self.resident_workers.deliver(rows, relation, self.program.types, feeds):
                     blocks.setdefault(rank, []).append(Block(feed.part, feed.name, diff, block))
-        replies = self.crew.ask({rank: ("receive", (self.number, own)) for rank, own in blocks.items()})
+        replies = self.resident_workers.ask({rank: ("receive", (self.number, own)) for rank, own in blocks.items()})
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
                 raise reply
@@ -62,14 +62,14 @@ class SparkRounds(ShardedRounds):
         names for patterns."""
         if set(str(folder.absolute())) & set("*?[]{}\\"):
             return False
-        return application.is_local(self.crew.spark) or self.crew.sees(folder)
+        return application.is_local(self.resident_workers.spark) or self.resident_workers.sees(folder)
 
     def save(self, relation: Relation, rows: DataFrame, folder: Path) -> int:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
-        self.crew.ask({})  # raises where the workers are gone, perhaps with their application
-        self.crew.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's state")
+        self.resident_workers.ask({})  # raises where the workers are gone, perhaps with their application
+        self.resident_workers.spark.sparkContext.setJobDescription(f"dlog: rows of {relation.name} to a session's state")
         seen = Observation()
         try:
             counted = rows.toDF(*_columns(relation)).observe(seen, F.count(F.lit(1)).alias("rows"))
@@ -79,10 +79,10 @@ class SparkRounds(ShardedRounds):
             message = f"the rows for {relation.name} cannot be read or saved: {reason_of(error)}"
             raise DlogError(Diagnostic("spark-failed", message)) from error
         finally:
-            self.crew.spark.sparkContext.setJobDescription("")
+            self.resident_workers.spark.sparkContext.setJobDescription("")
 
     def saved(self, relation: Relation, files: Sequence[Path], without: Table | None = None) -> DataFrame:
-        spark, names = self.crew.spark, _columns(relation)
+        spark, names = self.resident_workers.spark, _columns(relation)
         kinds = zip(names, relation.attributes, strict=True)
         schema = ", ".join(f"{name} {SQL_TYPES[type.kind]}" for name, (_, type) in kinds)
         rows = spark.read.schema(schema).parquet(*map(_local, files))
@@ -94,7 +94,7 @@ class SparkRounds(ShardedRounds):
     def frame(self, relation: str) -> DataFrame:
         """The rows of a relation as of now: a snapshot that later rounds do not change. The workers write it to a folder of
         this machine where that is theirs too; else it passes through the driver."""
-        spark, declared = self.crew.spark, self.program.relations[relation]
+        spark, declared = self.resident_workers.spark, self.program.relations[relation]
         if not declared.arity:
             return spark.range(self.rows(relation)).select()
         schema = ", ".join(f"`{n}` {SQL_TYPES[t.kind]}" for n, t in declared.attributes)
@@ -105,7 +105,7 @@ class SparkRounds(ShardedRounds):
         feed = self.plan.answers[relation]
         with self._lock:
             command = "write_rows", (self.number, feed.part, feed.name, str(folder))
-            replies = self.crew.ask(dict.fromkeys(self.holders(relation), command))
+            replies = self.resident_workers.ask(dict.fromkeys(self.holders(relation), command))
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
                 raise reply
@@ -143,7 +143,7 @@ class SparkMaker:
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
         self._workers = workers
-        self._crews: list[SparkCrew] = []
+        self._crews: list[SparkResidentWorkers] = []
         """The one at work, if there is any."""
         # At the end of the process too: sockets of threads that Python has stopped by then are never closed, and ZeroMQ waits.
         self._go_home = weakref.finalize(self, _close, self._crews)
@@ -157,7 +157,7 @@ class SparkMaker:
             for lost in self._crews:
                 lost.close()
                 slots_again(spark, lost.size)
-            self._crews[:] = [SparkCrew(spark, self._workers, **limits)]
+            self._crews[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
         return SparkRounds(program, self._crews[0], old)
 
     @property
@@ -194,6 +194,6 @@ class SharedWorkers(SparkMaker):
         super().close()
 
 
-def _close(crews: Sequence[SparkCrew]) -> None:
-    for crew in crews:
-        crew.close()
+def _close(crews: Sequence[SparkResidentWorkers]) -> None:
+    for resident_workers in crews:
+        resident_workers.close()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation
 
 if TYPE_CHECKING:
     import pyarrow as pa

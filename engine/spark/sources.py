@@ -20,9 +20,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.ir.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
-from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.program.rules import Program
+from dlog.engine.ir.rules import Program
 from dlog.engine.spark.slots import Slots
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dlog.engine.embedded.executor import Progress
-    from dlog.engine.shards.executor import ShardExecutor
+    from dlog.engine.cluster.executor import ShardExecutor
+    from dlog.engine.runtime.static.executor import Progress
     from dlog.engine.spark.arrow import ArrowCodec
     from dlog.engine.spark.rendezvous import Meeting, Visitor
     from dlog.engine.spark.transport import PeerTransport
@@ -58,7 +58,7 @@ class Task:
         """Runs inside Spark: takes the partition's rows, yields the worker's."""
         from pyspark import BarrierTaskContext
 
-        from dlog.engine.spark.collector import spare
+        from dlog.engine.spark.gc_tuning import spare
         from dlog.engine.spark.rendezvous import Visitor
 
         context = BarrierTaskContext.get()
@@ -82,7 +82,7 @@ class _Worker:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A mistake of the user's goes to the driver as it is, and the task ends: trying again would not help."""
-        from dlog.engine.shards.gang import PeerFailed
+        from dlog.engine.cluster.worker_group import PeerFailed
         from dlog.grammar.diagnostics import DlogError
 
         self._need_all()
@@ -107,8 +107,8 @@ class _Worker:
             raise RuntimeError("an executor was lost with rows of this result, and all workers have to derive them again")
 
     def _evaluate(self, batches: Iterator[pa.RecordBatch]) -> tuple[ShardExecutor, ArrowCodec]:
-        from dlog.engine.shards.executor import ShardExecutor
-        from dlog.engine.shards.gang import Gang
+        from dlog.engine.cluster.executor import ShardExecutor
+        from dlog.engine.cluster.worker_group import WorkerGroup
         from dlog.engine.spark.arrow import ArrowCodec
         from dlog.engine.spark.transport import PeerTransport
 
@@ -116,18 +116,18 @@ class _Worker:
         host = self.task.meeting.host([info.address for info in self.context.getTaskInfos()])
         transport = PeerTransport(self.rank, self.size, self.task.meeting.secrets, host)
         try:
-            gang = Gang(self._connected(transport))
-            executor = ShardExecutor(self.task.program, gang, on_progress=self._report, **self.task.options)
+            worker_group = WorkerGroup(self._connected(transport))
+            executor = ShardExecutor(self.task.program, worker_group, on_progress=self._report, **self.task.options)
             codec = ArrowCodec(self.task.program.types, executor.symbols, executor.records)
             self._load(executor, batches)
-            gang.take_stock()
-            before, started, processor = len(gang.spent), time.perf_counter(), time.process_time()
+            worker_group.take_stock()
+            before, started, processor = len(worker_group.spent), time.perf_counter(), time.process_time()
             executor.run()
             seconds, processor = time.perf_counter() - started, time.process_time() - processor
-            gang.take_stock()
+            worker_group.take_stock()
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
             taken = started - begun, seconds, processor
-            effort = Effort(*taken, gang.steps, executor.post.rows_sent, spread, gang.spent[before:], dict(self.given))
+            effort = Effort(*taken, worker_group.steps, executor.post.rows_sent, spread, worker_group.spent[before:], dict(self.given))
             self.visitor.tell("evaluated", effort)
         finally:
             transport.close()
@@ -160,7 +160,7 @@ class _Worker:
                     continue
                 name = self.task.inputs[number]
                 if owner == MISTAKE:
-                    executor.gang.fail()
+                    executor.worker_group.fail()
                     raise at_input(DlogError(pickle.loads(block.as_buffer())), name, self.task.program)
                 self.given[name] += executor.load_block(name, block.as_buffer(), owner)
 

@@ -2,7 +2,7 @@
 
 Every worker listens and calls every other one. A message is its sender's rank, then an object: pickled, with its
 arrays out of band (PEP 574), so that they are neither copied into the pickle nor out of the message. Between workers of one
-machine large arrays are left in the receiver's letterbox, and the message says where.
+machine large arrays are left in the receiver's shared memory, and the message says where.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 import zmq
 
-from dlog.engine.spark.letterbox import Block, Letterbox, Slot
 from dlog.engine.spark.pieces import cut, joined, message_of, parts_of
 from dlog.engine.spark.secrets import Secrets
+from dlog.engine.spark.shared_memory import Block, SharedMemory, Slot
 
 LEFT = b"left"
-"""Follows the sender's rank in a message whose arrays are in the letterbox."""
+"""Follows the sender's rank in a message whose arrays are in the shared memory."""
 
 
 class PeerTransport:
-    """See `dlog.engine.shards.gang.Transport`. `listen` first, then `connect` once all addresses are known."""
+    """See `dlog.engine.cluster.worker_group.Transport`. `listen` first, then `connect` once all addresses are known."""
 
     def __init__(self, rank: int, size: int, secrets: Secrets, host: str) -> None:
         self.rank = rank
@@ -35,8 +35,8 @@ class PeerTransport:
         if ":" in host:
             self._inbox.ipv6 = True
         port = self._inbox.bind_to_random_port(f"tcp://{host}")
-        self._letterbox = Letterbox.open() if size > 1 else None
-        self.address = f"tcp://{host}:{port} {'' if self._letterbox is None else self._letterbox.address}"
+        self._shared_memory = SharedMemory.open() if size > 1 else None
+        self.address = f"tcp://{host}:{port} {'' if self._shared_memory is None else self._shared_memory.address}"
         self._slots: list[Slot | None] = []
         self._outboxes: list[zmq.Socket[Any] | None] = []
         self._waiting: list[deque[Any]] = [deque() for _ in range(size)]
@@ -47,11 +47,11 @@ class PeerTransport:
                 self._outboxes.append(None)
                 self._slots.append(None)
                 continue
-            door, _, letterbox = address.partition(" ")
+            door, _, shared_memory = address.partition(" ")
             socket = self._secrets.caller(self._context, zmq.PUSH)
             socket.connect(door)
             self._outboxes.append(socket)
-            self._slots.append(Slot.found(letterbox, self.rank))
+            self._slots.append(Slot.found(shared_memory, self.rank))
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
         for socket, slot, message in zip(self._outboxes, self._slots, messages, strict=True):
@@ -60,7 +60,7 @@ class PeerTransport:
         return [messages[r] if r == self.rank else self._from(r) for r in range(self.size)]
 
     def _frames(self, message: Any, slot: Slot | None) -> list[Any]:
-        """A message to a worker, its arrays left in its letterbox if they are large."""
+        """A message to a worker, its arrays left in its shared memory if they are large."""
         rank = self.rank.to_bytes(4, "big")
         head, *arrays = parts_of(message)
         block = slot.put(arrays) if slot is not None else None
@@ -74,9 +74,9 @@ class PeerTransport:
         left, frames = self._waiting[rank].popleft()
         if not left:
             return message_of(frames)
-        assert self._letterbox is not None
+        assert self._shared_memory is not None
         head, block = joined(frames)
-        return pickle.loads(head, buffers=self._letterbox.take(Block(*pickle.loads(block))))
+        return pickle.loads(head, buffers=self._shared_memory.take(Block(*pickle.loads(block))))
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""
@@ -84,7 +84,7 @@ class PeerTransport:
             if socket is not None:
                 socket.close(linger)
         self._inbox.close()
-        if self._letterbox is not None:
-            self._letterbox.close()
+        if self._shared_memory is not None:
+            self._shared_memory.close()
         self._guard.stop()
         self._context.term()

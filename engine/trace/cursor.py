@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from dlog.engine.kernels.seeking import accumulate, expand
+from dlog.engine.kernels.trace.seeking import accumulate, expand
 from dlog.engine.times import columns as T
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.times.lattice import Time

@@ -2,7 +2,7 @@
 
 Fields are the row's columns, the coordinates of the time and the diff. A field takes 4 bytes a row where its values allow,
 else 8, and none at all where all rows have the same value. So settled history - present since ever, once - is rows alone, and a
-single update is nothing but words. `words` is what kernels read (kernels/layers.py says how); they point into `memory`, be it
+single update is nothing but words. `words` is what kernels read (kernels/trace/layers.py says how); they point into `memory`, be it
 this process's own or a mapped file. Rows order by (columns, time) as signed 64-bit words.
 """
 
@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dlog.engine.kernels.layers import (
+from dlog.engine.kernels.trace.layers import (
     FIELD_BOUND,
     FIELD_SIZE,
     FIELD_WIDTH,
@@ -26,8 +26,8 @@ from dlog.engine.kernels.layers import (
     LAYER_RANGE,
     LAYER_ROWS,
 )
-from dlog.engine.kernels.seeking import seek
-from dlog.engine.kernels.sorting import PLAN_SIZE, build_layer
+from dlog.engine.kernels.trace.seeking import seek
+from dlog.engine.kernels.trace.sorting import PLAN_SIZE, build_layer
 from dlog.engine.times.lattice import Time
 from dlog.engine.trace.pages import Pages, allocate
 from dlog.grammar.diagnostics import InternalError

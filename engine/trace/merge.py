@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.kernels.layers import LAYER_ROWS
-from dlog.engine.kernels.merge_plans import (
+from dlog.engine.kernels.trace.layers import LAYER_ROWS
+from dlog.engine.kernels.trace.merge_plans import (
     HEAD_SIZE,
     MERGE_DONE,
     MERGE_HEADS,
@@ -26,7 +26,7 @@ from dlog.engine.kernels.merge_plans import (
     plan_merge,
     start_merge,
 )
-from dlog.engine.kernels.merging import merge_layers
+from dlog.engine.kernels.trace.merging import merge_layers
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.layer import Layer, address_of

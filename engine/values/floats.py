@@ -1,4 +1,4 @@
-"""Doubles from outside: every NaN becomes the one that kernels know (kernels/floats.py). -0.0 and 0.0 stay two."""
+"""Doubles from outside: every NaN becomes the one that kernels know (kernels/values/floats.py). -0.0 and 0.0 stay two."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Arguments and results are int64 arrays: ids of symbols, numbers, or the bits of unsigned numbers; floats are float64 arrays.
 Strings are UTF-8: `strlen` and `substr` count characters, `<` compares code points. Programs run the same functors in
-kernels/texts.py; what those cannot finish comes here.
+kernels/values/texts.py; what those cannot finish comes here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import reduce
 
 import numpy as np
 
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.layout import TEXT_CONTAINS, TEXT_CONTAINS_NOT, TEXT_LESS, TEXT_LESS_EQUAL
-from dlog.engine.kernels.numerals import FLOAT, NUMBER, UNSIGNED, number_texts, read_numbers
-from dlog.engine.kernels.texts import measure_texts, relate_texts, slice_all
-from dlog.engine.program.rules import Kind
+from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED, number_texts, read_numbers
+from dlog.engine.kernels.values.texts import measure_texts, relate_texts, slice_all
 from dlog.engine.values.patterns import match
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError

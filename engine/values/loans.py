@@ -43,7 +43,7 @@ ROOM = 2
 ALIGNED = 64
 
 
-class Turns:
+class DoubleBuffer:
     """Two pieces of memory that take turns: what was written last may be read while the next is written."""
 
     def __init__(self) -> None:

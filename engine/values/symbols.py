@@ -1,6 +1,6 @@
 """Strings as ids: the table that every symbol of a run lives in.
 
-Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/symbols.py: here are its arrays, and
+Ids are dense from 0 in order of first appearance. The table's layout is that of kernels/values/symbols.py: here are its arrays, and
 what makes them grow. No Python object per string. Strings are UTF-8: bytes that are not are refused here, whichever way they
 came, so nothing that reads the table need look.
 
@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.interruption import Delayed, DelayedInFinalizer
-from dlog.engine.kernels.jit import entry
+from dlog.engine.kernels.core.jit import entry
+from dlog.engine.kernels.core.memory import MAPS
 from dlog.engine.kernels.layout import (
     SYM_COUNT,
     SYM_HEAP,
@@ -29,9 +30,8 @@ from dlog.engine.kernels.layout import (
     SYM_SIZE,
     SYM_USED,
 )
-from dlog.engine.kernels.memory import MAPS
-from dlog.engine.kernels.symbols import AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
-from dlog.engine.kernels.words import copy_bytes
+from dlog.engine.kernels.values.symbols import AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
+from dlog.engine.kernels.values.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.program.rules import Kind
+from dlog.engine.ir.rules import Kind
 
 
 @dataclass(frozen=True, slots=True)

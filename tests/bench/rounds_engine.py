@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.embedded.maintained import BULK_ROWS, Maintained
+from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import rounds as kernels
-from dlog.engine.program.rules import Program
+from dlog.engine.kernels.incremental.loop import rounds as kernels
+from dlog.engine.runtime.incremental.maintained import BULK_ROWS, Maintained
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from dlog.sessions.core import Session

@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 
-from dlog.engine.shards.executor import SPLIT_ROWS, ShardExecutor
-from dlog.engine.shards.gang import Gang
+from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
+from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.values.table import Table
 from dlog.pipeline import compile_program
 from tests.bench.process import Options
 from tests.bench.report import console, save, seconds, show
-from tests.engine.shards.test_skew import skewed
-from tests.shards import in_gang
+from tests.engine.cluster.test_skew import skewed
+from tests.shards import in_worker_group
 
 WORKERS = 16
 NEVER = 1 << 62
@@ -53,14 +53,14 @@ def run(options: Options) -> bool:
 def measured(text: str, edges: np.ndarray, everywhere: int, split_rows: int) -> dict[str, float]:
     program = compile_program(f".decl e(x: number, y: number)\n.decl r(x: number, y: number)\n{text}\n")
 
-    def work(gang: Gang) -> tuple[int, int, float]:
-        executor = ShardExecutor(program, gang, everywhere=everywhere, split_rows=split_rows)
-        share = edges[gang.rank :: WORKERS]
+    def work(worker_group: WorkerGroup) -> tuple[int, int, float]:
+        executor = ShardExecutor(program, worker_group, everywhere=everywhere, split_rows=split_rows)
+        share = edges[worker_group.rank :: WORKERS]
         executor.load("e", Table(program.relations["e"].kinds, (share[:, 0].copy(), share[:, 1].copy())))
         begun = time.thread_time()
         executor.run()
         return executor.rows("e"), executor.rows("r"), time.thread_time() - begun
 
-    held, found, taken = (np.array(column, float) for column in zip(*in_gang(WORKERS, work), strict=True))
+    held, found, taken = (np.array(column, float) for column in zip(*in_worker_group(WORKERS, work), strict=True))
     figures = {name: float(c.max() / c.mean()) for name, c in (("edges", held), ("rows", found), ("processor", taken))}
     return {**figures, "most": float(taken.max()), "found": int(found.sum())}

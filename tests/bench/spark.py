@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.spark.reasons import reason_of
+from dlog.engine.spark.error_translation import reason_of
 from tests.bench import spark_graphframes, spark_loops
 from tests.bench.process import NotMeasured, Options
 from tests.bench.report import as_ratio, console, save, seconds, seconds_or_reason, show

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dlog
-from tests.dlog.state_sessions import PATHS, Open, crash
+from tests.dlog.persistence.state_sessions import PATHS, Open, crash
 
 
 @pytest.fixture

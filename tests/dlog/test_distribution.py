@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.spark.reasons import DISTRIBUTION
+from dlog.engine.spark.error_translation import DISTRIBUTION
 from tests.conftest import ROOT
 
 TEXTS = {".py", ".md", ".toml", ".dl", ".txt", ".yml", ".yaml", ".cfg", ""}

@@ -47,6 +47,6 @@ def test_the_same_variable_in_many_atoms() -> None:
 
 
 def test_one_that_hands_on_too_much_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlog.engine.embedded.lower.CONSTANTS", 100)
+    monkeypatch.setattr("dlog.engine.runtime.lowering.lower.CONSTANTS", 100)
     with pytest.raises(DlogError, match="atoms that hand on too many variables"):
         dlog.run(chain(42, wide=True), {"e": [(1, 2)]}, threads=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.dlog.command import dlog
-from tests.engine.embedded.runs import executor_of, rows_of, variant
+from tests.engine.runtime.runs import executor_of, rows_of, variant
 
 PROGRAM = """.decl edge(x: number, y: number)
 .input edge

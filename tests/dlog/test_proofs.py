@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.embedded import engines
-from dlog.engine.embedded.recompute import Recompute
+from dlog.engine.runtime.incremental import engines
+from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
 from tests.strategies import Case, counting_programs, graphs, programs, weighted_graphs

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import dlog
-from dlog.engine.program.rules import Kind, Program, Relation, Type
+from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source

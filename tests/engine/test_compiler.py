@@ -71,8 +71,8 @@ def test_a_thousand_rules_are_checked_at_once() -> None:
     decls = [f".decl r{i}(a: number, b: number)" for i in range(1001)]
     rules = [f"r{i + 1}(x, z + 1) :- r{i}(x, y), r{max(0, i - 3)}(y, z), x < z, y != 2, !r0(z, x)." for i in range(1000)]
     source = Source("\n".join([*decls, *rules]))
+    from dlog.engine.compile.strata.stratify import stratify
     from dlog.engine.compiler import check_tree, parse
-    from dlog.engine.program.stratify import stratify
 
     tree = parse(source)
     start = process_time()

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 import dlog
-from dlog.engine.embedded import engines
-from dlog.engine.embedded.engines import is_incremental
-from dlog.engine.embedded.executor import Executor
-from dlog.engine.program.passes import optimize
+from dlog.engine.optimize import optimize
+from dlog.engine.runtime.incremental import engines
+from dlog.engine.runtime.incremental.engines import is_incremental
+from dlog.engine.runtime.static.executor import Executor
 from dlog.pipeline import compile_program, explain_plan, observed_relations, optimized
 from tests.bench.shapes import SHAPES
 

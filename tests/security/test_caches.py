@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dlog.caches import Untrusted, _is_own_group, own_content, own_folder
-from dlog.engine.kernels import library
+from dlog.engine.kernels.core import library
 from dlog.grammar import parser
 from dlog.zipped import unpacked
 from tests.conftest import ROOT
@@ -220,8 +220,8 @@ def test_a_library_in_a_folder_that_others_can_write_to_is_not_loaded(tmp_path: 
 
 
 KERNEL = """import sys; sys.path.insert(0, sys.argv[1])
-from dlog.engine.kernels.jit import cache_folder, kernel
-from dlog.engine.kernels.hashes import row_bits
+from dlog.engine.kernels.core.jit import cache_folder, kernel
+from dlog.engine.kernels.static.hashes import row_bits
 print(row_bits(1000), cache_folder())
 """
 

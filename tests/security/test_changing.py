@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.formats.text import read_bytes
-from dlog.engine.trace.durable import files
+from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError
 from dlog.watch import _begun
 from tests.security.planted import dlog

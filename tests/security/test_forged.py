@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.program.rules import Kind, Type
-from dlog.engine.trace.durable.entries import Entries
+from dlog.engine.ir.rules import Kind, Type
+from dlog.engine.state.entries import Entries
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.inspection import dump_state
-from dlog.sessions.references import References
-from dlog.sessions.state import PROGRAM as TEXTS
-from dlog.sessions.state import State
-from tests.dlog.state_damage import SHAPES, Shape, shape_of
-from tests.dlog.state_forging import FORGERS, wrong
-from tests.dlog.state_frames import taking_frames
-from tests.dlog.state_sessions import crash
+from dlog.sessions.persistence.folder import PROGRAM as TEXTS
+from dlog.sessions.persistence.folder import State
+from dlog.sessions.persistence.inspection import dump_state
+from dlog.sessions.persistence.references import References
+from tests.dlog.persistence.state_damage import SHAPES, Shape, shape_of
+from tests.dlog.persistence.state_forging import FORGERS, wrong
+from tests.dlog.persistence.state_frames import taking_frames
+from tests.dlog.persistence.state_sessions import crash
 
 NAMES = """.decl name(x: number, text: symbol)
 .decl long(x: number, n: number)

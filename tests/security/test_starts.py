@@ -83,7 +83,7 @@ def test_the_current_folder_stays_where_another_module_is_started(tmp_path: Path
 
 def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is started with the places of this environment, made absolute: an empty one would be the current folder."""
-    from dlog.engine.kernels import building
+    from dlog.engine.kernels.core import building
 
     monkeypatch.chdir(here)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(ROOT), ""]))

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.trace.durable import parts
-from dlog.engine.trace.durable.images import map_image, write_image
-from dlog.engine.trace.durable.manifest import Manifest, _checksum, read_manifest, write_manifest
+from dlog.engine.state import parts
+from dlog.engine.state.images import map_image, write_image
+from dlog.engine.state.manifest import Manifest, _checksum, read_manifest, write_manifest
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.inspection import check_state, dump_state, repair_state
+from dlog.sessions.persistence.inspection import check_state, dump_state, repair_state
 from tests.conftest import ROOT
-from tests.dlog.state_sessions import PATHS, put
+from tests.dlog.persistence.state_sessions import PATHS, put
 from tests.security.planted import pickled, run
 
 
@@ -177,7 +177,7 @@ def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(tmp_path: Path) -> None:
 OPENING = """import sys
 sys.path.insert(0, sys.argv[1])
 import dlog
-from tests.dlog.state_sessions import PATHS, put
+from tests.dlog.persistence.state_sessions import PATHS, put
 for name in sys.argv[2:]:
     try:
         with dlog.session(PATHS, state=f"state of {name}", threads=1) as session:

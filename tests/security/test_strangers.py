@@ -165,7 +165,7 @@ def test_messages_of_any_size_go_in_pieces_and_come_whole(size: int) -> None:
 
 
 def test_workers_swap_what_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlog.engine.spark.letterbox._places", lambda: iter(()))
+    monkeypatch.setattr("dlog.engine.spark.shared_memory._places", lambda: iter(()))
     secrets, rows = Secrets.new(), np.arange(PIECE)
     transports = [PeerTransport(rank, 2, secrets, "127.0.0.1") for rank in range(2)]
 

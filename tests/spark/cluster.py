@@ -135,7 +135,7 @@ def killed_while_it_runs(spark: SparkSession) -> dict[str, Any]:
 
 def letterboxes(spark: SparkSession) -> dict[int, Path]:
     """The folders of this application's workers, by process."""
-    from dlog.engine.spark.letterbox import KIND
+    from dlog.engine.spark.shared_memory import KIND
     from dlog.temporary import LOCK, PREFIX
 
     parents = {}
@@ -158,7 +158,7 @@ def letterboxes(spark: SparkSession) -> dict[int, Path]:
 def killed_with_blocks(spark: SparkSession) -> dict[str, Any]:
     """A worker dies when others have just left rows for it in files: it is stopped before, so that it takes none."""
     from dlog.engine.spark import job
-    from dlog.engine.spark.letterbox import LOCK
+    from dlog.engine.spark.shared_memory import LOCK
     from dlog.pipeline import compile_program, optimized
 
     folders: list[Path] = []

@@ -62,7 +62,7 @@ def killed_while_it_runs(spark: SparkSession) -> dict[str, Any]:
 def rounds(spark: SparkSession) -> dict[str, Any]:
     """A session whose workers exchange rows; one of them dies between two rounds."""
     from tests.spark.cluster import kill_one
-    from tests.spark.crew_killed import MORE, RING, expected, opened, rows, settled
+    from tests.spark.workers_killed import MORE, RING, expected, opened, rows, settled
 
     settled(spark)
     session = opened(spark, tempfile.mkdtemp(), {"edge": RING})

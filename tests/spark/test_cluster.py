@@ -57,7 +57,7 @@ def test_an_executor_that_dies_in_mid_iteration_changes_no_answer(figures: dict[
     assert (killed["reported"], killed["rows"], killed["sum"]) == (LENGTH + 1, LENGTH + 1, SUM)
 
 
-def test_a_worker_that_dies_with_rows_in_its_letterbox_changes_no_answer_and_leaves_nothing(figures: dict[str, Any]) -> None:
+def test_a_worker_that_dies_with_rows_in_its_shared_memory_changes_no_answer_and_leaves_nothing(figures: dict[str, Any]) -> None:
     killed = figures["killed_with_blocks"]
     assert (killed["killed"], killed["left"], killed["rows"]) == (1, [], WIDTH * (ITERATIONS + 1))
 

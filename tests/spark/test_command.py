@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dlog.engine.spark import application
+from dlog.engine.spark.error_translation import reason_of
 from dlog.engine.spark.job import _refused
-from dlog.engine.spark.reasons import reason_of
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.command import ROOT, arguments, closure
 from tests.engines import NO_SPARK

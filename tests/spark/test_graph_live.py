@@ -303,9 +303,9 @@ def test_vertices_of_another_type_and_unknown_ones_are_refused(spark: SparkSessi
 
 def lose_workers(spark: SparkSession, live: Any) -> None:
     """As if an executor had died: Spark ends the stage in which the workers are."""
-    (crew,) = live._workers._crews
-    spark.sparkContext.cancelJobGroup(crew._group)
-    while not crew.gone:
+    (resident_workers,) = live._workers._crews
+    spark.sparkContext.cancelJobGroup(resident_workers._group)
+    while not resident_workers.gone:
         time.sleep(0.05)
 
 

@@ -12,7 +12,7 @@ import dlog
 from dlog.engine.rounds import RELAYED
 from dlog.engine.spark.rounds import SparkRounds
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions import lots, saving
+from dlog.sessions.persistence import bulk_files, saving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +99,7 @@ def test_a_large_dataframe_goes_into_a_state_past_the_driver(
 ) -> None:
     """Rows of files are read here neither at the commit nor when the session is opened again, closed or not."""
     many, text = RELAYED + 10, PLAIN.replace("path(x, z) :- path(x, y), edge(y, z).\n", "")
-    monkeypatch.setattr(lots, "read_parts", None)
+    monkeypatch.setattr(bulk_files, "read_parts", None)
     monkeypatch.setattr(SparkRounds, "_collect", None)
 
     def opened() -> dlog.Session:
@@ -148,7 +148,7 @@ def test_rules_that_come_later_leave_files_to_the_workers(
         session.remove("edge", (2, 3))
         session.commit()
         with monkeypatch.context() as patch:
-            patch.setattr(lots, "read_parts", None)
+            patch.setattr(bulk_files, "read_parts", None)
             session.add_rules(".decl back(y: number, x: number)\nback(y, x) :- path(x, y).")
         assert sorted(session["back"]) == [(2, 1), (4, 3)]
         assert "edge" not in collected
@@ -217,7 +217,7 @@ def test_a_dataframe_means_the_same_wherever_it_is_read(spark: SparkSession) -> 
                 session.commit()
                 assert sorted(map(repr, session["p"])) == ["(1, (1, 2))", "(2, None)"]
             else:
-                assert len(session._desk.staged["p"].frames) == 2
+                assert len(session._staged_changes.staged["p"].frames) == 2
 
 
 def test_a_dataframe_says_whether_a_relation_without_columns_holds(spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ import pytest
 import dlog
 from dlog.grammar.diagnostics import DlogError
 from tests.conftest import ROOT
-from tests.engine.shards.test_skew import PROGRAM, skewed
+from tests.engine.cluster.test_skew import PROGRAM, skewed
 from tests.engines import NO_SPARK, run_on_spark
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Spark's own look at all ids takes longer than most questions. So the first question brings rules along that find out whether
 rows make a graph, and each one those that find out whether the vertices it names are there; only where these find something,
 or the run fails, Spark looks for the first mistake, to tell it. And vertices whose ids are strings have their numbers, in the
-order of the ids, from the workers (`dlog.engine.shards.ranking`): nothing is joined before and after.
+order of the ids, from the workers (`dlog.engine.cluster.ranking`): nothing is joined before and after.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Strings(_Asked):
         return Answer(done[ANSWER].df, (done,), done[ANSWER].rows, named=True)
 
     def _options(self) -> dict[str, Any]:
-        from dlog.engine.shards.ranking import Ranking
+        from dlog.engine.cluster.ranking import Ranking
 
         first = int(self.rules.form == "numbered")
         ends = ((self.edge, first), (self.edge, first + 1))

@@ -17,7 +17,7 @@ from dlog.graphs.live import Maintained
 from dlog.graphs.mistakes import mistake
 from dlog.graphs.questions import OnSpark, Rules
 from dlog.graphs.running import as_table
-from dlog.sessions.durable import workers_lost
+from dlog.sessions.persistence.durable import workers_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

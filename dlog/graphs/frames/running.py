@@ -13,8 +13,8 @@ from dlog.graphs.library import Program, folder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from dlog.engine.program.rules import Program as Typed
-    from dlog.engine.program.rules import Type
+    from dlog.engine.ir.rules import Program as Typed
+    from dlog.engine.ir.rules import Type
     from dlog.engine.spark.rounds import SharedWorkers
     from dlog.spark import SparkResult
 
@@ -41,7 +41,7 @@ class SparkRunning:
         self, source: Path | str, facts: Facts, wanted: Sequence[str], macros: Sequence[str] = (), **options: Any
     ) -> SparkResult:
         """The same with a program file or a program's text."""
-        from dlog.engine.program.rules import Io
+        from dlog.engine.ir.rules import Io
         from dlog.engine.spark.application import need_context
         from dlog.spark import run_given
 

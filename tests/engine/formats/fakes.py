@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.program.rules import Io, Kind, Program, Relation, Type
+from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.grammar.source import Source, Span
 
 BASE = {kind.value: Type(kind.value, kind) for kind in Kind if kind is not Kind.RECORD}

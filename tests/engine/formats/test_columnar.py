@@ -11,7 +11,7 @@ import pytest
 from pyarrow import feather
 
 from dlog.engine import formats
-from dlog.engine.program.rules import Relation
+from dlog.engine.ir.rules import Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine import formats
 from dlog.engine.formats.nested import parse_records, record_texts
-from dlog.engine.program.rules import Kind, Type
+from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError

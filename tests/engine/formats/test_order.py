@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.formats import order
 from dlog.engine.formats.order import sorted_columns
-from dlog.engine.program.rules import Kind
+from dlog.engine.ir.rules import Kind
 from dlog.engine.values.symbols import SymbolTable
 
 NARROW = st.integers(-3, 3)

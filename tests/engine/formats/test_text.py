@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dlog.engine import formats
 from dlog.engine.formats import text
-from dlog.engine.program.rules import Kind, Relation
+from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError

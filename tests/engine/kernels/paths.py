@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dlog.engine.embedded.arrangement import StoredArrangement
-from dlog.engine.embedded.lower import PathLowering, Tables
-from dlog.engine.embedded.relation import Memory, StoredRelation
-from dlog.engine.embedded.worker import Worker
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Kind, Variable
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.chains import grow_arrangement
-from dlog.engine.plan import nodes
-from dlog.engine.program.rules import Kind, Variable
-from tests.engine.kernels.desk import Row, loaded, rows_of
+from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.runtime.lowering.lower import PathLowering, Tables
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.arrangement import StoredArrangement
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from tests.engine.kernels.workbench import Row, loaded, rows_of
 
 
 class Store:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import view, words
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import batches as batch
-from dlog.engine.kernels import indexes, inputs, loading, slots
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.program.rules import Kind
-from tests.engine.kernels.desk import Row
+from dlog.engine.kernels.incremental.loop import batches as batch
+from dlog.engine.kernels.incremental.loop import inputs
+from dlog.engine.kernels.incremental.store import indexes, loading, slots
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import view, words
+from dlog.engine.runtime.storage.relation import Memory
+from tests.engine.kernels.workbench import Row
 
 Change = tuple[Row, int]
 KEYS = {1: [(), (0,)], 2: [(), (0,), (1,), (0, 1)], 3: [(0,), (1,), (0, 2), (2, 1)]}

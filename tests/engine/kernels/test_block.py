@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
-from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
+from dlog.engine.runtime.storage.relation import Memory
+from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
 
 
 def signed(value: int) -> int:

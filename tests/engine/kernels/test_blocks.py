@@ -10,10 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from dlog.engine.embedded.native import view
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.kernels import storage
-from dlog.engine.kernels.blocks import HUGE_PAGE, LARGE, LINE, LINES
+from dlog.engine.kernels.core.blocks import HUGE_PAGE, LARGE, LINE, LINES
+from dlog.engine.kernels.static import storage
+from dlog.engine.runtime.storage.native import view
+from dlog.engine.runtime.storage.relation import Memory
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are mapped on Linux only")
 

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import words
-from dlog.engine.embedded.reduction import Reduction
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import candidate, candidates, heads, slots
-from dlog.engine.kernels import collections as kernels
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.program.rules import Kind
-from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+from dlog.engine.kernels.incremental.reduce import candidate, candidates, group_links
+from dlog.engine.kernels.incremental.store import collections as kernels
+from dlog.engine.kernels.incremental.store import slots
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import words
+from dlog.engine.runtime.storage.reduction import Reduction
+from dlog.engine.runtime.storage.relation import Memory
+from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
 
 Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""
@@ -58,7 +59,7 @@ class Groups:
         """The values of a group, along its list."""
         assert self.reduction.candidates is not None
         struct, group = self.reduction.candidates.struct.address, self.group(key)
-        at, found = int(heads.first_candidate(self.reduction.groups.address, np.int64(group))), []
+        at, found = int(group_links.first_candidate(self.reduction.groups.address, np.int64(group))), []
         while at:
             row = np.int64(at - 1)
             found.append(int(candidate.candidate_value(struct, row)))

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.extent import Extent
-from dlog.engine.embedded.relation import Memory, StoredRelation
-from dlog.engine.kernels import components as kernels
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.program.rules import Kind
-from tests.engine.kernels.desk import EXAMPLES, rows_of
+from dlog.engine.kernels.static import components as kernels
+from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from tests.engine.kernels.workbench import EXAMPLES, rows_of
 
 LOW, HIGH = -3, 12
 KEYS = st.integers(LOW - 2, HIGH + 2)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import Struct, view, words
-from dlog.engine.embedded.reduction import Reduction
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import candidate, candidates, derivations
-from dlog.engine.kernels import collections as kernels
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.program.rules import Kind
-from tests.engine.kernels.desk import EXAMPLES
+from dlog.engine.kernels.incremental.reduce import candidate, candidates, derivations
+from dlog.engine.kernels.incremental.store import collections as kernels
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import Struct, view, words
+from dlog.engine.runtime.storage.reduction import Reduction
+from dlog.engine.runtime.storage.relation import Memory
+from tests.engine.kernels.workbench import EXAMPLES
 
 Change = tuple[int, int]
 """An iteration, and how many derivations come or go."""

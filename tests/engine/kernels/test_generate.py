@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import generate
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.plan import nodes
-from dlog.engine.program.rules import Variable
-from tests.engine.kernels.desk import EXAMPLES, MANY, WORDS, Row
+from dlog.engine.kernels.core.jit import JIT
 from tests.engine.kernels.paths import Store, run
+from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Row
 
 Rows = list[Row]
 SIZES = (0, 1, 2, L.BLOCK - 1, L.BLOCK, L.BLOCK + 1, 2 * L.BLOCK + 300) if JIT else (0, 1, 2, L.BLOCK + 1)

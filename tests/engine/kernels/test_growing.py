@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.native import Struct, words
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import batches, indexes, inputs, keyed, slots
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.program.rules import Kind
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.loop import batches, inputs
+from dlog.engine.kernels.incremental.store import indexes, keyed, slots
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import Memory
 
 pytestmark = pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")
 _MIX = np.int64(-7046029254386353131)

@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.collection import Collection, Role, new_list
-from dlog.engine.embedded.native import Struct, view
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import collections, distinct, histories, lists
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.program.rules import Kind
-from tests.engine.kernels.desk import EXAMPLES
+from dlog.engine.kernels.incremental.loop import distinct
+from dlog.engine.kernels.incremental.store import collections, histories, lists
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role, new_list
+from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.runtime.storage.relation import Memory
+from tests.engine.kernels.workbench import EXAMPLES
 
 ROWS = 64
 TIMES = st.tuples(st.integers(0, 3), st.integers(0, 5)).map(lambda t: t[0] * L.ROUND + t[1])

@@ -8,12 +8,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from dlog.engine.embedded.native import words
-from dlog.engine.kernels import base, block, implied, lookups
+from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from tests.engine.kernels.desk import Row
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.steps import lookups
+from dlog.engine.kernels.incremental.store import base, implied
+from dlog.engine.runtime.storage.native import words
 from tests.engine.kernels.store import Change, Store
+from tests.engine.kernels.workbench import Row
 
 ROWS = 5000
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.kernels import building, library
-from dlog.engine.kernels.building import _run as run_builder
-from dlog.engine.kernels.library import DIGEST, Library
+from dlog.engine.kernels.core import building, library
+from dlog.engine.kernels.core.building import _run as run_builder
+from dlog.engine.kernels.core.library import DIGEST, Library
 
 BODY = b"an object file and its description"
 WHOLE = sha256(BODY).digest() + BODY
@@ -123,7 +123,7 @@ def test_a_library_that_is_used_is_marked_each_day(
 
 def test_a_builder_ends_with_the_process_that_wants_the_library(tmp_path: Path) -> None:
     watched, held = os.pipe()
-    command = [sys.executable, "-m", "dlog.engine.kernels.build", str(tmp_path / "library")]
+    command = [sys.executable, "-m", "dlog.engine.kernels.core.build", str(tmp_path / "library")]
     builder = subprocess.Popen(command, stdin=watched, stderr=subprocess.DEVNULL)
     os.close(watched)
     os.close(held)

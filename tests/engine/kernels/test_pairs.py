@@ -12,20 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.maintained import Maintained
-from dlog.engine.embedded.native import words
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
-from dlog.engine.kernels import batches as batch
-from dlog.engine.kernels import inputs, loading, pairs
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.program.rules import Kind
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.incremental.loop import batches as batch
+from dlog.engine.kernels.incremental.loop import inputs
+from dlog.engine.kernels.incremental.store import loading, pairs
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import words
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
-from tests.engine.embedded.maintaining import COUNTS, commit, engine_of, rows
-from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN
+from tests.engine.runtime.maintaining import COUNTS, commit, engine_of, rows
 
 Pair = tuple[int, int]
 Change = tuple[Pair, int]

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.embedded.maintained import Maintained
-from dlog.engine.embedded.native import Struct, words
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import proposals
+from dlog.engine.kernels.incremental.steps import proposals
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
-from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
 
 Pair = tuple[int, int]
 Edges = set[Pair]

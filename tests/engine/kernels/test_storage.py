@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.extent import Extent
-from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels import sets, storage
+from dlog.engine.kernels.static import sets, storage
+from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.grammar.diagnostics import DlogError
-from tests.engine.kernels.desk import (
+from tests.engine.kernels.workbench import (
     DOMAINS,
     EXAMPLES,
     MANY,

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.embedded.lower import Tables
-from dlog.engine.embedded.native import Struct, words
-from dlog.engine.embedded.relation import Memory
-from dlog.engine.embedded.worker import Worker
+from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.symbols import begin_reading, begin_writing, end_reading, end_writing
-from dlog.engine.kernels.texts import text_block
-from dlog.engine.program.rules import Kind
+from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
+from dlog.engine.kernels.values.texts import text_block
+from dlog.engine.runtime.lowering.lower import Tables
+from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.functions import evaluate
 from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
-from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
 
 ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
 PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]

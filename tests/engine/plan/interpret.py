@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlog.engine.plan import nodes
-from dlog.engine.plan.nodes import Path, Scope
-from dlog.engine.program.rules import (
+from dlog.engine.ir import nodes
+from dlog.engine.ir.nodes import Path, Scope
+from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
@@ -25,7 +25,7 @@ from dlog.engine.program.rules import (
     Unpack,
     Variable,
 )
-from tests.engine.program.interpret import counts_bindings
+from tests.engine.compile.interpret import counts_bindings
 
 Row = tuple[Any, ...]
 Relations = dict[str, set[Row]]
@@ -341,6 +341,6 @@ class Random:
 
 
 def run(stratum: Stratum, program: Program, data: Mapping[str, set[Row]], statistics: Any = None) -> Relations:
-    from dlog.engine.plan.build import build_scope
+    from dlog.engine.plan.static.build import build_scope
 
     return Interpreter(build_scope(stratum, program, statistics or Counted(data)), data).run()

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dlog.engine.plan import nodes
-from dlog.engine.plan.nodes import Path, Reduction, Scope, View
-from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir import nodes
+from dlog.engine.ir.nodes import Path, Reduction, Scope, View
+from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from tests import naive
 from tests.naive_functors import apply, result_type
 

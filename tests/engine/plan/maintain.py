@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dlog.engine.plan.nodes import Extend, HalfJoin, LookUp, Path, Scope, SemiJoin, Step
-from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
+from dlog.engine.ir.nodes import Extend, HalfJoin, LookUp, Path, Scope, SemiJoin, Step
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
 from dlog.engine.plan.statistics import Declared, Statistics
-from dlog.engine.program.rules import Program
 from tests.engine.plan.interpret_rounds import History, Interpreter, Row, add, rows_at, value
 
 Change = Mapping[str, Iterable[tuple[Row, int]]]

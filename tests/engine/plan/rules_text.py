@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dlog.engine.program.rules import (
+from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
     Atom,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.plan.build import build_scope
-from dlog.engine.plan.distribute import distribute
-from dlog.engine.plan.explain_distributed import explain_distributed
-from dlog.engine.plan.numbering import counts
-from dlog.engine.plan.places import choose_homes
+from dlog.engine.plan.exchange.costs import Sizes
+from dlog.engine.plan.exchange.distribute import distribute
+from dlog.engine.plan.exchange.explain import explain_distributed
+from dlog.engine.plan.exchange.numbering import counts
+from dlog.engine.plan.exchange.places import choose_homes
+from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.plan.traffic import Sizes
 from dlog.pipeline import compile_program
 from tests.conftest import ROOT
 from tests.dlog.command import closure, dlog

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dlog.engine.plan.increments import increment
-from dlog.engine.plan.supersteps import supersteps
-from dlog.engine.program.rules import Atom, Compare, Literal, Negation, Program, Rule
+from dlog.engine.ir.rules import Atom, Compare, Literal, Negation, Program, Rule
+from dlog.engine.plan.exchange.increments import increment
+from dlog.engine.plan.exchange.supersteps import supersteps
 from dlog.pipeline import compile_program
 
 EDGES = ".decl e(x: number, y: number)\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import explain_plan, explain_workers
-from tests.engine.embedded.runs import executor_of, load, rows_of
+from tests.engine.runtime.runs import executor_of, load, rows_of
 from tests.naive import evaluate
 from tests.shards import run_sharded
 

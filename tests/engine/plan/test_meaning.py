@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.program.rules import Lattice
+from dlog.engine.ir.rules import Lattice
 from tests.engine.plan.interpret import Random, Relations, Row, naive, run
 from tests.engine.plan.rules_text import program
 

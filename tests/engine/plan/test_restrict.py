@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dlog.engine.plan.build import build_scope
+from dlog.engine.ir.nodes import Only, arrangements
+from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.check import check
-from dlog.engine.plan.nodes import Only, arrangements
-from dlog.engine.plan.restrict import restrict
-from dlog.engine.program.rules import Lattice
+from dlog.engine.plan.static.build import build_scope
+from dlog.engine.plan.static.restrict import restrict
 from tests.engine.plan.rules_text import program
 from tests.engine.plan.test_shapes import Sizes
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.plan.check_rounds import check_rounds
-from dlog.engine.plan.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
-from dlog.engine.plan.nodes import Path as DeltaPath
-from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope, explain_maintenance
+from dlog.engine.ir.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
+from dlog.engine.ir.nodes import Path as DeltaPath
+from dlog.engine.ir.rules import Lattice
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, explain_maintenance
+from dlog.engine.plan.incremental.check import check_rounds
+from dlog.engine.plan.incremental.thresholds import weighted
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.plan.thresholds import weighted
-from dlog.engine.program.rules import Lattice
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.preprocess import preprocess
 from tests.engine.plan.maintain import Maintained, all_at_neu

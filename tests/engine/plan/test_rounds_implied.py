@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.plan.nodes import Accumulate, Scan, Scope
+from dlog.engine.ir.nodes import Accumulate, Scan, Scope
+from dlog.engine.ir.rules import Kind, Program, Variable
+from dlog.engine.plan.incremental.build import build_rounds_scope
+from dlog.engine.plan.incremental.implied import without_implied
 from dlog.engine.plan.query import Query, Reading
-from dlog.engine.plan.rounds import build_rounds_scope
-from dlog.engine.plan.rounds_implied import without_implied
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.program.rules import Kind, Program, Variable
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.engine.plan.maintain import Maintained

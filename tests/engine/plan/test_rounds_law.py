@@ -14,7 +14,7 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.program.rules import Lattice, Program, Stratum
+from dlog.engine.ir.rules import Lattice, Program, Stratum
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.engine.plan.interpret import Random, Relations, naive

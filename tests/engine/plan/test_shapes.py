@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from dlog.engine.plan.build import build_scope
+from dlog.engine.ir.nodes import Extend, Filter, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit, arrangements
+from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.check import check
 from dlog.engine.plan.explain import explain
-from dlog.engine.plan.nodes import Extend, Filter, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit, arrangements
+from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.program.rules import Lattice
 from dlog.grammar.diagnostics import DlogError, InternalError
 from tests.engine.plan.rules_text import program
 

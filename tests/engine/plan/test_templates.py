@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import pytest
 
 from dlog.engine.compiler import compile_source
-from dlog.engine.embedded.figures import Recorded
-from dlog.engine.plan import repeated, rounds, templates
-from dlog.engine.plan.nodes import Path, Scope
-from dlog.engine.plan.renaming import Named
-from dlog.engine.plan.rounds import build_rounds_scope
-from dlog.engine.plan.rounds_paths import RoundsPaths
+from dlog.engine.ir.nodes import Path, Scope
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.incremental import build, repeated, templates
+from dlog.engine.plan.incremental.build import build_rounds_scope
+from dlog.engine.plan.incremental.paths import RoundsPaths
+from dlog.engine.plan.incremental.renaming import Named
+from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.plan.templates import Templates
-from dlog.engine.program.rules import Program
+from dlog.engine.runtime.incremental.planner_statistics import Recorded
 from dlog.grammar.source import Source
 from tests.bench.shapes import SHAPES
 
@@ -30,7 +30,7 @@ def _plans(program: Program, sizes: Mapping[str, int]) -> list[Scope]:
             figures = Recorded(Declared(sizes))
             scope = made.scope(stratum, figures)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(rounds, "MANY", 1 << 30)  # each body for itself
+                patch.setattr(build, "MANY", 1 << 30)  # each body for itself
                 own = build_rounds_scope(stratum, program, (again := Recorded(Declared(sizes))))
             assert repr(scope) == repr(own)
             assert figures.told() == again.told()

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from dlog.engine.kernels import merge_plans
+from dlog.engine.kernels.trace import merge_plans
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
@@ -17,7 +17,7 @@ from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.pages import LARGE, Pages, allocate
 from dlog.engine.trace.spine import Spine
 from dlog.grammar.diagnostics import DlogError, InternalError
-from tests.engine.kernels.desk import JIT, MANY
+from tests.engine.kernels.workbench import JIT, MANY
 from tests.engine.trace.model import Update, batch_of, rows_of, updates_of
 
 at = Antichain.at

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.program.rules import Kind
+from dlog.engine.ir.rules import Kind
 from dlog.engine.values.functions import compare, evaluate
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError

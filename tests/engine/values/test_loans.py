@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.values.loans import KEPT, LEAST, MOST, Lender, Turns
+from dlog.engine.values.loans import KEPT, LEAST, MOST, DoubleBuffer, Lender
 
 
 def place(array: np.ndarray) -> int:
@@ -72,7 +72,7 @@ def test_few_words_are_ordinary_memory() -> None:
 
 
 def test_what_was_written_last_stays_while_the_next_is_written() -> None:
-    turns, dtypes = Turns(), [np.dtype(np.int32), np.dtype(np.int64)]
+    turns, dtypes = DoubleBuffer(), [np.dtype(np.int32), np.dtype(np.int64)]
     last: list[np.ndarray] = []
     for number in range(6):
         columns = turns.columns(dtypes, 10 + number)
@@ -84,7 +84,7 @@ def test_what_was_written_last_stays_while_the_next_is_written() -> None:
 
 
 def test_memory_has_its_turn_again() -> None:
-    turns, dtypes = Turns(), [np.dtype(np.int64)]
+    turns, dtypes = DoubleBuffer(), [np.dtype(np.int64)]
     places = [place(turns.columns(dtypes, LEAST)[0]) for _ in range(4)]
     assert places[:2] == places[2:]
     assert len(set(places)) == 2

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.jit import JIT
-from dlog.engine.kernels.memory import MAPS
-from dlog.engine.kernels.words import hash_bytes
+from dlog.engine.kernels.core.jit import JIT
+from dlog.engine.kernels.core.memory import MAPS
+from dlog.engine.kernels.values.words import hash_bytes
 from dlog.engine.values import symbols
 from dlog.engine.values.symbols import NotText, SymbolTable
 

@@ -1,0 +1,236 @@
+"""Who follows a session's rounds: its history, open views of past rounds, and subscriptions. Told after each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
+
+import numpy as np
+
+from dlog.arguments import MOST, whole
+from dlog.engine.ir.rules import Program, Relation
+from dlog.engine.values.differences import words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.follow.changes import from_table
+from dlog.sessions.follow.past import Past, joined, undone
+from dlog.sessions.follow.subscriptions import Subscription
+from dlog.sessions.mistakes import unreadable_round
+from dlog.values import Codec
+
+
+class Reader(Protocol):
+    """Somebody who may still read a round."""
+
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit: the rounds after `before` up to `last`, and how to read its changes and the rows after it."""
+
+    before: int
+    last: int
+    program: Program
+    codec: Codec
+    changes: Callable[[str], Updates]
+    touched: Callable[[], Iterable[str]]
+    """The relations that may have changes."""
+    table: Callable[[str], Table]
+
+
+@dataclass(slots=True)
+class _Following:
+    """A subscription, and the round it is to start at if that is still to come."""
+
+    subscription: Subscription
+    snapshot: bool
+    start: int | None
+    number: int
+
+    @property
+    def follows_all(self) -> bool:
+        """Whether it is told of commits that change nothing in its relation."""
+        return self.start is not None or self.subscription.follows_all
+
+
+class _Subscribed:
+    """The subscriptions of a session, found by what a commit has touched."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, list[_Following]] = {}
+        self._others: list[_Following] = []
+        """Those that are told of every commit."""
+        self._program: Program | None = None
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._named or self._others)
+
+    def __iter__(self) -> Iterator[_Following]:
+        yield from self._others
+        for listed in self._named.values():
+            yield from listed
+
+    def add(self, subscription: Subscription, snapshot: bool, start: int | None) -> _Following:
+        self._count += 1
+        made = _Following(subscription, snapshot, start, self._count)
+        self._forget_closed([subscription.relation.name])
+        self._put(made)
+        return made
+
+    def told(self, commit: Committed) -> list[_Following]:
+        """Those that are to be told of a commit, the oldest first; all where the program has changed."""
+        known = self._program is commit.program
+        self._program = commit.program
+        named = commit.touched() if known else list(self._named)
+        found = [f for name in named for f in self._named.get(name, ())]
+        return sorted([*self._others, *found], key=lambda following: following.number)
+
+    def sort(self, told: Sequence[_Following]) -> None:
+        """After these have been told: some may have begun, or ended."""
+        begun = [f for f in self._others if not f.follows_all]
+        self._others = [f for f in self._others if f.follows_all and not f.subscription.closed]
+        for following in begun:
+            self._put(following)
+        self._forget_closed({f.subscription.relation.name for f in told})
+
+    def _put(self, following: _Following) -> None:
+        if following.follows_all:
+            self._others.append(following)
+        else:
+            self._named.setdefault(following.subscription.relation.name, []).append(following)
+
+    def _forget_closed(self, names: Iterable[str]) -> None:
+        for name in names:
+            left = [f for f in self._named.pop(name, ()) if not f.subscription.closed]
+            if left:
+                self._named[name] = left
+
+    def remove(self, following: _Following) -> None:
+        following.subscription.close()
+        self._others = [f for f in self._others if f is not following]
+        self._forget_closed([following.subscription.relation.name])
+
+    def clear(self) -> None:
+        for following in self:
+            following.subscription.close()
+        self._named, self._others = {}, []
+
+
+class Followers:
+    """All of them. `noted` is the last round that this object knows of; `lock` is held for moments only, so that a view can be
+    opened while a commit runs. The rest is used under the session's lock."""
+
+    def __init__(self, history: int) -> None:
+        self.history = history
+        self.readers: WeakSet[Reader] = WeakSet()
+        self.past = Past()
+        self.noted = 0
+        self.lock = Lock()
+        self._following = _Subscribed()
+
+    def nobody(self, last: int) -> bool:
+        """Whether nobody wants to hear of a commit up to `last`; then that is all there is to do."""
+        with self.lock:
+            if self.history or self._following or self.readers:
+                return False
+            self.noted = last
+            return True
+
+    def committed(self, commit: Committed) -> None:
+        """Notes the changes and delivers them; what callbacks raise comes out, the first of them, when all were called."""
+        with self.lock:
+            if self.history or self.readers:
+                noted = {name: updates for name in commit.touched() if (updates := commit.changes(name)).rows}
+                self.past.note(commit.before, commit.last, noted)
+                self.forget(commit.last)
+            self.noted = commit.last
+        if not self._following:
+            return
+        told = self._following.told(commit)
+        raised = [error for following in told if (error := _told(following, commit)) is not None]
+        self._following.sort(told)
+        if raised:
+            raise raised[0]
+
+    def read(self, reader: Reader, round: int | None) -> None:
+        """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
+        with self.lock:
+            oldest = self.past.oldest(self.noted)
+            reader.round = self.noted if round is None else whole("round", round, -MOST, "the number of a round")
+            if not oldest <= reader.round <= self.noted:
+                raise unreadable_round(reader.round, oldest, self.noted)
+            self.readers.add(reader)
+
+    def leave(self, reader: Reader) -> None:
+        with self.lock:
+            self.readers.discard(reader)
+            self.forget(self.noted)
+
+    def forget(self, now: int) -> None:
+        """Lets go of rounds that neither the history nor a view needs."""
+        self.past.forget(min([now - self.history, *(reader.round for reader in self.readers)]))
+
+    def subscribe(self, subscription: Subscription, snapshot: bool, start: int | None, commit: Committed) -> None:
+        """Begins with the rounds from `start` (None: now) on, of which `commit` is the last there is."""
+        relation, now = subscription.relation, commit.last
+        start = now if start is None else start
+        if start < self.past.oldest(now):
+            raise unreadable_round(start, self.past.oldest(now), now)
+        waits = start > now
+        following = self._following.add(subscription, snapshot, start if waits else None)
+        if not waits:
+            later = self.past.since(start, relation.name, relation.arity)
+            updates = _beginning(relation, start, snapshot, commit.table(relation.name), later)
+            try:
+                subscription.deliver(updates, now, commit.codec, relation)
+            except BaseException:
+                # Nobody gets the subscription: it could not be closed.
+                self._following.remove(following)
+                raise
+
+    def close(self) -> None:
+        self._following.clear()
+
+
+def _told(following: _Following, commit: Committed) -> Exception | None:
+    """Delivers a commit; what the callback raises is kept for later."""
+    subscription = following.subscription
+    relation = commit.program.relations.get(subscription.relation.name)
+    if relation is None:
+        subscription.close()
+        return None
+    updates = commit.changes(relation.name)
+    if following.start is not None:
+        if commit.last < following.start:
+            return None
+        later = joined([updates], relation.arity, following.start)
+        updates = _beginning(relation, following.start, following.snapshot, commit.table(relation.name), later)
+        following.start = None
+    try:
+        subscription.deliver(updates, commit.last, commit.codec, relation)
+    except Exception as error:
+        return error
+    return None
+
+
+def _beginning(relation: Relation, start: int, snapshot: bool, table: Table, later: Updates) -> Updates:
+    """The first delivery: all rows as of `start`, if asked for, then what happened since."""
+    if not snapshot:
+        return later
+    then = undone(relation, table, later)
+    rows = from_table(tuple(words(column) for column in then.columns), then.rows, start)
+    columns = tuple(np.concatenate(pair) for pair in zip(rows.columns, later.columns, strict=True))
+    return Updates(columns, np.concatenate((rows.diffs, later.diffs)), np.concatenate((rows.rounds, later.rounds)))
+
+
+def check_history(rounds: int) -> int:
+    try:
+        return whole("history", rounds, 0, "a number of rounds, 0 or more")
+    except DlogError as error:
+        raise DlogError([replace(found, code="bad-history") for found in error.diagnostics]) from None

@@ -1,0 +1,132 @@
+"""Rows from outside as words of the engine: one row quickly, many rows as columns.
+
+A tuple is one row; what else is taken, `dlog.rows` says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.kernels.values.floats import NAN
+from dlog.engine.values.differences import Columns, words
+from dlog.engine.values.table import Table
+from dlog.rows import fetched, from_tuples, table_of
+from dlog.sessions.ingest.staged_relation import Words
+from dlog.values import Codec
+
+FEW = 64
+"""So many rows are taken one by one."""
+_LOW, _HIGH = -(2**63), 2**63 - 1
+_KEPT_TEXTS = 1 << 16
+
+_Encode = Callable[[Any], int]
+
+
+class RowReader:
+    """Takes the rows of one relation."""
+
+    def __init__(self, relation: Relation, codec: Codec) -> None:
+        self.relation = relation
+        self.arity = relation.arity
+        self._codec = codec
+        self._numbers = all(kind is Kind.NUMBER for kind in relation.kinds)
+        self._encoders = [self._encoder(kind) for kind in relation.kinds]
+        self._texts: dict[str, int] = {}
+
+    # ------------------------------------------------------------------------------------------------------------- one row
+
+    def row(self, row: tuple[Any, ...]) -> Words:
+        """One row of Python values as words."""
+        if len(row) == self.arity:
+            if self._numbers:
+                for value in row:
+                    if type(value) is not int or not _LOW <= value <= _HIGH:
+                        break
+                else:
+                    return row
+            else:
+                try:
+                    return tuple([encode(value) for encode, value in zip(self._encoders, row, strict=True)])
+                except _Unusual:
+                    pass
+        columns = from_tuples(self.relation, self._codec, [row]).columns
+        return tuple([int(words(column)[0]) for column in columns])
+
+    def _encoder(self, kind: Kind) -> _Encode:
+        match kind:
+            case Kind.NUMBER:
+                return _number
+            case Kind.UNSIGNED:
+                return _unsigned
+            case Kind.FLOAT:
+                return _float
+            case Kind.SYMBOL:
+                return self._symbol
+            case Kind.RECORD:
+                return _record
+
+    def _symbol(self, value: object) -> int:
+        if type(value) is not str:
+            raise _Unusual
+        found = self._texts.get(value)
+        if found is None:
+            if len(self._texts) >= _KEPT_TEXTS:
+                self._texts.clear()
+            try:
+                found = self._texts[value] = self._codec.symbols.intern(value)
+            except UnicodeEncodeError:
+                raise _Unusual from None
+        return found
+
+    # ----------------------------------------------------------------------------------------------------------- many rows
+
+    def few(self, rows: object) -> list[Words] | None:
+        """The rows one by one if they are few Python tuples."""
+        if type(rows) is tuple:
+            return [self.row(rows)]
+        if isinstance(rows, list | set | frozenset) and len(rows) <= FEW and all(type(row) is tuple for row in rows):
+            return [self.row(row) for row in rows]
+        return None
+
+    def columns(self, rows: Any) -> tuple[Columns, int]:
+        """Any rows as columns of words, and how many there are."""
+        if isinstance(rows, tuple):
+            rows = [rows]
+        return _in_words(table_of(self.relation, self._codec, rows))
+
+    def fetched(self, frame: Any) -> tuple[Columns, int]:
+        """Rows of a DataFrame, which has the relation's columns and types, as columns of words."""
+        return _in_words(fetched(self.relation, self._codec, frame))
+
+
+def _in_words(table: Table) -> tuple[Columns, int]:
+    return tuple([words(column) for column in table.columns]), table.rows
+
+
+class _Unusual(Exception):
+    """A value that the quick way does not know; the codec takes it or says what is wrong."""
+
+
+def _number(value: object) -> int:
+    if type(value) is int and _LOW <= value <= _HIGH:
+        return value
+    raise _Unusual
+
+
+def _unsigned(value: object) -> int:
+    if type(value) is int and 0 <= value < 2**64:
+        return value if value <= _HIGH else value - 2**64
+    raise _Unusual
+
+
+def _float(value: object) -> int:
+    if type(value) is not float:
+        raise _Unusual
+    return int(struct.unpack("<q", struct.pack("<d", value))[0]) if value == value else NAN
+
+
+def _record(value: object) -> int:
+    raise _Unusual

@@ -1,0 +1,254 @@
+"""Where changes wait: everything a session has staged, by relation, and how each relation takes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from dlog.arguments import text
+from dlog.engine.interruption import delayed
+from dlog.engine.ir.rules import Io, Program
+from dlog.engine.rounds import Frames, RoundsEngine
+from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.pipeline import load_inputs, stage
+from dlog.relation import unknown_relation
+from dlog.sessions.ingest.keys import KeyIndex, having_keys, key_columns
+from dlog.sessions.ingest.row_reader import RowReader
+from dlog.sessions.ingest.staged_relation import Staged, Words
+from dlog.sessions.mistakes import derived_relation, mistake
+from dlog.values import Codec
+
+if TYPE_CHECKING:
+    from dlog.engine.formats.records import RecordTables
+    from dlog.engine.runtime.static.executor import Executor
+    from dlog.engine.values.symbols import SymbolTable
+
+Diff = Literal[1, -1]
+
+
+class StagedChanges:
+    """The staged changes of one session over one engine."""
+
+    def __init__(self, engine: RoundsEngine, codec: Codec) -> None:
+        self.staged: dict[str, Staged] = {}
+        self._engine = engine
+        self._codec = codec
+        self._intakes: dict[str, RowReader] = {}
+        self._indexes: dict[str, KeyIndex] = {}
+
+    @property
+    def _program(self) -> Program:
+        return self._codec.program
+
+    # ------------------------------------------------------------------------------------------------------------- changes
+
+    def stage(self, relation: str, rows: Any, diff: Diff) -> None:
+        """Rows that are to come (+1) or to go (-1)."""
+        row_reader = self.row_reader(relation)
+        few = row_reader.few(rows)
+        if few is None:
+            self._stage_many(row_reader, rows, diff)
+            return
+        staged = self.staged.get(relation)
+        if staged is None:
+            staged = self.staged[relation] = Staged(row_reader.arity)
+        if staged.frames or self._indexes:
+            self._stage_few(relation, staged, few, diff)
+        else:
+            staged.single.update(dict.fromkeys(few, diff))  # at once, whatever interrupts
+
+    @delayed
+    def _stage_few(self, relation: str, staged: Staged, rows: Sequence[Words], diff: Diff) -> None:
+        if not staged.takes_rows(diff):
+            self._fetch(relation)
+        staged.single.update(dict.fromkeys(rows, diff))
+        index = self._indexes.get(relation)
+        if index is not None:
+            for row in rows:
+                (index.put if diff > 0 else index.drop)(row)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers have the rows, and take DataFrames without this process."""
+        return self._engine.elsewhere
+
+    def _stage_many(self, row_reader: RowReader, rows: Any, diff: Diff) -> None:
+        """Rows in columns; a DataFrame as it is where the workers of the engine can have its rows without this process."""
+        name = row_reader.relation.name
+        frame = self._engine.fitting(row_reader.relation, rows)
+        if frame is None:
+            columns, count = row_reader.columns(rows)
+            columns = tuple([column.copy() if column.flags.writeable else column for column in columns])
+        elif not self.staged.get(name, Staged(row_reader.arity)).takes_frame(diff):
+            columns, count = row_reader.fetched(frame)
+        else:
+            self.staged.setdefault(name, Staged(row_reader.arity)).put_frame(frame, diff)
+            self._indexes.pop(name, None)
+            return
+        self.stage_columns(name, columns, np.full(count, diff, np.int64))
+
+    def _fetch(self, relation: str) -> None:
+        """Brings rows that wait elsewhere here: others of the same relation are to come after them."""
+        staged = self.staged.get(relation)
+        if staged is not None and staged.frames:
+            row_reader = self.row_reader(relation)
+            found = [(row_reader.fetched(rows), diff) for rows, diff in staged.frames]
+            staged.frames = []
+            for (columns, count), diff in found:
+                staged.put_many(columns, np.full(count, diff, np.int64))
+
+    @delayed
+    def stage_columns(self, relation: str, columns: Columns, diffs: np.ndarray) -> None:
+        """The same for rows as columns of words."""
+        self._fetch(relation)
+        self._indexes.pop(relation, None)
+        if relation not in self.staged:
+            self.staged[relation] = Staged(len(columns))
+        self.staged[relation].put_many(columns, diffs)
+
+    def upsert(self, relation: str, rows: Any, key: Any) -> None:
+        """Rows that are to take the place of those with the same key."""
+        row_reader = self.row_reader(relation)
+        places = key_columns(row_reader.relation, key)
+        few = row_reader.few(rows)
+        if few is None:
+            self._upsert_columns(row_reader, *row_reader.columns(rows), places)
+        else:
+            self._upsert_few(row_reader, few, places)
+
+    @delayed
+    def _upsert_few(self, row_reader: RowReader, rows: Sequence[Words], key: tuple[int, ...]) -> None:
+        name = row_reader.relation.name
+        self._fetch(name)
+        index = self._index(name, key)
+        staged = self.staged.setdefault(name, Staged(row_reader.arity))
+        for row in rows:
+            gone = [old for old in index.find(row) if old != row]
+            for old in gone:
+                staged.single[old] = -1
+                index.drop(old)
+            staged.single[row] = 1
+            index.put(row)
+
+    @delayed
+    def _upsert_columns(self, row_reader: RowReader, columns: Columns, rows: int, key: tuple[int, ...]) -> None:
+        name = row_reader.relation.name
+        self._fetch(name)
+        last = last_of_each(tuple(columns[i] for i in key), rows)
+        columns = tuple(column[last] for column in columns)
+        held, count = self._present(name)
+        found = having_keys(tuple(held[i] for i in key), count, tuple(columns[i] for i in key), len(last))
+        self.stage_columns(name, tuple(column[found] for column in held), np.full(int(found.sum()), -1, np.int64))
+        self.stage_columns(name, columns, np.ones(len(last), np.int64))
+
+    def _index(self, relation: str, key: tuple[int, ...]) -> KeyIndex:
+        """Which rows each key has, the staged changes included."""
+        found = self._indexes.get(relation)
+        if found is None or found.key != key:
+            columns, _ = self._present(relation)
+            rows = cast("zip[Words]", zip(*(column.tolist() for column in columns), strict=True))
+            found = self._indexes[relation] = KeyIndex(key, rows)
+        return found
+
+    def _present(self, relation: str) -> tuple[Columns, int]:
+        """The external rows with the staged changes applied."""
+        table = self._engine.external(relation)
+        columns = tuple(words(column) for column in table.columns)
+        staged = self.staged.get(relation)
+        if not staged:
+            return columns, table.rows
+        updates = staged.updates(0)
+        return apply_changes(columns, table.rows, updates.columns, updates.diffs)
+
+    def _known(self, name: Any) -> RowReader | None:
+        return self._intakes.get(name) if isinstance(name, str) else None
+
+    def row_reader(self, name: str) -> RowReader:
+        """How the relation takes rows; raises where it takes none."""
+        if (known := self._known(name)) is not None:
+            return known
+        program = self._program
+        relation = program.relations.get(name) if isinstance(name, str) else None
+        if relation is None:
+            raise unknown_relation(name, program.relations, program.inline)
+        derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
+        if derived and not any(io.action == "input" and io.relation == name for io in program.io):
+            raise derived_relation(name)
+        made = self._intakes[name] = RowReader(relation, self._codec)
+        return made
+
+    # --------------------------------------------------------------------------------------------------------------- files
+
+    def load(self, relation: str, path: Path, parameters: Mapping[str, str], threads: int) -> None:
+        """The rows of one file, read as the relation's `.input` would read it but for the parameters given."""
+        from dlog.engine.formats import load
+
+        row_reader = self.row_reader(relation)
+        declared = next((io for io in self._program.io if io.action == "input" and io.relation == relation), None)
+        kept = {} if declared is None else {k: v for k, v in declared.params if k not in ("IO", "filename", "name")}
+        chosen = kept | dict(parameters) | {"filename": str(path.absolute())}
+        for name, value in parameters.items():
+            text(name, value, f'text, as in `.input {relation}({name}="...")`')
+        if not path.exists():
+            raise mistake("missing-file", f"cannot open {path}: there is no such file")
+        if path.is_dir():
+            raise mistake("missing-file", f"cannot open {path}: it is a folder")
+        io = Io("input", relation, tuple(chosen.items()), row_reader.relation.span)
+        with stage(f"loading {relation}"):
+            symbols, records = self._engine.symbols, self._engine.records
+            table = load(io, row_reader.relation, self._program, symbols, records, Path(), threads)
+        self.take(relation, table)
+
+    def load_inputs(self, folder: str, threads: int, on_spark: bool, spark: Any = None) -> None:
+        """The files of all `.input`s and, of a session `on_spark`, what Spark reads for them."""
+        program = self._program
+        if on_spark:
+            from dlog.spark import is_spark, spark_inputs, started
+
+            with stage("loading"):
+                for name, rows in spark_inputs(spark or started(), program).items():
+                    self.stage(name, rows, 1)
+            program = replace(program, io=tuple(io for io in program.io if not is_spark(io)))
+        load_inputs(cast("Executor", _Receiver(self)), program, folder, threads)
+
+    def take(self, relation: str, table: Table) -> None:
+        """A table's rows are to come."""
+        self.stage_columns(relation, tuple(words(column) for column in table.columns), np.ones(table.rows, np.int64))
+
+    # -------------------------------------------------------------------------------------------------------------- rounds
+
+    def updates(self, round: int) -> dict[str, Updates]:
+        """All that is staged here as the changes of one round."""
+        return {name: staged.updates(round) for name, staged in self.staged.items()}
+
+    def frames(self) -> Frames:
+        """What is staged and is elsewhere."""
+        return {name: staged.frames for name, staged in self.staged.items() if staged.frames}
+
+    def copied(self) -> dict[str, Staged]:
+        """What is staged now, for `restore`."""
+        return {name: staged.copy() for name, staged in self.staged.items()}
+
+    def restore(self, staged: dict[str, Staged]) -> None:
+        """Puts this in the place of what is staged."""
+        self.staged = staged
+        self._indexes.clear()
+
+    def forget_indexes(self) -> None:
+        """After changes that were not staged here."""
+        self._indexes.clear()
+
+
+class _Receiver:
+    """What `load_inputs` needs of an executor."""
+
+    def __init__(self, staged_changes: StagedChanges) -> None:
+        self.load = staged_changes.take
+        self.symbols: SymbolTable = staged_changes._engine.symbols
+        self.records: RecordTables = staged_changes._engine.records

@@ -1,0 +1,104 @@
+"""Rows that came or went at once, so many that they did not pass through this process: each *lot* is files of its own.
+
+The lots of a state are entries of one table, in the order in which they came. An entry may also say that an earlier relation of
+a name has been dropped, with its lots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.ir.rules import Kind, Relation, Type
+from dlog.engine.state.files import damaged
+from dlog.engine.state.parts import Part, check
+from dlog.engine.values.differences import Columns, words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.grammar.diagnostics import DlogError
+
+TABLE = "lots"
+"""The table of entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkFiles:
+    """Rows of a relation with these kinds, which came (+1) or went (-1); without parts: the relation was dropped."""
+
+    relation: str
+    kinds: tuple[Kind, ...]
+    diff: int
+    parts: tuple[Part, ...]
+
+    @property
+    def drops(self) -> bool:
+        return not self.parts
+
+    @property
+    def entry(self) -> bytes:
+        """As it is written."""
+        parts = [(part.name, part.size, part.checksum) for part in self.parts]
+        return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
+
+
+def lot_of(entry: bytes) -> BulkFiles:
+    """What an entry says. Raises ValueError where that makes no sense."""
+    try:
+        relation, kinds, diff, parts = json.loads(entry)
+        found = BulkFiles(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    names = (relation, *(part.name for part in found.parts))
+    if not all(isinstance(name, str) for name in names) or diff not in ((1, -1) if parts else (0,)):
+        raise ValueError("no lot")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What it takes to read lots: the folder they are in, the relations and types of the program, and the tables for ids."""
+
+    folder: Path
+    relations: Mapping[str, Relation]
+    types: Mapping[str, Type]
+    symbols: SymbolTable
+    records: RecordTables
+
+    def rows(self, lot: BulkFiles) -> tuple[Columns, int]:
+        """All rows of a lot as words; a row may be there twice. Raises DlogError where a file is not any more what it was."""
+        for part in lot.parts:
+            check(self.folder, part)
+        return read_parts([self.folder / part.name for part in lot.parts], self.relations[lot.relation], self)
+
+
+def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> tuple[Columns, int]:
+    """The rows in files, one or several. Raises DlogError for values that the types do not have."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dlog.engine.spark.arrow import ArrowCodec
+
+    try:
+        data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
+        data.validate(full=True)
+        table = ArrowCodec(meaning.types, meaning.symbols, meaning.records).read(relation, data)
+    except (pa.ArrowException, OSError, ValueError, DlogError) as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise damaged(paths[0], f"a part of a relation cannot be read: {what}") from None
+    return tuple(words(column) for column in table.columns), table.rows
+
+
+def rows_in(paths: Sequence[Path]) -> int:
+    """How many rows files have."""
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(path).num_rows for path in paths)
+
+
+def ones(rows: int, diff: int) -> np.ndarray:
+    """The diffs of rows that all did the same."""
+    return np.full(rows, diff, np.int64)

@@ -1,0 +1,426 @@
+"""An engine whose rounds are on disk before they count.
+
+Opened on a state, nothing runs yet: relations are read as the last session left them. The engine proper is made at the first
+commit, or when a relation is read that the state does not have as of its last round: rounds that were logged after the last
+checkpoint, by a session that did not come to its end, may have changed what follows from the inputs they changed. It goes on
+from the last image of an engine, if there is one for the program, with what the inputs have become since then as one round;
+without one everything is derived.
+
+A round is logged when the engine has committed it, so that only rounds that hold are. Until then a reader in another thread may
+see it a moment early. If it cannot be logged, the engine is let go, and made anew from the state when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import RLock
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.ir.rules import Constant, Program, Record, Relation, with_inputs
+from dlog.engine.rounds import RELAYED, Beginning, Frames, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.values.differences import difference, words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import DlogError
+from dlog.pipeline import stage
+from dlog.sessions.engines import Engines
+from dlog.sessions.follow.changes import from_table, none
+from dlog.sessions.follow.past import joined
+from dlog.sessions.ingest.streams import netted
+from dlog.sessions.mistakes import mistake, remark
+from dlog.sessions.persistence.bulk_files import BulkFiles
+from dlog.sessions.persistence.external_relation import empty
+from dlog.sessions.persistence.folder import State, fingerprint
+from dlog.sessions.persistence.interned import Interned
+from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered
+from dlog.sessions.text import Text
+
+Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+Found = TypeVar("Found")
+FEW = 8
+"""An image is gone on from when the external rows are at least so many times those that have changed since."""
+
+
+class Durable(PlainRounds):
+    """See `dlog.engine.rounds.RoundsEngine`. `engines` make the engine proper; `inner` is one that is at the state's round."""
+
+    def __init__(self, state: State, text: Text, program: Program, engines: Engines, inner: RoundsEngine | None = None) -> None:
+        self.program = program
+        self._state, self._text, self._engines, self._inner = state, str(text), engines, inner
+        self._fingerprint = fingerprint(text.formatted)
+        self._lock = RLock()
+        self._told = inner is not None
+        """Whether the engine knows what the last round changed."""
+        self.mark: int | None = None
+        """Goes into the log with the next commit."""
+        state.means(program)
+        self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+        self._stale = self._outdated() if inner is None else self._ruled
+
+    def _outdated(self) -> set[str]:
+        """The relations with rules whose rows the state does not have as of its last round."""
+        if not self._state.round:
+            return set()
+        found = {name for name in self._ruled if self._state.derived(name, self._fingerprint) is None}
+        changed = {name for name in self.program.relations if self._state.changed(name)}
+        for stratum in self.program.strata:
+            reads = {d.on for rule in stratum.rules for d in dependencies(rule)}
+            if stratum.rules and not (found | changed).isdisjoint({*reads, *stratum.relations}):
+                found |= set(stratum.relations)
+        return found
+
+    @property
+    def inner(self) -> RoundsEngine | None:
+        """The engine proper, if it is there already."""
+        return self._inner
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the engine proper can be had without deriving everything."""
+        return self._state.imaged_before(self._fingerprint)
+
+    def proper(self) -> RoundsEngine:
+        """The engine proper, if it is there or can be had without deriving everything; else this one."""
+        return self._awake() if self._inner is not None or self.resumes else self
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self._state.interned.symbols
+
+    @property
+    def records(self) -> RecordTables:
+        return self._state.interned.records
+
+    @property
+    def round(self) -> int:
+        inner = self._inner
+        return self._state.round if inner is None else inner.round
+
+    @property
+    def last_mark(self) -> int | None:
+        """The mark that came with the last commit that had one."""
+        return self._state.mark
+
+    # -------------------------------------------------------------------------------------------------------------- commit
+
+    def fitting(self, relation: Relation, rows: Any) -> Any | None:
+        """Rows that the engine can write to files of the state without this process."""
+        if not hasattr(rows, "mapInArrow"):
+            return None
+        path = self._state.path
+        self._state.check_there()
+        return self._asked(lambda inner: inner.fitting(relation, rows) if inner.saves(path) else None)
+
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        self._state.check_there()
+        if not frames:
+            return self._committed(inputs, ())
+        saving = Saving(self._state, self._awake(), self.program)
+        try:
+            rows, lots = saving.saved(frames, self.round + 1)
+            both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
+            given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
+            return self._committed(given, lots)
+        finally:
+            saving.forget()
+
+    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+        mark = self.mark
+        try:
+            return self._commit(inputs, lots)
+        except DlogError as error:
+            if not workers_lost(error) or self._inner is not None:
+                raise
+        self.mark = mark
+        return self._commit(inputs, lots)
+
+    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+        before = self._state.round
+        given = {name: updates for name, updates in inputs.items() if updates.rows}
+        if not before:
+            given = self._with_facts(given)
+        inner = self._awake()
+        try:
+            last = inner.commit(given, frames_of(lots, inner, self._state) or None)
+            self._told = True
+            text = self._text if self._state.text != self._text else None
+            self._state.append(last, given, text, self.mark, lots)
+        except BaseException as error:
+            if self._state.round == before and (before != inner.round or workers_lost(error)):
+                self._let_go()
+            raise
+        finally:
+            self.mark = None
+        self._state.checkpoint_if_due(self._fingerprint, inner)
+        return last
+
+    def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
+        """The changes of the very first commit, with the facts of the program's text before them."""
+        found = dict(given)
+        for name, facts in fact_updates(self.program, self.program.facts, self._state.interned, 1, 1).items():
+            both = joined([facts, *([given[name]] if name in given else [])], self.program.relations[name].arity, 0)
+            found[name] = netted(self.program.relations[name], both, 0)
+        return found
+
+    # -------------------------------------------------------------------------------------------------------------- engine
+
+    def _awake(self) -> RoundsEngine:
+        """The engine proper, at the state's last round."""
+        if self._inner is None:
+            with self._lock, stage("evaluation"):
+                if self._inner is None:
+                    self._inner = self._made()
+        return self._inner
+
+    def _made(self) -> RoundsEngine:
+        round = self._state.round
+        resumed = self._resumed()
+        if resumed is not None:
+            return resumed
+        names = [name for name in self._state.externals() if name in self.program.relations]
+        loaded = {name for name in names if self._state.lotted(name)}
+        rows = {name: self._rows_of(name) for name in names if name not in loaded}
+        fed = {name for name, updates in rows.items() if updates.rows} | loaded
+        program = with_inputs(replace(self.program, facts={}), fed | self.program.facts.keys())
+        made = self._engines.made(program, self._beginning(max(round - 1, 0)))
+        if round:
+            frames = {}
+            for name in loaded:
+                found = self.loaded(name, made, round)
+                if found is None:
+                    rows[name] = self._rows_of(name)
+                else:
+                    rows[name], frames[name] = found
+            made.commit({name: updates for name, updates in rows.items() if updates.rows}, frames or None)
+        return made
+
+    def loaded(self, relation: str, engine: RoundsEngine, round: int) -> tuple[Updates, list[tuple[Any, int]]] | None:
+        """The external rows of a relation that has lots, for an engine that can read these, as what is to come in a round."""
+        return recovered(self._state, self.program.relations[relation], engine, round) if self._state.lotted(relation) else None
+
+    def _rows_of(self, relation: str) -> Updates:
+        """The external rows as insertions of the last round."""
+        return all_of(self.external(relation), self._state.round)
+
+    def _beginning(self, round: int) -> Beginning:
+        return Beginning(self.symbols, self.records, round, again=self._text == self._state.text)
+
+    def _resumed(self) -> RoundsEngine | None:
+        """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
+        round = self._state.round
+        try:
+            image = self._state.image(self._fingerprint)
+            if image is None:
+                return None
+            made = self._engines.resumed(replace(self.program, facts={}), image, self._beginning(round - 1))
+            if made is None:
+                return None
+        except Unfit as why:
+            remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
+            return None
+        changed = self._changed_since(image.round, made)
+        inputs = self.program.relations.keys() - self._ruled
+        if changed and FEW * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
+            made.close()
+            return None
+        made.commit(changed)
+        return made
+
+    def _changed_since(self, image: int, engine: RoundsEngine) -> dict[str, Updates]:
+        """What became of the external rows since the round of an image, which the engine has them of."""
+        found = {}
+        for name in (name for name in self._state.externals() if name in self.program.relations):
+            kinds = self.program.relations[name].kinds
+            changes = self._state.since(image, name, kinds)
+            if changes is None:
+                changes = between(engine.external(name), self._state.external(name, kinds), self._state.round)
+            if changes.rows:
+                found[name] = changes
+        return found
+
+    def _let_go(self) -> None:
+        """Back to the state. A reader may still be at the engine, so it is not closed."""
+        with self._lock:
+            self._inner, self._told, self._stale = None, False, self._ruled
+        self._state.copy_nothing()
+
+    def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
+        """What the engine says: a new one where its workers were lost."""
+        try:
+            return question(self._awake())
+        except DlogError as error:
+            if not workers_lost(error):
+                raise
+        self._let_go()
+        return question(self._awake())
+
+    # ------------------------------------------------------------------------------------------------------------- program
+
+    def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
+        """Makes this program that of the state: a round in which facts of its text come, and rows go. An engine that is there
+        already has had it."""
+        behind = self._inner is None
+        inner = self._awake()
+        round = self._state.round + 1
+        parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
+        for name, updates in fact_updates(self.program, came, self._state.interned, 1, round).items():
+            parts.setdefault(name, []).append(updates)
+        given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
+        if behind:
+            with stage("evaluation"):
+                inner.commit({name: updates for name, updates in given.items() if name in self.program.relations})
+        self._state.append(round, given, self._text)
+
+    def succeeded_by(self, inner: RoundsEngine, text: Text, program: Program) -> Durable:
+        """Another program from the next round on, at which `inner` is. Its facts are inserted; the rows of relations that it
+        does not have go."""
+        round = self._state.round + 1
+        gone = [name for name in self.program.relations if name not in program.relations]
+        given = {name: negated(all_of(self.external(name), round)) for name in gone}
+        new = Durable(self._state, text, program, self._engines, inner)
+        try:
+            given |= fact_updates(program, program.facts, self._state.interned, 1, round)
+            self._state.append(round, given, str(text))
+        finally:
+            if self._state.round != round:
+                self._state.means(self.program)
+        self._state.checkpoint_if_due(new._fingerprint, inner)
+        return new
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def touched(self) -> Iterable[str]:
+        inner = self._inner
+        return inner.touched if self._told and inner is not None else self.program.relations
+
+    def changes(self, relation: str) -> Updates:
+        inner = self._inner
+        if self._told and inner is not None:
+            try:
+                return inner.changes(relation)
+            except DlogError as error:
+                if not workers_lost(error):
+                    raise
+            self._let_go()
+        if not self.round:
+            return none(self.program.relations[relation].arity)
+        message = f"what round {self.round} changed in `{relation}` is not known any more"
+        raise mistake("past-round", message, "the state keeps the rows as of its last round, not what became of them in it")
+
+    def table(self, relation: str) -> Table:
+        if self._inner is None:
+            with self._lock:
+                if self._inner is None and relation not in self._stale:
+                    return self._stored(relation)
+        return self._asked(lambda inner: inner.table(relation))
+
+    def _stored(self, relation: str) -> Table:
+        if relation not in self._ruled:
+            return self.external(relation)
+        found = self._state.derived(relation, self._fingerprint)
+        return empty(self.program.relations[relation].kinds) if found is None else found.table()
+
+    def external(self, relation: str) -> Table:
+        inner = self._inner
+        if inner is None:
+            return self._state.external(relation, self.program.relations[relation].kinds)
+        return self._asked(lambda inner: inner.external(relation))
+
+    def rows(self, relation: str) -> int:
+        if self._inner is None and relation not in self._stale and not (self.elsewhere and self._state.lotted(relation)):
+            return self.table(relation).rows
+        return self._asked(lambda inner: inner.rows(relation))
+
+    def ranks(self, relation: str) -> np.ndarray | None:
+        return self._asked(lambda inner: inner.ranks(relation))
+
+    def frame(self, relation: str) -> Any:
+        """The rows of a relation where they are elsewhere: what the engine has for them."""
+        return self._asked(lambda inner: cast("Any", inner).frame(relation))
+
+    @property
+    def pending(self) -> frozenset[str]:
+        return frozenset(self._stale) if self._inner is None else frozenset()
+
+    @property
+    def elsewhere(self) -> bool:
+        return self._engines.elsewhere
+
+    def explain(self) -> str:
+        return self._asked(lambda inner: inner.explain())
+
+    # ------------------------------------------------------------------------------------------------------------- closing
+
+    def close(self) -> None:
+        """Writes what the next session can begin with, if the engine has it, and lets go of the state."""
+        inner = self._inner
+        try:
+            if inner is not None and self._state.round:
+                image = inner.image()
+                unimaged = image is not None and not self._state.imaged(self._fingerprint)
+                if self._stale or unimaged or not self._state.settled:
+                    derived = {name: partial(inner.table, name) for name in sorted(self._ruled) if self._worth(inner, name)}
+                    self._state.settle(self._fingerprint, derived, image, self._gathered(inner))
+        except DlogError as error:
+            if not workers_lost(error):  # the next session evaluates
+                raise
+        finally:
+            self._state.close()
+            if inner is not None:
+                inner.close()
+
+    def _worth(self, inner: RoundsEngine, relation: str) -> bool:
+        """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
+        return not inner.elsewhere or inner.rows(relation) <= RELAYED
+
+    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkFiles]:
+        """The external rows of relations that have too many lots, in one piece."""
+        relations = [self.program.relations[name] for name in self._state.crowded()]
+        return {r.name: gathered(self._state, r, inner, r.name in self._ruled) for r in relations}
+
+    def abandon(self) -> None:
+        """Lets go of the state as it is."""
+        self._state.close()
+
+
+def workers_lost(error: BaseException) -> bool:
+    """Whether an engine failed because those who did its work are no more."""
+    return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
+
+
+def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
+    """Facts of relations of the program as changes of a round."""
+    catalog = Catalog(replace(program, facts=dict(facts)), Memory(None))
+    catalog.symbols, catalog.records = interned.symbols, interned.records
+    found = {}
+    for name, rows in facts.items():
+        marks = np.full(len(rows), diff, np.int64), np.full(len(rows), round, np.int64)
+        found[name] = Updates(tuple(catalog.fact_columns(name)), *marks)
+    return found
+
+
+def all_of(table: Table, round: int) -> Updates:
+    """All rows of a table as insertions."""
+    return from_table(tuple(words(column) for column in table.columns), table.rows, round)
+
+
+def between(old: Table, new: Table, round: int) -> Updates:
+    """The changes from one table to another."""
+    pair = [tuple(words(column) for column in table.columns) for table in (old, new)]
+    columns, diffs = difference(pair[0], old.rows, pair[1], new.rows)
+    return Updates(columns, diffs, np.full(len(diffs), round, np.int64))
+
+
+def negated(updates: Updates) -> Updates:
+    """What takes the updates back."""
+    return replace(updates, diffs=-updates.diffs)

@@ -1,0 +1,180 @@
+"""The external rows of a relation as the disk has them: those of the last checkpoint, lots in files of their own, and what was
+logged since.
+
+Later changes of a row replace earlier ones, so that the rows are found in one pass when they are asked for. Lots stay in their
+files: a checkpoint writes, for each, what later changes made of rows, apart from those that were there before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind
+from dlog.engine.state.layers import Stored
+from dlog.engine.values.differences import Columns, apply_changes, last_of_each, words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.sessions.follow.changes import none, typed
+from dlog.sessions.persistence.bulk_files import BulkFiles, ones
+from dlog.sessions.persistence.references import are_ids
+
+Chunk = tuple[Columns, np.ndarray]
+"""Changed rows and their diffs."""
+ReadLot = Callable[[BulkFiles], tuple[Columns, int]]
+RECENT = 128
+"""So many small chunks become one."""
+
+
+class Stretch:
+    """What became of rows from one lot on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
+    are what the last checkpoint wrote of it, None where it was not there yet."""
+
+    def __init__(self, lot: BulkFiles | None, number: int, came: Stored | None, went: Stored | None) -> None:
+        self.lot, self.number = lot, number
+        self.came, self.went = came, went
+        self._chunks: list[Chunk] = []
+        self._recent: list[Chunk] = []
+
+    @property
+    def arity(self) -> int | None:
+        """None before there is anything."""
+        for columns, _ in (*self._chunks, *self._recent):
+            return len(columns)
+        if self.lot is not None:
+            return len(self.lot.kinds)
+        return None if self.came is None else len(self.came.kinds)
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything that the last checkpoint did not write."""
+        return bool(self._chunks or self._recent) or (self.lot is not None and self.came is None)
+
+    def add(self, updates: Updates) -> None:
+        """The changes of further rounds."""
+        self._recent.append((updates.columns, updates.diffs))
+        if len(self._recent) >= RECENT:
+            self._gather()
+
+    def _gather(self) -> None:
+        if self._recent:
+            columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in self._recent), strict=True))
+            self._chunks.append((columns, np.concatenate([diffs for _, diffs in self._recent])))
+            self._recent = []
+
+    def frozen(self) -> Frozen:
+        """How it is now."""
+        self._gather()
+        return Frozen(self.lot, self.number, self.came, self.went, tuple(self._chunks))
+
+    def rebase(self, came: Stored | None, went: Stored | None, chunks: int) -> None:
+        """A checkpoint has written the first so many of the chunks that `frozen` had."""
+        self.came, self.went = came, went
+        del self._chunks[:chunks]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A stretch at one time. `chunks` are the changes since the last checkpoint, in order."""
+
+    lot: BulkFiles | None
+    number: int
+    came: Stored | None
+    went: Stored | None
+    chunks: tuple[Chunk, ...]
+
+    def changes(self) -> Updates:
+        """What became of rows after its lot came, the last of each; of stretches that have one."""
+        assert self.lot is not None
+        stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
+        if any(s.kinds != self.lot.kinds for s in (self.came, self.went) if s is not None):
+            raise ValueError("what became of a lot has other columns")
+        return last_changes([*stored, *self.chunks], len(self.lot.kinds), 0)
+
+
+class ExternalRows:
+    """Those of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
+
+    def __init__(self, stored: Stored | None = None) -> None:
+        self.stretches = [Stretch(None, 0, stored, None)]
+
+    @property
+    def arity(self) -> int | None:
+        """None before there is anything."""
+        return next((arity for s in self.stretches if (arity := s.arity) is not None), None)
+
+    @property
+    def lots(self) -> bool:
+        """Whether there are any."""
+        return len(self.stretches) > 1
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything has been logged since the checkpoint."""
+        return any(stretch.changed for stretch in self.stretches)
+
+    def add(self, updates: Updates) -> None:
+        """The changes of further rounds."""
+        if updates.rows:
+            self.stretches[-1].add(updates)
+
+    def load(self, lot: BulkFiles, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
+        """A further lot; perhaps with what the last checkpoint wrote of what came after it."""
+        self.stretches.append(Stretch(lot, number, came, went))
+
+    def frozen(self) -> list[Frozen]:
+        """How everything is now."""
+        return [stretch.frozen() for stretch in self.stretches]
+
+
+def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot) -> Table:
+    """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
+    for rows that are none of these kinds."""
+    first, *others = (s for s in stretches if s.lot is None or s.lot.kinds == kinds)
+    if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
+        raise ValueError("rows have other columns than their relation")
+    table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
+    if not others and not first.chunks:
+        return table
+    chunks = list(first.chunks)
+    for stretch in others:
+        assert stretch.lot is not None
+        columns, rows = read(stretch.lot)
+        changes = stretch.changes()
+        chunks += [(columns, ones(rows, stretch.lot.diff)), (changes.columns, changes.diffs)]
+    present = tuple(words(column) for column in table.columns)
+    columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
+    columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))
+    if not are_ids(kinds, columns):
+        raise ValueError("words are no ids")
+    marks = np.ones(rows, np.int64)
+    return typed(kinds, Updates(columns, marks, marks))
+
+
+def chunk_of(stored: Stored, diff: int) -> Chunk:
+    """Stored rows as changes."""
+    table = stored.table()
+    return tuple(words(column) for column in table.columns), ones(table.rows, diff)
+
+
+def last_changes(chunks: Sequence[Chunk], arity: int, round: int) -> Updates:
+    """What became of each changed row in the end, as changes of one round."""
+    if not chunks:
+        return none(arity)
+    columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
+    diffs = np.concatenate([diffs for _, diffs in chunks])
+    places = last_of_each(columns, len(diffs))
+    return Updates(tuple(column[places] for column in columns), diffs[places], np.full(len(places), round, np.int64))
+
+
+def with_diff(updates: Updates, diff: int) -> Updates:
+    """Only the changes that do this."""
+    chosen = updates.diffs == diff
+    return Updates(tuple(c[chosen] for c in updates.columns), updates.diffs[chosen], updates.rounds[chosen])
+
+
+def empty(kinds: tuple[Kind, ...]) -> Table:
+    """No rows."""
+    return typed(kinds, none(len(kinds)))

@@ -1,0 +1,179 @@
+"""The external rows of all relations of a state, as records of the log and checkpoints change them.
+
+A checkpoint freezes them, and writes what has changed: of a relation `edge` the rows before any lot as `edge`, and what became
+of rows after lot number 3 as `edge/3+` and `edge/3-`, those that came and those that went.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind, Relation
+from dlog.engine.state.checkpoint import History
+from dlog.engine.state.entries import Entries
+from dlog.engine.state.files import damaged
+from dlog.engine.state.layers import Stored
+from dlog.engine.state.log import LoggedRound
+from dlog.engine.state.manifest import NAME
+from dlog.engine.state.parts import Part
+from dlog.engine.values.differences import Columns, words
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import InternalError
+from dlog.sessions.follow.changes import typed
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, lot_of, ones
+from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, Stretch, applied, with_diff
+
+DERIVED = "/rows"
+"""Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
+LOTS = 16
+"""So many lots a relation may have when a session is closed; more are made one."""
+_AFTER = re.compile(r".*/\d+[+-]\Z")
+Written = Callable[[], Table | History]
+"""A relation for a checkpoint, made when it is written."""
+
+
+def is_after(name: str) -> bool:
+    """Whether what a checkpoint wrote under this name is what became of rows after a lot."""
+    return _AFTER.match(name) is not None
+
+
+class ExternalRelations:
+    """By relation, its external rows; `entries` are those of all lots, in order."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, ExternalRows] = {}
+        self.entries: list[bytes] = []
+
+    @staticmethod
+    def of(
+        folder: Path, relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]
+    ) -> ExternalRelations:
+        """Those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody can
+        have written that."""
+        found = ExternalRelations()
+        external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
+        try:
+            found.restore(external, tables[TABLE].pieces() if TABLE in tables else [])
+            for logged in rounds:
+                found.note(logged.changes, logged.tables[TABLE].pieces() if TABLE in logged.tables else [])
+                if not all((np.abs(updates.diffs) == 1).all() for updates in logged.changes.values()):
+                    raise ValueError("a row neither came nor went")
+        except ValueError as error:
+            raise damaged(folder / NAME, f"what it says of rows makes no sense ({error})") from None
+        return found
+
+    # --------------------------------------------------------------------------------------------------------------- changes
+
+    def restore(self, relations: Mapping[str, Stored], entries: Sequence[bytes]) -> None:
+        """Takes in what the last checkpoint wrote: external rows, and lots with what came after each."""
+        for name, stored in relations.items():
+            if not is_after(name):
+                self.rows[name] = ExternalRows(stored)
+        lots = [lot_of(entry) for entry in entries]
+        for number, lot in enumerate(lots, 1):
+            if not any(later.drops and later.relation == lot.relation for later in lots[number - 1 :]):
+                came, went = (relations.get(f"{lot.relation}/{number}{sign}") for sign in "+-")
+                self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number, came, went)
+        self.entries += entries
+
+    def note(self, changes: Mapping[str, Updates], entries: Sequence[bytes] = ()) -> None:
+        """Takes in what a record says: relations that were dropped, then changes, then lots."""
+        listed = list(enumerate(map(lot_of, entries), len(self.entries) + 1))
+        self.entries += entries
+        for _, lot in listed:
+            if lot.drops:
+                self.rows[lot.relation] = ExternalRows()
+        for name, updates in changes.items():
+            if name not in self.rows or self.rows[name].arity not in (None, len(updates.columns)):
+                self.rows[name] = ExternalRows()  # an earlier relation of the name has been dropped
+            self.rows[name].add(updates)
+        for number, lot in listed:
+            if not lot.drops:
+                self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number)
+
+    def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[BulkFiles]:
+        """What says of changed relations that earlier ones, which had lots and other types, have been dropped."""
+        found = []
+        for name in sorted(set(changed) & self.rows.keys() & relations.keys()):
+            held = [s.lot.kinds for s in self.rows[name].stretches if s.lot is not None]
+            if held and held[-1] != relations[name].kinds:
+                found.append(BulkFiles(name, relations[name].kinds, 0, ()))
+        return found
+
+    def gather(self, relation: str, piece: Table | BulkFiles, kinds: tuple[Kind, ...]) -> None:
+        """Puts a piece in the place of all external rows of a relation; the next checkpoint makes it hold."""
+        drop = BulkFiles(relation, kinds, 0, ())
+        if isinstance(piece, BulkFiles):
+            self.note({}, [drop.entry, piece.entry])
+        else:
+            every = ones(piece.rows, 1)
+            self.note({relation: Updates(tuple(map(words, piece.columns)), every, every)}, [drop.entry])
+
+    # --------------------------------------------------------------------------------------------------------------- reading
+
+    def crowded(self) -> list[str]:
+        """The relations that have more lots than is good for reading them."""
+        return [name for name, rows in self.rows.items() if len(rows.stretches) > LOTS + 1]
+
+    def parts(self) -> list[Part]:
+        """The files of all lots."""
+        return [part for rows in self.rows.values() for s in rows.stretches if s.lot is not None for part in s.lot.parts]
+
+    def frozen(self) -> FrozenRows:
+        """How everything is now."""
+        return FrozenRows({name: [(s, s.frozen()) for s in rows.stretches] for name, rows in self.rows.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRows:
+    """All external rows at one time."""
+
+    stretches: Mapping[str, Sequence[tuple[Stretch, Frozen]]]
+
+    def written(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, Written]:
+        """What a checkpoint writes, by name. Of relations without kinds, which the program does not have, only what became of
+        lots."""
+        found: dict[str, Written] = {}
+        for name, ((_, first), *others) in self.stretches.items():
+            if name in kinds:
+                found[name] = _before(first, kinds[name])
+            for _, stretch in others:
+                for sign, diff in (("+", 1), ("-", -1)):
+                    found[f"{name}/{stretch.number}{sign}"] = _after(stretch, diff)
+        return found
+
+    def rebase(self, stored: Callable[[str], Stored | None]) -> None:
+        """A checkpoint has written all of it: what is there from now on are its files, and later changes."""
+        for name, ((first, was), *others) in self.stretches.items():
+            first.rebase(stored(name), None, len(was.chunks))
+            for stretch, frozen in others:
+                came, went = (stored(f"{name}/{frozen.number}{sign}") for sign in "+-")
+                stretch.rebase(came, went, len(frozen.chunks))
+
+
+def _before(first: Frozen, kinds: tuple[Kind, ...]) -> Written:
+    """The rows before any lot; those that have not changed stay in the file they are in."""
+    stored = first.came
+    if stored is not None and stored.kinds == kinds and not first.chunks:
+        return lambda: (stored.kinds, stored.batches)
+    return lambda: applied([first], kinds, _no_lot)
+
+
+def _after(stretch: Frozen, diff: int) -> Written:
+    """The same for rows that came or went after a lot."""
+    stored = stretch.came if diff > 0 else stretch.went
+    if stored is not None and not stretch.chunks:
+        return lambda: (stored.kinds, stored.batches)
+    assert stretch.lot is not None
+    kinds = stretch.lot.kinds
+    return lambda: typed(kinds, with_diff(stretch.changes(), diff))
+
+
+def _no_lot(lot: BulkFiles) -> tuple[Columns, int]:
+    raise InternalError("state", f"a lot of {lot.relation} comes before all lots")

@@ -1,0 +1,229 @@
+"""The state of a session without a session: `dlog state check`, `repair` and `dump`.
+
+A check reads and verifies every file. A repair brings back what follows from the rest, or can be read without it; where the
+rows of an input are lost it refuses, unless they are given up by name. A dump writes what can be read as files that a new
+session, or `dlog run`, takes, and works on a copy. All three have the folder to themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dlog.engine.formats import save
+from dlog.engine.ir.rules import Io, Program, Relation
+from dlog.engine.state import files, parts
+from dlog.engine.state.entries import Entries
+from dlog.engine.state.lock import Lock
+from dlog.engine.state.log import LoggedRound
+from dlog.engine.state.manifest import COPY, NAME
+from dlog.engine.state.repair import Inspection, inspect, irreparable, repair
+from dlog.engine.state.segments import span
+from dlog.grammar import syntax
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.sessions.mistakes import mistake
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles
+from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations
+from dlog.sessions.persistence.folder import MARK, State
+from dlog.sessions.text import Text, stored_text
+from dlog.temporary import leased
+
+
+def check_state(folder: str | Path) -> list[str]:
+    """Verifies every file of a state, and says what is in it. Raises DlogError with all that is damaged."""
+    with _looked_over(folder) as found:
+        lost = [*found.errors, *_lost_parts(found).values()]
+        if lost:
+            raise _together(lost)
+        return _contents(found)
+
+
+def repair_state(folder: str | Path, without: Collection[str] = ()) -> list[str]:
+    """Brings back what can be brought back of a damaged state, and says what that is, and what is lost. The files as they were
+    are put aside in a folder beside them. Raises DlogError where inputs are lost, and changes nothing then; inputs of the names
+    `without` are given up instead: they have no rows any more."""
+    with _looked_over(folder) as found:
+        return _repaired(found, without)
+
+
+def dump_state(folder: str | Path, output: str | Path) -> list[str]:
+    """Writes the program of a state without its facts, and all rows from outside as facts files, so that `dlog run` or a new
+    session can begin with them; as of the last round that can be read. Raises DlogError where something cannot be read, after
+    everything else has been written."""
+    with _looked_over(folder) as found, leased("dump") as place:
+        wrong = irreparable(found, lambda name: True)
+        if wrong:
+            raise _together(wrong)
+        copy = place / "state"
+        copy.mkdir()
+        _copy(found.folder, copy)
+        lost = _lost_parts(found) | found.contents.lost_relations
+        inputs = {_input(name) for name in lost if not name.endswith(DERIVED)}
+        said = [line for line in _repaired(inspect(copy), inputs) if line.startswith("lost: ")]
+        said += _dumped(copy, Path(output), inputs)
+    if inputs:
+        raise _not_dumped({name: error for name, error in lost.items() if not name.endswith(DERIVED)})
+    return said
+
+
+# ------------------------------------------------------------------------------------------------------------------ looking
+
+
+@contextmanager
+def _looked_over(folder: str | Path) -> Iterator[Inspection]:
+    """What is in a folder, which nobody else has meanwhile."""
+    path = Path(folder)
+    if not any((path / name).exists() for name in (NAME, COPY)):
+        raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
+    lock = Lock(path)
+    try:
+        yield inspect(path)
+    finally:
+        lock.release()
+
+
+def _rounds(found: Inspection) -> list[LoggedRound]:
+    """What is in the log up to where it is damaged."""
+    rounds: list[LoggedRound] = []
+    for segment in found.contents.segments:
+        rounds += segment.rounds() if segment.records else []
+        if segment.damage is not None:
+            break
+    return rounds
+
+
+def _held(found: Inspection) -> ExternalRelations:
+    return ExternalRelations.of(found.folder, found.contents.relations, found.contents.tables, _rounds(found))
+
+
+def _lost_parts(found: Inspection) -> dict[str, DlogError]:
+    """By relation, the damage to files of rows that did not pass through a session."""
+    lost: dict[str, DlogError] = {}
+    for name, rows in _held(found).rows.items():
+        for part in (part for s in rows.stretches if s.lot is not None for part in s.lot.parts):
+            try:
+                parts.check(found.folder, part)
+            except DlogError as error:
+                lost[name] = _together([*([lost[name]] if name in lost else []), error])
+    return lost
+
+
+def _contents(found: Inspection) -> list[str]:
+    manifest, rounds = found.manifest, _rounds(found)
+    assert manifest is not None
+    said = [f"round {found.contents.segments[-1].last_round}"]
+    for name, stored in sorted(found.contents.relations.items()):
+        if name != MARK:
+            rows = sum(layer.rows for batch in stored.batches for layer in batch.layers)
+            said.append(f"  {name.removesuffix(DERIVED)}: {rows:,} rows as of round {manifest.round}")
+    if rounds:
+        changes = sum(updates.rows for logged in rounds for updates in logged.changes.values())
+        noun = "change" if changes == 1 else "changes"
+        said.append(f"  {span(manifest.round + 1, rounds[-1].round)} in the log: {changes:,} {noun} of inputs")
+    return said
+
+
+def _together(errors: Sequence[DlogError]) -> DlogError:
+    return DlogError([diagnostic for error in errors for diagnostic in error.diagnostics])
+
+
+# ---------------------------------------------------------------------------------------------------------------- repairing
+
+
+def _input(name: str) -> str:
+    """The relation that a checkpoint has written something of: `edge` of `edge`, `edge/3+` and `edge/rows`."""
+    return name.split("/")[0]
+
+
+def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
+    lost = _lost_parts(found)
+    if not lost and not without and not list(found.errors):
+        return []
+    inputs = sorted({*lost, *(_input(name) for name in found.contents.lost_relations if not name.endswith(DERIVED))} - {""})
+    wrong = irreparable(found, lambda name: name.endswith(DERIVED) or _input(name) in without)
+    wrong += [error for name, error in lost.items() if name not in without]
+    if wrong:
+        raise _beyond_repair(found.folder, wrong, () if found.contents.lost_tables else inputs)
+    intact = [name for name in without if name not in inputs]
+    if intact:
+        raise mistake("not-damaged", f"the rows of `{intact[0]}` are not damaged: there is nothing to give up")
+    derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
+    said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
+    said += [f"lost: all rows of the input `{name}`" for name in inputs]
+    drops = {TABLE: Entries.of([BulkFiles(name, (), 0, ()).entry for name in inputs])} if inputs else {}
+    return said + repair(found, lambda name: bool(inputs) and name.endswith(DERIVED), drops)
+
+
+def _beyond_repair(folder: Path, errors: Sequence[DlogError], inputs: Sequence[str]) -> DlogError:
+    note = "nothing has been changed: nothing else in the state has what is damaged here, take it from a copy"
+    flags = " ".join(f"--without {shlex.quote(name)}" for name in inputs)
+    cure = f"or go on without the rows: `dlog state repair {shlex.quote(str(folder))} {flags}`"
+    given = [replace(d, notes=(note, cure) if inputs else (note,)) for error in errors for d in error.diagnostics]
+    return DlogError(given)
+
+
+def _not_dumped(lost: Mapping[str, DlogError]) -> DlogError:
+    return DlogError(
+        [
+            replace(diagnostic, notes=(f"`{_input(name)}` is not in what was written, everything else is",))
+            for name, error in lost.items()
+            for diagnostic in error.diagnostics
+        ]
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------ dumping
+
+
+def _copy(folder: Path, copy: Path) -> None:
+    """The files of a state: those that never change as links."""
+    for path in folder.iterdir():
+        if path.suffix in (".layer", ".image", parts.SUFFIX) and hasattr(os, "symlink"):
+            (copy / path.name).symlink_to(path.absolute())
+        elif path.is_file():
+            shutil.copy2(path, copy / path.name)
+
+
+def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
+    state = State(folder, "never", None)
+    try:
+        if state.text is None:
+            return ["the state is empty"]
+        text = stored_text(state.text, folder)
+        program = text.compiled()
+        state.means(program)
+        names = [name for name in program.relations if name in state.externals() and name not in without]
+        with files.refusals(output, "write"):
+            output.mkdir(parents=True, exist_ok=True)
+            files.replace(output / "program.dl", _reading(text, names).encode())
+        said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
+        return said + [_written(state, program, program.relations[name], output) for name in names]
+    finally:
+        state.close()
+
+
+_FORMAT = (("rfc4180", "true"),)
+
+
+def _reading(text: Text, inputs: Sequence[str]) -> str:
+    """The program without facts, which reads these inputs from the files of a dump."""
+    items = tuple(item for item in text.items if not _says_rows(item))
+    lines = [f'.input {name}(filename="{name}.csv", rfc4180=true)' for name in inputs]
+    return "\n".join([str(replace(text, items=items)).rstrip("\n"), *lines, ""])
+
+
+def _says_rows(item: syntax.Item) -> bool:
+    fact = isinstance(item, syntax.Clause) and item.body is None
+    return fact or (isinstance(item, syntax.Directive) and item.kind == "input")
+
+
+def _written(state: State, program: Program, relation: Relation, output: Path) -> str:
+    table = state.external(relation.name, relation.kinds)
+    io = Io("output", relation.name, (("filename", f"{relation.name}.csv"), *_FORMAT), relation.span)
+    save(io, relation, program, table, state.interned.symbols, state.interned.records, output)
+    return f"{output / f'{relation.name}.csv'}: {table.rows:,} rows"

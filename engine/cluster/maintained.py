@@ -1,0 +1,336 @@
+"""The incremental engine of one worker among several that maintain a program together (`dlog.engine.plan.exchange.pivots`).
+
+It is the embedded one, but that tasks which derive rows of other workers are followed by an exchange: of a stratum without
+recursion one for all rounds of a batch, in a recursion one after each iteration that any worker has something for. So all
+workers are at the same round and iteration of the same stratum, and a row is evaluated by its owner when all that was derived
+for it is there. They plan alike since the root's plan is everyone's. Where one fails all go back to the round before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from dlog.engine.cluster.differences import Channel, Inbox, Outbox, SendingLowering
+from dlog.engine.cluster.exchange import RowExchange
+from dlog.engine.cluster.worker_group import PeerFailed
+from dlog.engine.interruption import check
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.loop import changes, rounds, supports
+from dlog.engine.plan.column_types import declared
+from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.runtime.incremental.batches import batches
+from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
+from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.schedule import Reading
+from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
+from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+
+NEVER = 2**62
+"""Later than any round or iteration."""
+Step = Callable[[], None]
+
+
+class SharedDataflow(Dataflow):
+    """A dataflow some of whose paths send; `script` has the steps that all workers take together, each with the task before
+    which it comes. What is between them each worker does by itself, as far as its own changes reach."""
+
+    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: Figures) -> None:
+        self.engine = engine
+        self.planned = scopes
+        self.script: list[tuple[int, Step]] = []
+        self.channels: dict[str, Channel] = {}
+        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: figures)
+
+    def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
+        return SharedStratum(self, stratum, number, self.planned[number])
+
+    def step(self, step: Step) -> None:
+        """All workers take a step together."""
+        self.script.append((len(self._tasks), step))
+
+    def free(self) -> None:
+        for channel in self.channels.values():
+            channel.outbox.free()
+        self.channels.clear()
+        self.script.clear()
+        super().free()
+
+
+class SharedStratum(StratumBuilder):
+    """Builds a stratum whose rules may send."""
+
+    flow: SharedDataflow
+
+    def __init__(self, flow: SharedDataflow, stratum: Stratum, number: int, scope: nodes.Scope) -> None:
+        super().__init__(flow, stratum, number, scope)
+        self.sending = flow.engine.together.sends[number]
+        targets = dict.fromkeys(stratum.rules[n].head.relation for n in sorted(self.sending))
+        self.channels = [self._channel(name) for name in targets]
+
+    def _channel(self, name: str) -> Channel:
+        engine = self.flow.engine
+        types = tuple(declared(type) for _, type in engine.program.relations[name].attributes)
+        outbox = Outbox(name, types, engine.together.homes[name], engine.memory)
+        made = self.flow.channels[name] = Channel(outbox, Inbox(name, [t.kind for t in types]))
+        return made
+
+    def collection(self, name: str) -> object:  # type: ignore[override]
+        inbox = next((c.inbox for c in self.channels if c.inbox.name == name), None)
+        return inbox or super().collection(name)
+
+    def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
+        lowered = [self._lowering(p).lower() for p in paths]
+        self.flow.owners += [(p, self.stratum) for p in lowered]
+        return lowered
+
+    def _lowering(self, path: nodes.Path) -> RoundLowering:
+        """A path of a rule that sends; those to stages before it stay."""
+        sink = path.sink
+        if path.rule in self.sending and isinstance(sink, nodes.Insert) and sink.relation in self.scope.relations:
+            return SendingLowering(path, self.flow.channels[sink.relation].outbox, self, self.flow.tables)
+        return RoundLowering(path, self, self.flow.tables)
+
+    def _deliveries(self) -> None:
+        for channel in self.channels:
+            (channel.delivery,) = self._lower([channel.inbox.path()])
+
+    def _entered(self) -> None:
+        if self.channels:
+            self._deliveries()
+            channels = self.channels
+            self.flow.step(lambda: self.flow.engine.trade(self.flow, channels))
+
+    def _looped(self, loop: Struct, reads: tuple[Reading, ...]) -> None:
+        if not self.channels:
+            return super()._looped(loop, reads)
+        self._deliveries()
+        self.flow.read_by_others(reads)
+        return self.flow.step(Recursion(self.flow.engine, self.flow, loop, self.channels).run)
+
+
+class SharedMaintained(Maintained):
+    """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
+    change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
+
+    def __init__(self, together: PivotPlan, post: RowExchange, **options: object) -> None:
+        program = together.program
+        if post.worker_group.is_root:
+            program = _with_here(program)
+        super().__init__(program, **options)  # type: ignore[arg-type]
+        self.together = together
+        self.post = post
+        self.worker_group = post.worker_group
+        self.agenda: np.ndarray = np.empty(0, np.int64)
+        self._broken = False
+
+    def commit(self, inputs: Mapping[str, Updates]) -> int:
+        if self._broken:
+            message = "the state of the workers is lost: a round failed, and so did the way back"
+            raise DlogError(Diagnostic("torn-round", message, notes=("open the session again",)))
+        return super().commit(inputs)
+
+    def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
+        return (self.round + 1 if self._flow is None else int(self.agenda[0])), int(self.agenda[-1])
+
+    def _batches_of(
+        self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
+    ) -> Sequence[tuple[int, int]]:
+        return list(batches([self.agenda], first, last, BATCH_ROUNDS))
+
+    def _dataflow(self, figures: Figures) -> Dataflow:
+        """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
+        scopes = None
+        try:
+            if self.worker_group.is_root:
+                scopes = self._scopes(figures)
+        except BaseException:
+            self.worker_group.fail()
+            raise
+        return SharedDataflow(self, self.worker_group.from_root(scopes), figures)
+
+    def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
+        return False  # each worker sees the changes of its own inputs only
+
+    def _looked_at(self, flow: Dataflow, given: Mapping[str, Updates], start: int) -> Dataflow:
+        """Plans stay: workers would have to change theirs together."""
+        return flow
+
+    def _scopes(self, figures: Figures) -> dict[int, nodes.Scope]:
+        strata = [(number, s) for number, s in enumerate(self.program.strata) if s.rules]
+        try:
+            return {number: build_rounds_scope(s, self.program, figures) for number, s in strata}
+        except NotIncremental:
+            none = Figures({}, figures.known)
+            return {number: build_rounds_scope(s, self.program, none) for number, s in strata}
+
+    # ------------------------------------------------------------------------------------------------------------- batch
+
+    def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
+        assert isinstance(flow, SharedDataflow)
+        try:
+            self._run_script(flow, given, first, count)
+        except PeerFailed:
+            raise
+        except BaseException:
+            self.worker_group.fail()
+            raise
+
+    def _run_script(self, flow: SharedDataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
+        control, work = self.worker.control, flow.work
+        control[L.CTL_RUNNING] = control[L.CTL_WORK] = work[L.WORK_BEGUN] = 0
+        rounds.begin_batch(work.address, control.address, count)
+        for name, updates in given.items():
+            if not self._apply(self._input(flow, name), updates, first):
+                raise self._mistake(flow)
+        for place, step in flow.script:
+            self._run_tasks(flow, place)
+            step()
+        self._run_tasks(flow, work[L.WORK_COUNT])
+        self.worker_group.share(None)  # nobody ends a batch that another one cannot
+        if not rounds.settle_batch(work.address, control.address):
+            raise self._mistake(flow)
+
+    def _run_tasks(self, flow: SharedDataflow, last: int) -> None:
+        self.drive(flow, lambda: rounds.run_tasks(flow.work.address, self.worker.control.address, last))
+
+    def drive(self, flow: SharedDataflow, run: Callable[[], int]) -> None:
+        """Runs compiled code until it is done."""
+        while (status := run()) != L.DONE:
+            if status == L.FAILED:
+                raise self._mistake(flow)
+            if status == L.EXTERNAL:
+                self._call(flow)
+            check()
+
+    def trade(self, flow: SharedDataflow, channels: Sequence[Channel], note: object = None) -> list[object]:
+        """Sends what was derived for others, and derives what arrives. Returns what all workers noted, and when the first of
+        the rows that were sent is."""
+        batches = [channel.outbox.empty() for channel in channels]
+        earliest = min((int(c.rows.columns[-2].min()) for c in batches if c.rows.height), default=NEVER)
+        arrived, notes = self.post.swap_noting(batches, (note, earliest))
+        for channel in channels:
+            rows = arrived.get(channel.outbox.name)
+            if rows is not None:
+                assert channel.delivery is not None
+                channel.inbox.hold(rows)
+                self._deliver(flow, channel.delivery.address)
+        return notes
+
+    def _deliver(self, flow: SharedDataflow, path: int) -> None:
+        work, control = flow.work.address, self.worker.control.address
+        self.drive(flow, lambda: rounds.run_seeded(path, work, control, True))
+
+    def fail_at(self, flow: SharedDataflow, code: int) -> None:
+        self.worker.control[L.CTL_ERROR] = code
+        raise self._mistake(flow)
+
+    def mistake(self, flow: SharedDataflow) -> Exception:
+        return self._mistake(flow)
+
+    def _restore(self, flow: Dataflow) -> None:
+        """All workers come here together, all in the same batch."""
+        try:
+            super()._restore(flow)
+        except BaseException as error:
+            self._broken = True
+            raise InternalError("rounds", f"no way back from a failed round: {error}") from error
+
+
+def _with_here(program: Program) -> Program:
+    return replace(program, facts={HERE: ((),)})
+
+
+class Recursion:
+    """A recursive stratum whose iterations all workers go through together."""
+
+    def __init__(
+        self,
+        engine: SharedMaintained,
+        flow: SharedDataflow,
+        scope: Struct,
+        channels: Sequence[Channel],
+    ) -> None:
+        self.engine = engine
+        self.flow = flow
+        self.scope = scope
+        self.channels = channels
+
+    def run(self) -> None:
+        """All rounds of the batch in which something that the stratum reads has changed."""
+        rounds.start_scope(self.scope.address, self.flow.work.address)
+        time = min(self.engine.worker_group.share(self._next_round()))
+        while time < NEVER:
+            time = self._round(time)
+        rounds.end_scope(self.scope.address, self.flow.work.address)
+
+    def _round(self, time: int) -> int:
+        """One round; returns the time of the next one."""
+        scope, work = self.scope, self.flow.work.address
+        self._begin(time)
+        self._run_paths()
+        for done in count():
+            iteration, following = self._trade(time)
+            if iteration >= NEVER:
+                break
+            if (done if scope[L.SC_STAGGERED] else iteration) > self.flow.work[L.WORK_LIMIT]:
+                self.engine.fail_at(self.flow, L.ERROR_ITERATIONS)
+            self._take(iteration)
+            control = self.engine.worker.control
+            control[L.CTL_ITERATION] = iteration
+            if not rounds.process_iteration(control.address, scope.address, work, iteration):
+                raise self.engine.mistake(self.flow)
+            scope[L.SC_ITERATION] = iteration + 1
+            self._run_paths()
+        if not rounds.end_round(self.engine.worker.control.address, scope.address):
+            raise self.engine.mistake(self.flow)
+        return following
+
+    def _next_round(self) -> int:
+        """The time of the next round in which this worker's imports change."""
+        return int(rounds.round_to_come(self.scope.address, self.flow.work.address)) or NEVER
+
+    def _begin(self, time: int) -> None:
+        """Goes to a round: where this worker's imports change, the paths that they seed are to run."""
+        scope, work = self.scope, self.flow.work.address
+        if self._next_round() == time:
+            rounds.next_round(scope.address, work)
+        scope[L.SC_ROUND], scope[L.SC_ITERATION], scope[L.SC_PATH] = time, 0, 0
+        scope[L.SC_ROUND_TICK] = scope[L.SC_TICK] = changes.next_tick(work)
+
+    def _run_paths(self) -> None:
+        work, control = self.flow.work.address, self.engine.worker.control.address
+        self.engine.drive(self.flow, lambda: rounds.run_seeds(self.scope.address, work, control))
+
+    def _trade(self, time: int) -> tuple[int, int]:
+        """The next iteration at which any worker has something to do, and the next round; NEVER if there is none."""
+        notes = self.engine.trade(self.flow, self.channels, (self._next_iteration(), self._next_round()))
+        sent = min(earliest for _, earliest in notes)  # type: ignore[misc]
+        iteration = min(own for (own, _), _ in notes)  # type: ignore[misc]
+        following = min(next for (_, next), _ in notes)  # type: ignore[misc]
+        return min(iteration, sent - time if sent < NEVER else NEVER), following
+
+    def _next_iteration(self) -> int:
+        """The next iteration at which this worker has something to do."""
+        found = int(rounds.next_iteration(self.scope.address))
+        if found < 0:
+            return NEVER
+        supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)
+        return found
+
+    def _take(self, iteration: int) -> None:
+        """What is to do at this iteration is being done."""
+        found = int(rounds.next_iteration(self.scope.address))
+        if found >= 0 and found != iteration:
+            supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)

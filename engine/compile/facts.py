@@ -1,0 +1,62 @@
+"""Facts of literals, by a short way: a text may hold many thousands of them, and each column's type says all there is."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dlog.engine.compile.normal.literals import literal_kinds, literal_text, number_constant
+from dlog.engine.compile.resolve import Resolved
+from dlog.engine.ir.rules import Constant, Kind, Record, Rule, Term, Type
+from dlog.grammar.syntax import Atom, Nil, RecordTerm, String
+from dlog.grammar.syntax import Term as SyntaxTerm
+
+Row: TypeAlias = tuple[Constant | Record, ...]
+
+
+def literal_fact(atom: Atom, resolved: Resolved) -> Row | None:
+    """The row of a fact made of well-typed literals; None sends it through the checks of any clause."""
+    row = []
+    for arg, (_, found) in zip(atom.args, resolved.relations[atom.name].attributes, strict=True):
+        value = _value(arg, found, resolved)
+        if value is None:
+            return None
+        row.append(value)
+    return tuple(row)
+
+
+def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Record | None:
+    text = literal_text(term)
+    if text is not None:
+        fits = found.kind in literal_kinds(text)
+        return number_constant(text, found.kind) if fits else None
+    match term:
+        case String(value=value) if found.kind is Kind.SYMBOL:
+            return Constant(value, Kind.SYMBOL)
+        case Nil() if found.kind is Kind.RECORD:
+            return Constant(None, Kind.RECORD)
+        case RecordTerm(args=args) if found.kind is Kind.RECORD and len(args) == len(found.fields):
+            return _record(args, found, resolved)
+        case _:
+            return None
+
+
+def _record(args: tuple[SyntaxTerm, ...], found: Type, resolved: Resolved) -> Record | None:
+    fields = []
+    for arg, (_, name) in zip(args, found.fields, strict=True):
+        value = _value(arg, resolved.table.types[name], resolved)
+        if value is None:
+            return None
+        fields.append(value)
+    return Record(found.name, tuple(fields))
+
+
+def constant_row(rule: Rule) -> Row | None:
+    """The row of a rule without a body whose head is constant, else None."""
+    if rule.body:
+        return None
+    row = tuple(t for t in rule.head.args if isinstance(t, Constant | Record) and _is_constant(t))
+    return row if len(row) == len(rule.head.args) else None
+
+
+def _is_constant(term: Term) -> bool:
+    return isinstance(term, Constant) or (isinstance(term, Record) and all(_is_constant(a) for a in term.args))

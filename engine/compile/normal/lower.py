@@ -1,0 +1,234 @@
+"""Typed clauses to terms of the typed program: literals get values, functors their monomorphic names, variables ids.
+
+    x + "b"    ->   cat(v0, "b")        to_number(f)   ->   ftoi(v1)        -1   ->   -1
+    as(x, T)   ->   v0 (same representation), else a conversion of the bits
+
+Literals are still as written: `RawAtom` arguments are any terms, `=` is not yet decided to bind, unpack or construct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias, cast
+
+from dlog.engine.compile.normal.literals import literal_text, number_constant
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.scope import display
+from dlog.engine.compile.typing.typed import (
+    TypedAggregate,
+    TypedAtom,
+    TypedClause,
+    TypedCompare,
+    TypedFalse,
+    TypedLiteral,
+    TypedTerm,
+)
+from dlog.engine.ir.functors import CONVERSIONS, canonical
+from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.grammar.diagnostics import InternalError
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
+from dlog.grammar.syntax import Variable as Name
+
+AggregateOp: TypeAlias = OneOf["count", "sum", "min", "max", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class RawAtom:
+    relation: str
+    args: tuple[Term | None, ...]
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class RawAggregate:
+    result: Variable
+    op: AggregateOp
+    target: Term | None
+    alternatives: tuple[tuple[Raw, ...], ...]
+    kind: Kind
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Falsehood:
+    """A literal that never holds."""
+
+
+Raw: TypeAlias = RawAtom | RawAggregate | Compare | Falsehood
+
+
+class Variables:
+    """The variables of one rule: ids, names and kinds; `wild` are those that stand for `_` inside records."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self.names: list[str] = []
+        self.kinds: list[Kind] = []
+        self.wild: set[int] = set()
+
+    def named(self, name: str, kind: Kind) -> Variable:
+        if name not in self.ids:
+            self.ids[name] = self._add(display(name), kind)
+        return Variable(self.ids[name])
+
+    def fresh(self, kind: Kind) -> Variable:
+        return Variable(self._add("", kind))
+
+    def wildcard(self, kind: Kind) -> Variable:
+        variable = self.fresh(kind)
+        self.wild.add(variable.id)
+        return variable
+
+    def _add(self, name: str, kind: Kind) -> int:
+        self.names.append(name)
+        self.kinds.append(kind)
+        return len(self.names) - 1
+
+
+class Lowering:
+    def __init__(self, clause: TypedClause, problems: Problems) -> None:
+        self.clause = clause
+        self.problems = problems
+        self.variables = Variables()
+
+    def head(self) -> tuple[Term, ...]:
+        return tuple(self._term(a) for a in self.clause.head.args)
+
+    def body(self) -> list[Raw]:
+        return [self._literal(literal) for literal in self.clause.body]
+
+    def _kind(self, term: TypedTerm) -> Kind:
+        return self.clause.kinds[term.slot]
+
+    def _literal(self, literal: TypedLiteral) -> Raw:
+        match literal:
+            case TypedAtom(relation=relation, args=args, negated=negated):
+                lowered = tuple(None if isinstance(a.node, Wildcard) else self._term(a) for a in args)
+                return RawAtom(relation, lowered, negated, literal.span)
+            case TypedCompare(op=op, left=left, right=right):
+                return Compare(op, self._term(left), self._term(right), self._kind(left), literal.span)
+            case TypedAggregate():
+                return self._aggregate(literal)
+            case TypedFalse():
+                return Falsehood()
+
+    def _aggregate(self, aggregate: TypedAggregate) -> RawAggregate:
+        kind = self.clause.kinds[aggregate.slot]
+        result = self.variables.named(aggregate.result, kind)
+        bodies = tuple(tuple(self._literal(literal) for literal in body) for body in aggregate.alternatives)
+        op = cast(AggregateOp, aggregate.op)
+        target = None
+        if aggregate.target is not None and op != "count":
+            target = self._term(aggregate.target)
+            if op == "mean":  # a mean is taken over floats
+                target = _convert("to_float", target, self._kind(aggregate.target), Kind.FLOAT, aggregate.span)
+        return RawAggregate(result, op, target, bodies, kind, aggregate.span)
+
+    def _term(self, term: TypedTerm) -> Term:
+        kind = self._kind(term)
+        text = literal_text(term.node)
+        if text is not None:
+            constant = number_constant(text, kind)
+            if constant is None:
+                raise InternalError("lower", f"literal {text} does not fit {kind.value}")
+            return constant
+        match term.node:
+            case Name(name=name):
+                return self.variables.named(name, kind)
+            case Wildcard():
+                return self.variables.wildcard(kind)
+            case String(value=value):
+                return Constant(value, Kind.SYMBOL)
+            case Nil():
+                return Constant(None, Kind.RECORD)
+            case RecordTerm():
+                return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
+            case Call(name=name, args=args):
+                return self._call(canonical(name, len(args)), term, kind)
+            case Cast():
+                return self._cast(term, kind)
+            case _:
+                raise InternalError("lower", f"a {type(term.node).__name__} came through")
+
+    def _call(self, op: str, term: TypedTerm, kind: Kind) -> Term:
+        args = tuple(self._term(a) for a in term.args)
+        first = self._kind(term.args[0])
+        span = term.node.span
+        if op == "ord" and first is Kind.NUMBER:
+            return args[0]
+        if op in ("to_number", "to_unsigned", "to_float", "to_string", "ord"):
+            return _convert(op, args[0], first, kind, span)
+        if op in ("min", "max") and len(args) == 1:
+            return args[0]
+        if op == "+" and kind is Kind.SYMBOL:
+            op = "cat"
+        return Functor(op, args, kind, kind, span)
+
+    def _cast(self, term: TypedTerm, kind: Kind) -> Term:
+        inner = self._term(term.args[0])
+        source = self._kind(term.args[0])
+        span = term.node.span
+        match source, kind:
+            case (a, b) if a is b:
+                return inner
+            case (Kind.NUMBER, Kind.UNSIGNED):
+                return Functor("itou", (inner,), kind, kind, span)
+            case (Kind.UNSIGNED, Kind.NUMBER):
+                return Functor("utoi", (inner,), kind, kind, span)
+            case (_, Kind.NUMBER):
+                return Functor("ord", (inner,), source, kind, span)
+            case _:
+                message = f"not supported yet: as() from {source.value} to {kind.value}"
+                function = {Kind.FLOAT: "to_float", Kind.SYMBOL: "to_string", Kind.UNSIGNED: "to_unsigned"}.get(kind)
+                notes = [f"to convert the value use {function}(...)"] if function else []
+                self.problems.add("unsupported", message, Label(span), notes=notes)
+                return inner
+
+
+def _convert(op: str, arg: Term, source: Kind, result: Kind, span: Span) -> Term:
+    """A conversion by its monomorphic name; converting a kind to itself is nothing."""
+    if source is result:
+        return arg
+    return Functor(CONVERSIONS.get((op, source), op), (arg,), source if op in ("ord", "to_string") else result, result, span)
+
+
+# --------------------------------------------------------------------------------------------------- variables of things
+
+
+def term_variables(term: Term | None) -> Iterator[int]:
+    match term:
+        case Variable(id=id):
+            yield id
+        case Functor(args=args) | Record(args=args):
+            for arg in args:
+                yield from term_variables(arg)
+        case _:
+            pass
+
+
+def raw_variables(literals: Iterable[Raw]) -> Iterator[int]:
+    """Every variable a conjunction mentions, those inside aggregates included."""
+    for literal in literals:
+        match literal:
+            case RawAtom(args=args):
+                for arg in args:
+                    yield from term_variables(arg)
+            case Compare(left=left, right=right):
+                yield from term_variables(left)
+                yield from term_variables(right)
+            case RawAggregate():
+                yield literal.result.id
+                yield from aggregate_variables(literal)
+            case Falsehood():
+                pass
+
+
+def aggregate_variables(aggregate: RawAggregate) -> Iterator[int]:
+    """Every variable an aggregate's target and body mention."""
+    yield from term_variables(aggregate.target)
+    for body in aggregate.alternatives:
+        yield from raw_variables(body)

@@ -1,0 +1,199 @@
+"""Names to declarations: every type, relation and functor a program mentions exists, once, and is used with its arity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, cast
+
+from dlog.engine.compile.problems import Label, Problems, suggestion
+from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
+from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir.functors import COMPARISONS, SIGNATURES, canonical
+from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.grammar.source import NOWHERE, Source, Span
+from dlog.grammar.syntax import (
+    AdtDecl,
+    Atom,
+    Attribute,
+    Call,
+    Cast,
+    Clause,
+    Directive,
+    Program,
+    RecordDecl,
+    RelationDecl,
+    SubtypeDecl,
+    UnionDecl,
+)
+
+AGGREGATES: Final = ("count", "sum", "min", "max", "mean")
+_LEGACY_IO: Final = ("input", "output", "printsize")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
+    the relations whose bodies are to take the places of their atoms."""
+
+    source: Source
+    table: TypeTable
+    relations: dict[str, Relation]
+    attributes: dict[str, tuple[Attribute, ...]]
+    clauses: tuple[Clause, ...]
+    io: tuple[Io, ...]
+    inline: frozenset[str]
+
+
+def resolve(program: Program, source: Source) -> Resolved:
+    """
+    .decl edge(x: number, y: number)    ->   relations["edge"] = Relation("edge", (x: number, y: number))
+    .output edge                        ->   Io("output", "edge")
+    """
+    problems = Problems(source)
+    types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
+    decls = [i for i in program.items if isinstance(i, RelationDecl)]
+    clauses = tuple(i for i in program.items if isinstance(i, Clause))
+    table = resolve_types(types, problems)
+    relations, attributes = _relations(decls, types, table, problems)
+    io = _io(program, relations, problems)
+    inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
+    for clause in clauses:
+        _check_clause(clause, resolved, problems)
+    problems.check()
+    return resolved
+
+
+# ----------------------------------------------------------------------------------------------------------- declarations
+
+
+def _relations(
+    decls: list[RelationDecl], types: list[TypeDecl], table: TypeTable, problems: Problems
+) -> tuple[dict[str, Relation], dict[str, tuple[Attribute, ...]]]:
+    relations: dict[str, Relation] = {}
+    attributes: dict[str, tuple[Attribute, ...]] = {}
+    type_spans = {t.name: t.span for t in reversed(types)}
+    for decl in decls:
+        columns = _columns(decl, table, problems)
+        for index, name in enumerate(decl.names):
+            span = _name_span(decl.name_spans, index, decl.span)
+            if name in relations:
+                labels = (Label(span), Label(relations[name].span, "first declared here"))
+                problems.add("duplicate-relation", f"relation `{name}` is declared twice", *labels)
+                continue
+            if name in type_spans:
+                labels = (Label(span), Label(type_spans[name], "the type is declared here"))
+                problems.add("name-clash", f"`{name}` names both a relation and a type", *labels)
+            relations[name] = Relation(name, columns, span)
+            attributes[name] = decl.attributes
+    return relations, attributes
+
+
+def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[tuple[str, Type], ...]:
+    seen: dict[str, Attribute] = {}
+    for a in decl.attributes:
+        if a.name in seen:
+            labels = (Label(a.span), Label(seen[a.name].span, "first declared here"))
+            problems.add("duplicate-attribute", f"attribute `{a.name}` is declared twice in `{decl.names[0]}`", *labels)
+        seen.setdefault(a.name, a)
+        if a.type not in table.types:
+            span = a.type_span if a.type_span != NOWHERE else a.span
+            message = f"unknown type `{a.type}` of attribute `{a.name}` of `{decl.names[0]}`"
+            problems.add("unknown-type", message, Label(span), notes=[suggestion(a.type, table.types)])
+    unknown = Type("number", Kind.NUMBER)
+    return tuple((a.name, table.types.get(a.type, unknown)) for a in decl.attributes)
+
+
+def _name_span(spans: tuple[Span, ...], index: int, default: Span) -> Span:
+    return spans[index] if index < len(spans) else default
+
+
+def _io(program: Program, relations: dict[str, Relation], problems: Problems) -> tuple[Io, ...]:
+    """All directives in the order of the text; parameters are the business of whoever reads and writes."""
+    found: list[Io] = []
+    for item in program.items:
+        match item:
+            case RelationDecl():
+                for action in _LEGACY_IO:
+                    if action in item.qualifiers:
+                        names = enumerate(item.names)
+                        found += [Io(_action(action), n, (), _name_span(item.name_spans, i, item.span)) for i, n in names]
+            case Directive():
+                for index, name in enumerate(item.relations):
+                    span = _name_span(item.relation_spans, index, item.span)
+                    if name in relations:
+                        found.append(Io(item.kind, name, item.params, span))
+                    else:
+                        _unknown_relation(name, span, relations, problems)
+            case _:
+                pass
+    _check_repeated(found, problems)
+    return tuple(found)
+
+
+def _check_repeated(found: list[Io], problems: Problems) -> None:
+    """A relation has one size to print and one limit; it may well be written to several places."""
+    first: dict[tuple[str, str], Io] = {}
+    for io in found:
+        earlier = first.setdefault((io.action, io.relation), io)
+        if earlier is not io and io.action in ("printsize", "limitsize"):
+            labels = (Label(io.span), Label(earlier.span, "first here"))
+            problems.add("duplicate-directive", f".{io.action} of `{io.relation}` is given twice", *labels)
+
+
+def _action(name: str) -> Literal["input", "output", "printsize", "limitsize"]:
+    return cast(Literal["input", "output", "printsize"], name)
+
+
+# ---------------------------------------------------------------------------------------------------------------- clauses
+
+
+def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> None:
+    for root in parts(clause):
+        for node in walk(root):
+            match node:
+                case Atom():
+                    _check_atom(node, resolved, problems)
+                case Call():
+                    _check_call(node, resolved, problems)
+                case Cast(type=name) if name not in resolved.table.types:
+                    note = suggestion(name, resolved.table.types)
+                    problems.add("unknown-type", f"unknown type `{name}` in `as`", Label(node.span), notes=[note])
+                case _:
+                    pass
+
+
+def _check_atom(atom: Atom, resolved: Resolved, problems: Problems) -> None:
+    relation = resolved.relations.get(atom.name)
+    if relation is None:
+        _unknown_relation(atom.name, atom.span, resolved.relations, problems)
+    elif relation.arity != len(atom.args):
+        columns = ", ".join(f"{a.name}: {a.type}" for a in resolved.attributes[atom.name])
+        message = f"`{atom.name}` has {_count(relation.arity, 'attribute')}, but {_count(len(atom.args), 'argument')} here"
+        labels = (Label(atom.span), Label(relation.span, "declared here"))
+        problems.add("wrong-arity", message, *labels, notes=[f"it is declared as {atom.name}({columns})"])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _unknown_relation(name: str, span: Span, relations: Iterable[str], problems: Problems) -> None:
+    hint = suggestion(name, relations) or f"declare it with .decl {name}(...)"
+    problems.add("unknown-relation", f"unknown relation `{name}`", Label(span), notes=[hint])
+
+
+def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
+    name = canonical(call.name, len(call.args))
+    signature = SIGNATURES.get(name)
+    if signature is None:
+        notes = [suggestion(call.name, [*SIGNATURES, *COMPARISONS])]
+        if call.name in resolved.relations:
+            notes = ["a relation is not a function: bind its column with an atom in the body, or use an aggregate"]
+        problems.add("unknown-functor", f"unknown functor `{call.name}`", Label(call.span), notes=notes)
+    elif not signature.accepts(len(call.args)):
+        least = "at least " if signature.variadic else ""
+        expected = f"{least}{_count(len(signature.args), 'argument')}"
+        message = f"`{call.name}` takes {expected}, but {len(call.args)} given"
+        problems.add("wrong-arity", message, Label(call.span))

@@ -1,0 +1,206 @@
+"""Scopes: aggregates leave their terms, and every variable of a clause gets a name of its own.
+
+    a(x, n + 1) :- b(x), n = count : { c(x, y) }, y = 2.
+    ->  a(x, n + 1) :- b(x), n = @1, y = 2,  @1 = count : { c(x, y@1) }.
+
+A name in an aggregate means, as in Souffle:
+
+* in the target: the aggregate's own variable, even if the name is used outside (`x = min x : { a(x) }`);
+* a name bound outside the aggregate (by an atom, `=`, or another aggregate's result): that variable;
+* a name used outside but bound only by the body of a `min` or `max`: a witness. `a(x, m) :- m = max z : { c(x, z) }.` gives
+  the x where the maximum stands: the body is repeated outside with the result in the target's place. Other aggregates cannot
+  have a witness;
+* any other name: the aggregate's own.
+
+Own names become `name@k`, results `@k`. An `Aggregation`'s body is in disjunctive form and may hold further ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dlog.engine.compile.grounding import bound_variables
+from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.walk import has_aggregate, map_body, map_term, renaming, variables
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import AggregateTerm, Atom, Constraint, Not, Term, Variable
+
+_WITNESSED: Final = ("min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """`result = op target : { alternatives }`; `own` are the names of its own scope, those of inner ones excepted."""
+
+    result: str
+    op: str
+    target: Term | None
+    alternatives: tuple[tuple[Scoped, ...], ...]
+    own: frozenset[str]
+    span: Span
+
+
+Scoped: TypeAlias = Flat | Aggregation
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedClause:
+    head: Atom
+    body: tuple[Scoped, ...]
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """An aggregate on its way out of a term; `target` is free of aggregates."""
+
+    result: str
+    term: AggregateTerm
+    target: Term | None
+    bodies: tuple[Conjunction, ...]
+
+    def names(self) -> set[str]:
+        return {v.name for b in self.bodies for literal in b for v in variables(literal)} | self.target_names()
+
+    def target_names(self) -> set[str]:
+        return set() if self.target is None else {v.name for v in variables(self.target)}
+
+
+def display(name: str) -> str:
+    """The user's name of a variable."""
+    return name.split("@")[0]
+
+
+def scope(clause: FlatClause, problems: Problems) -> ScopedClause:
+    if not has_aggregate(clause.head) and not any(has_aggregate(literal) for literal in clause.body):
+        return ScopedClause(clause.head, clause.body, clause.text, clause.span)
+    return _Scoper(problems).clause(clause)
+
+
+class _Scoper:
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
+        self.count = 0
+        self.witnesses: dict[str, set[str]] = {}  # by the aggregate's result; inside it they are its own
+
+    def clause(self, clause: FlatClause) -> ScopedClause:
+        pending: list[_Pending] = []
+        args = tuple(self._hoist(a, pending) for a in clause.head.args)
+        head = Atom(clause.head.name, args, span=clause.head.span)
+        outside = {v.name for a in args for v in variables(a)}
+        body = self._conjunction(clause.body, pending, outside, frozenset())
+        return ScopedClause(head, body, clause.text, clause.span)
+
+    def _hoist(self, term: Term, pending: list[_Pending]) -> Term:
+        """The term with a fresh variable in each aggregate's place."""
+
+        def change(t: Term) -> Term | None:
+            if not isinstance(t, AggregateTerm):
+                return None
+            pending.append(self._pend(t))
+            return Variable(pending[-1].result, span=t.span)
+
+        return map_term(term, change) if has_aggregate(term) else term
+
+    def _pend(self, term: AggregateTerm) -> _Pending:
+        self.count += 1
+        bodies = alternatives(term.body, self.problems)
+        target = term.target
+        if target is not None and has_aggregate(target):  # sum (count : ...) : body  ->  sum t : body, t = count : ...
+            fresh = Variable(f"target@t{self.count}", span=target.span)
+            bodies = [(*b, Constraint("=", fresh, target, span=target.span)) for b in bodies]
+            target = fresh
+        return _Pending(f"@{self.count}", term, target, tuple(bodies))
+
+    def _hoist_literal(self, literal: Flat, pending: list[_Pending]) -> Flat:
+        match literal:
+            case Atom(name=name, args=args):
+                return Atom(name, tuple(self._hoist(a, pending) for a in args), span=literal.span)
+            case Not(body=Atom() as atom):
+                args = tuple(self._hoist(a, pending) for a in atom.args)
+                return Not(Atom(atom.name, args, span=atom.span), span=literal.span)
+            case Constraint(op=op, left=left, right=right):
+                return Constraint(op, self._hoist(left, pending), self._hoist(right, pending), span=literal.span)
+            case _:
+                return literal
+
+    def _conjunction(
+        self, literals: Conjunction, pending: list[_Pending], outside: set[str], known: frozenset[str]
+    ) -> tuple[Scoped, ...]:
+        """Settle the aggregates of one conjunction. `outside` are names used next to it, `known` those bound around it."""
+        plain = [self._hoist_literal(literal, pending) for literal in literals]
+        index = 0
+        while index < len(pending):  # a witness repeats a body, which may bring in more aggregates
+            plain += self._witness(pending[index], plain, pending, outside, known)
+            index += 1
+        settled = [self._settle(p, plain, pending, known) for p in pending]
+        return (*plain, *settled)
+
+    # ------------------------------------------------------------------------------------------------------- witnesses
+
+    def _witness(
+        self, one: _Pending, plain: Iterable[Scoped], pending: list[_Pending], outside: set[str], known: frozenset[str]
+    ) -> list[Flat]:
+        """The literals that give the aggregate's witnesses, where it has some."""
+        used = outside | _names(plain)
+        bound = bound_variables(_syntax(plain), known | {p.result for p in pending})
+        wanted = {n for n in one.names() if n in used and n not in bound}
+        shared = bound - one.target_names()
+        inside = [bound_variables(b, shared) for b in one.bodies]
+        found = {n for n in wanted if inside and all(n in b for b in inside)}
+        if not found:
+            return []
+        if one.term.op not in _WITNESSED:
+            self._refuse_witness(one, found)
+            return []
+        if len(one.bodies) > 1:
+            message = "not supported yet: a witness of an aggregate whose body is a disjunction"
+            self.problems.add("unsupported", message, Label(one.term.span))
+            return []
+        self.witnesses[one.result] = found
+        names = {n: f"{n}@w{one.result[1:]}" for n in one.names() if n not in shared and n not in found}
+        copy = [map_body(literal, renaming(names)) for literal in one.bodies[0]]
+        target = map_term(one.target, renaming(names)) if one.target is not None else None
+        result = Variable(one.result, span=one.term.span)
+        same = [Constraint("=", target, result, span=one.term.span)] if target is not None else []
+        flat = [literal for literal in copy if isinstance(literal, FLAT)]
+        return [self._hoist_literal(literal, pending) for literal in (*flat, *same)]
+
+    def _refuse_witness(self, one: _Pending, found: set[str]) -> None:
+        shown = ", ".join(f"`{display(n)}`" for n in sorted(found))
+        message = f"{shown} is bound only inside this `{one.term.op}`, but used outside of it"
+        notes = [
+            f"each value of {shown} would be its own group: bind it outside with an atom to aggregate per group",
+            "only `min` and `max` have witnesses: the values at which the least or greatest one stands",
+        ]
+        self.problems.add("aggregate-witness", message, Label(one.term.span), notes=notes)
+
+    # -------------------------------------------------------------------------------------------------------- settling
+
+    def _settle(self, one: _Pending, plain: Iterable[Scoped], pending: list[_Pending], known: frozenset[str]) -> Aggregation:
+        others = {p.result for p in pending if p.result != one.result}
+        bound = bound_variables(_syntax(plain), known | others)
+        own = {n for n in one.names() if n in one.target_names() or n not in bound} | self.witnesses.get(one.result, set())
+        names = {n: f"{display(n)}{one.result}" if "@" not in n else f"{n}.{one.result[1:]}" for n in own}
+        change = renaming(names)
+        target = None if one.target is None else map_term(one.target, change)
+        outside = set() if target is None else {v.name for v in variables(target)}
+        inner_known = frozenset(bound)
+        bodies = []
+        for body in one.bodies:
+            renamed = [map_body(literal, change) for literal in body]
+            flat = tuple(literal for literal in renamed if isinstance(literal, FLAT))
+            bodies.append(self._conjunction(flat, [], outside, inner_known))
+        return Aggregation(one.result, one.term.op, target, tuple(bodies), frozenset(names.values()), one.term.span)
+
+
+def _syntax(literals: Iterable[Scoped]) -> list[Flat]:
+    return [literal for literal in literals if not isinstance(literal, Aggregation)]
+
+
+def _names(literals: Iterable[Scoped]) -> set[str]:
+    return {v.name for literal in _syntax(literals) for v in variables(literal)}

@@ -1,0 +1,127 @@
+"""Which relation is computed from which, by which literal, and the cycles among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from dlog.engine.ir.rules import Aggregate, Atom, Literal, Negation, Program, Rule
+from dlog.grammar.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """`relation` of a rule's head reads `on` in the literal at `span`, in the way `how`."""
+
+    relation: str
+    on: str
+    how: OneOf["positive", "negation", "aggregation"]
+    span: Span
+    rule: Rule
+    op: str = ""
+    """Of the aggregate."""
+
+
+def dependencies(rule: Rule) -> Iterator[Dependency]:
+    for how, on, span, op in _reads(rule.body):
+        yield Dependency(rule.head.relation, on, how, span, rule, op)
+
+
+def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span, str]]:
+    for literal in body:
+        match literal:
+            case Atom():
+                yield "positive", literal.relation, literal.span, ""
+            case Negation(atom=atom):
+                yield "negation", atom.relation, literal.span, ""
+            case Aggregate(alternatives=bodies, op=op):
+                for inner in bodies:
+                    for _, on, span, _ in _reads(inner):
+                        yield "aggregation", on, span, op
+            case _:
+                pass
+
+
+def through_aggregates(program: Program) -> frozenset[str]:
+    """The relations that are in a cycle through an aggregate."""
+    return frozenset(
+        name
+        for stratum in program.strata
+        if stratum.recursive
+        and any(d.how == "aggregation" and d.on in stratum.relations for rule in stratum.rules for d in dependencies(rule))
+        for name in stratum.relations
+    )
+
+
+def components(nodes: Iterable[str], edges: dict[str, list[str]]) -> list[list[str]]:
+    """Strongly connected components (Tarjan, without recursion), each after those it depends on; `edges` lead to what a node
+    reads. Nodes keep their order within a component."""
+    order = {node: i for i, node in enumerate(nodes)}
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    open_: set[str] = set()
+    found: list[list[str]] = []
+    for root in order:
+        if root in index:
+            continue
+        work: list[tuple[str, Iterator[str]]] = []
+        _enter(root, index, low, stack, open_, work, edges)
+        while work:
+            node, following = work[-1]
+            step = next((n for n in following if n in order and (n not in index or n in open_)), None)
+            if step is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    found.append(_leave(node, stack, open_, order))
+            elif step not in index:
+                _enter(step, index, low, stack, open_, work, edges)
+            else:
+                low[node] = min(low[node], index[step])
+    return found
+
+
+def _enter(
+    node: str,
+    index: dict[str, int],
+    low: dict[str, int],
+    stack: list[str],
+    open_: set[str],
+    work: list[tuple[str, Iterator[str]]],
+    edges: dict[str, list[str]],
+) -> None:
+    index[node] = low[node] = len(index)
+    stack.append(node)
+    open_.add(node)
+    work.append((node, iter(edges.get(node, ()))))
+
+
+def _leave(node: str, stack: list[str], open_: set[str], order: dict[str, int]) -> list[str]:
+    """Pop the component whose root is `node`."""
+    component: list[str] = []
+    while not component or component[-1] != node:
+        component.append(stack.pop())
+        open_.discard(component[-1])
+    return sorted(component, key=order.__getitem__)
+
+
+def path_between(start: str, goal: str, edges: dict[str, list[str]], within: set[str]) -> list[str]:
+    """A shortest path from start to goal (both included) inside `within`."""
+    previous: dict[str, str] = {}
+    queue = [start]
+    seen = {start}
+    for node in queue:
+        if node == goal and node != start:
+            break
+        for following in edges.get(node, ()):
+            if following in within and following not in seen:
+                seen.add(following)
+                previous[following] = node
+                queue.append(following)
+    path = [goal]
+    while path[-1] != start:
+        path.append(previous[path[-1]])
+    return path[::-1]

@@ -1,0 +1,124 @@
+"""Rules to strata in the order of evaluation; negation and aggregation look only at finished strata.
+
+    path <- path, edge;  far <- !path     ->   stratum {path} (recursive), stratum {far}
+
+Relations without rules (inputs, facts) have no stratum: they are there before the first. A cycle through a negation or an
+aggregate is an error that shows the cycle, unless it is a well-defined recursion through `min` or `max` (lattice.py), or
+through `count` or `sum` (thresholds.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dlog.engine.compile.check import Checked
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between
+from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of
+from dlog.engine.compile.strata.thresholds import thresholds
+from dlog.engine.garbage import uncollected
+from dlog.engine.ir.rules import Lattice, Program, Rule, Stratum
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """Rules by head; `reads[r]` are the dependencies of r's rules; `edges[r]` their relations, each once."""
+
+    rules: dict[str, list[Rule]]
+    reads: dict[str, list[Dependency]]
+    edges: dict[str, list[str]]
+
+
+@uncollected
+def stratify(checked: Checked) -> Program:
+    problems = Problems(checked.source)
+    graph = _graph(checked)
+    strata: list[Stratum] = []
+    lattices: dict[str, Lattice] = {}
+    for component in components(graph.rules, graph.edges):
+        within = set(component)
+        inner = [d for name in component for d in graph.reads[name] if d.on in within]
+        if any(d.how != "positive" for d in inner):
+            lattice = _lattice(component, graph, checked, inner, problems)
+            if lattice is not None:
+                lattices[lattice.relation] = lattice
+        rules = tuple(rule for name in component for rule in graph.rules[name])
+        strata.append(Stratum(tuple(component), rules, bool(inner)))
+    problems.check()
+    return Program(
+        checked.source, checked.types, checked.relations, checked.facts, tuple(strata), checked.io, lattices, checked.inline
+    )
+
+
+def _graph(checked: Checked) -> _Graph:
+    """Relations in the order of their declaration, so that strata do not depend on anything else."""
+    by_head: dict[str, list[Rule]] = {}
+    for rule in checked.rules:
+        by_head.setdefault(rule.head.relation, []).append(rule)
+    rules = {name: by_head[name] for name in checked.relations if name in by_head}
+    reads = {name: [d for rule in found for d in dependencies(rule)] for name, found in rules.items()}
+    edges = {name: list(dict.fromkeys(d.on for d in found)) for name, found in reads.items()}
+    return _Graph(rules, reads, edges)
+
+
+def _lattice(
+    component: list[str], graph: _Graph, checked: Checked, inner: list[Dependency], problems: Problems
+) -> Lattice | None:
+    """The lattice of a cycle through an aggregate, if it is one; an error for a cycle that is not well defined."""
+    reason = ""
+    try:
+        if all(d.how != "negation" for d in inner):
+            if not any(_is_extreme(d) for d in inner):
+                for name in component:
+                    for rule in graph.rules[name]:
+                        thresholds(rule, set(component))
+                return None
+            return _extreme(component, graph, checked)
+    except NotWellDefined as why:
+        reason = f"recursion through this aggregate is not well defined: {why}"
+    _report_cycle(component, graph, inner, reason, problems)
+    return None
+
+
+def _is_extreme(dependency: Dependency) -> bool:
+    """Whether it goes through a `min` or `max`."""
+    return dependency.how == "aggregation" and dependency.op in ("min", "max")
+
+
+def _extreme(component: list[str], graph: _Graph, checked: Checked) -> Lattice:
+    """The lattice of a cycle through `min` or `max`; raises NotWellDefined with the reason."""
+    (name, *others) = component
+    if others:
+        raise NotWellDefined("`min` or `max` needs a relation that is alone in its cycle")
+    if checked.facts.get(name) or any(i.action == "input" and i.relation == name for i in checked.io):
+        raise NotWellDefined(f"`{name}` must have no facts or input of its own: read them in the aggregate's body")
+    return lattice_of(name, graph.rules[name])
+
+
+def _report_cycle(component: list[str], graph: _Graph, inner: list[Dependency], reason: str, problems: Problems) -> None:
+    """One error per component: its first offending literal and the cycle it closes; the other offending ones are labelled."""
+    bad = sorted((d for d in inner if d.how != "positive"), key=lambda d: d.span.start)
+    first = bad[0]
+    way = path_between(first.on, first.relation, graph.edges, set(component)) if first.on != first.relation else [first.on]
+    what = "itself" if first.on == first.relation else "each other"
+    subject = f"`{first.relation}` depends" if first.on == first.relation else _listing(component) + " depend"
+    message = f"{subject} on {what} through {'a negation' if first.how == 'negation' else 'an aggregate'}"
+    labels = [Label(d.span, f"`{d.relation}` needs all of `{d.on}` here") for d in bad]
+    labels += _steps(way, graph)
+    cycle = " -> ".join([first.relation, *way])
+    problems.add("not-stratified", message, *labels, notes=[f"the cycle: {cycle}", reason])
+
+
+def _steps(way: list[str], graph: _Graph) -> list[Label]:
+    """A label for each further step of the cycle."""
+    labels = []
+    for relation, on in pairwise(way):
+        step = next(d for d in graph.reads[relation] if d.on == on)
+        if step.how == "positive":
+            labels.append(Label(step.span, f"`{relation}` reads `{on}` here"))
+    return labels
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(f"`{n}`" for n in names[:-1]) + f" and `{names[-1]}`"

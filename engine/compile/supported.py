@@ -1,0 +1,76 @@
+"""Refuses what is not executed yet, all of it at once, each at its place. What passes is the language of the later stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.walk import Node, parts, walk
+from dlog.grammar.source import Source, Span
+from dlog.grammar.syntax import (
+    AdtDecl,
+    AggregateTerm,
+    BranchTerm,
+    Call,
+    Clause,
+    ComponentDecl,
+    ComponentInit,
+    Counter,
+    FunctorDecl,
+    Item,
+    LatticeDecl,
+    Override,
+    Program,
+    RelationDecl,
+    Subsumption,
+)
+
+
+def refuse_unsupported(program: Program, source: Source) -> None:
+    """Raise `not supported yet: <construct>` for every use of one."""
+    problems = Problems(source)
+    for item in program.items:
+        for construct, span in _in_item(item):
+            problems.add("unsupported", f"not supported yet: {construct}", Label(span))
+    problems.check()
+
+
+def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
+    match item:
+        case ComponentDecl() | ComponentInit() | Override():
+            yield "components", item.span
+        case AdtDecl():
+            yield "algebraic data types", item.span
+        case FunctorDecl():
+            yield "user-defined functors", item.span
+        case LatticeDecl():
+            yield "lattices", item.span
+        case Subsumption():
+            yield "subsumption", item.span
+        case RelationDecl(qualifiers=qualifiers, choice_domain=choice):
+            if "eqrel" in qualifiers:
+                yield "eqrel relations", item.span
+            if choice:
+                yield "choice-domain", choice[0].span
+        case Clause():
+            for root in parts(item):
+                for node in walk(root):
+                    yield from _in_term(node)
+        case _:
+            pass
+
+
+def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
+    match node:
+        case Counter():
+            yield "autoincrement ($)", node.span
+        case BranchTerm():
+            yield "algebraic data types", node.span
+        case Call(name="range"):
+            yield "range", node.span
+        case Call(name=name) if name.startswith("@"):
+            yield "user-defined functors", node.span
+        case AggregateTerm(op=op) if op.startswith("@"):
+            yield "user-defined aggregates", node.span
+        case _:
+            pass

@@ -1,0 +1,142 @@
+"""Subtype checking of one typed clause, by Souffle's rule of sources and sinks.
+
+A positive body atom is a source: each of its variables is of the attribute's type, or of what several atoms have in common.
+The head is a sink: a variable's type must be below the attribute's. Literals and results of functors fit every type of their
+kind; a negated atom asks for the kind only.
+
+    .type A <: symbol   .type B <: symbol   .decl a(x: A)   .decl b(x: B)
+    b(x) :- a(x).               an A is not a B
+    b(cat(x, "")) :- a(x).      fine
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.resolve import Resolved
+from dlog.engine.compile.scope import display
+from dlog.engine.compile.typing.typed import TypedAggregate, TypedAtom, TypedClause, TypedCompare, TypedLiteral, TypedTerm
+from dlog.engine.compile.typing.types import PRIMITIVES
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import Cast, RecordTerm, Variable
+
+
+def check_subtypes(clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
+    if len(resolved.table.types) > len(PRIMITIVES):
+        _Subtypes(clause, resolved, problems).check()
+
+
+class _Subtypes:
+    """`found[v]` are the types a variable may have, absent while nothing restricts it; `linked` are equal variables."""
+
+    def __init__(self, clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
+        self.clause = clause
+        self.resolved = resolved
+        self.table = resolved.table
+        self.problems = problems
+        self.before = len(problems)
+        self.linked: dict[str, str] = {}
+        self.found: dict[str, frozenset[str]] = {}
+        self.first: dict[str, tuple[Span, str]] = {}
+
+    def check(self) -> None:
+        self._link(self.clause.body)
+        self._sources(self.clause.body)
+        for arg in self.clause.head.args:
+            self._fields(arg)
+        if len(self.problems) == self.before:
+            self._sink()
+
+    def _sink(self) -> None:
+        attributes = self.resolved.attributes[self.clause.head.relation]
+        for arg, attribute in zip(self.clause.head.args, attributes, strict=True):
+            types = self._types(arg)
+            if types and not all(self.table.is_subtype(t, attribute.type) for t in types):
+                shown = " or ".join(f"`{t}`" for t in sorted(types))
+                what = f"`{display(arg.node.name)}`" if isinstance(arg.node, Variable) else "this term"
+                message = f"{what} is {shown}, which is not a subtype of `{attribute.type}`"
+                notes = [f"convert it with as(..., {attribute.type}) if that is meant"]
+                declared = Label(attribute.span, f"attribute `{attribute.name}` of `{self.clause.head.relation}`")
+                self.problems.add("not-a-subtype", message, Label(arg.node.span), declared, notes=notes)
+
+    def _root(self, name: str) -> str:
+        while name in self.linked:
+            name = self.linked[name]
+        return name
+
+    def _link(self, body: Iterable[TypedLiteral]) -> None:
+        for literal in body:
+            match literal:
+                case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
+                    self._join(a, b)
+                case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
+                    if op in ("min", "max", "sum") and target is not None and isinstance(target.node, Variable):
+                        self._join(result, target.node.name)
+                    for inner in alternatives:
+                        self._link(inner)
+                case _:
+                    pass
+
+    def _join(self, a: str, b: str) -> None:
+        a, b = self._root(a), self._root(b)
+        if a != b:
+            self.linked[a] = b
+
+    def _sources(self, body: Iterable[TypedLiteral]) -> None:
+        for literal in body:
+            match literal:
+                case TypedAtom(negated=False):
+                    attributes = self.resolved.attributes[literal.relation]
+                    for arg, attribute in zip(literal.args, attributes, strict=True):
+                        self._narrow(arg, attribute.type)
+                case TypedCompare(op=op, left=left, right=right):
+                    self._cast_equation(op, left, right)
+                    self._fields(left)
+                    self._fields(right)
+                case TypedAggregate(alternatives=alternatives):
+                    for inner in alternatives:
+                        self._sources(inner)
+                case _:
+                    pass
+
+    def _cast_equation(self, op: str, left: TypedTerm, right: TypedTerm) -> None:
+        """`x = as(y, T)` makes x a T."""
+        for one, other in ((left, right), (right, left)):
+            if op == "=" and isinstance(one.node, Variable) and isinstance(other.node, Cast):
+                self._narrow(one, other.node.type)
+
+    def _narrow(self, term: TypedTerm, type_name: str) -> None:
+        if not isinstance(term.node, Variable):
+            self._fields(term)
+            return
+        name = self._root(term.node.name)
+        old = self.found.get(name)
+        if old is None:
+            self.found[name] = frozenset({self.table.canonical(type_name)})
+            self.first[name] = (term.node.span, type_name)
+            return
+        new: frozenset[str] = frozenset().union(*(self.table.common(t, type_name) for t in old))
+        if new:
+            self.found[name] = new
+            return
+        span, first = self.first[name]
+        message = f"no value of `{display(term.node.name)}` can be both `{first}` and `{type_name}`"
+        labels = (Label(term.node.span, f"`{type_name}` here"), Label(span, f"`{first}` here"))
+        self.problems.add("disjoint-types", message, *labels)
+
+    def _fields(self, term: TypedTerm) -> None:
+        """Fields of a record pattern or construction are of the field's type."""
+        record = self.clause.records[term.slot] if isinstance(term.node, RecordTerm) else None
+        fields = self.table.types[record].fields if record is not None else ()
+        for arg, (_, type_name) in zip(term.args, fields, strict=False):
+            self._narrow(arg, type_name)
+
+    def _types(self, term: TypedTerm) -> frozenset[str]:
+        match term.node:
+            case Variable(name=name):
+                return self.found.get(self._root(name), frozenset())
+            case Cast(type=type_name):
+                return frozenset({self.table.canonical(type_name)})
+            case _:
+                return frozenset()

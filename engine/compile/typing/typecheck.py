@@ -1,0 +1,267 @@
+"""Type inference of one clause: every term gets one kind, every functor one overload, every record its type.
+
+    .decl p(x: float)      p(y + 1) :- q(y).     ->   `+` works on FLOAT, and `1` is 1.0
+
+Constraints are equalities between slots and restrictions of slots to kinds, so one pass over the clause and a fixed point
+over record patterns decide everything. A number nobody restricts further is a `number`. Subtypes are checked afterwards
+(subtypes.py).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from dlog.engine.compile.normal.literals import literal_kinds, literal_text, number_constant
+from dlog.engine.compile.problems import Label, Problems
+from dlog.engine.compile.resolve import Resolved
+from dlog.engine.compile.scope import Aggregation, Scoped, ScopedClause
+from dlog.engine.compile.typing.slots import Evidence, Slots, kinds_name
+from dlog.engine.compile.typing.typed import (
+    TypedAggregate,
+    TypedAtom,
+    TypedClause,
+    TypedCompare,
+    TypedFalse,
+    TypedLiteral,
+    TypedTerm,
+)
+from dlog.engine.ir.functors import ALL, COMPARISONS, HAS_TYPE, NUMERIC, ORDERED, SIGNATURES, canonical
+from dlog.engine.ir.functors import SYMBOL as SYMBOLS
+from dlog.engine.ir.rules import Kind, Type
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import (
+    AggregateTerm,
+    Atom,
+    BranchTerm,
+    Call,
+    Cast,
+    Constraint,
+    Counter,
+    Nil,
+    Not,
+    Number,
+    RecordTerm,
+    String,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+
+_RECORD = frozenset({Kind.RECORD})
+_NUMBER = Type("number", Kind.NUMBER)
+_FLOAT = Type("float", Kind.FLOAT)
+
+
+def typecheck(clause: ScopedClause, resolved: Resolved, problems: Problems) -> TypedClause:
+    """The clause with all its types known. After an error the result is not meaningful, but well formed."""
+    return _Checker(resolved, problems).clause(clause)
+
+
+class _Checker:
+    def __init__(self, resolved: Resolved, problems: Problems) -> None:
+        self.resolved = resolved
+        self.types = resolved.table.types
+        self.problems = problems
+        self.before = len(problems)
+        self.slots = Slots(problems)
+        self.names: dict[str, int] = {}
+        self.records: list[TypedTerm] = []
+        self.nils: list[TypedTerm] = []
+        self.numbers: list[tuple[str, int, Span]] = []
+
+    def clause(self, clause: ScopedClause) -> TypedClause:
+        body = self._literals(clause.body)
+        head = self._atom(clause.head, False, clause.head.span)
+        self._settle_records()
+        kinds = tuple(self._choose(slot) for slot in range(len(self.slots)))
+        for text, slot, span in self.numbers:
+            self._check_range(text, kinds[slot], span)
+        records = tuple(self.slots.record(slot) for slot in range(len(self.slots)))
+        return TypedClause(head, body, self.names, kinds, records, clause.text, clause.span)
+
+    # -------------------------------------------------------------------------------------------------------- literals
+
+    def _literals(self, literals: tuple[Scoped, ...]) -> tuple[TypedLiteral, ...]:
+        found = (self._literal(literal) for literal in literals)
+        return tuple(literal for literal in found if literal is not None)
+
+    def _literal(self, literal: Scoped) -> TypedLiteral | None:
+        match literal:
+            case Atom():
+                return self._atom(literal, False, literal.span)
+            case Not(body=Atom() as atom):
+                return self._atom(atom, True, literal.span)
+            case Constraint(op=op, left=left, right=String(value=name)) if op == HAS_TYPE:
+                typed, found = self._term(left), self.types[name]
+                why = Evidence(left.span, _what(found), "an argument of an inline relation")
+                self.slots.restrict_type(typed.slot, found, why)
+                return None
+            case Constraint():
+                return self._compare(literal)
+            case Aggregation():
+                return self._aggregate(literal)
+            case Truth() | Not():
+                return TypedFalse(literal.span)
+            case _:
+                assert_never(literal)
+
+    def _atom(self, atom: Atom, negated: bool, span: Span) -> TypedAtom:
+        relation = self.resolved.relations[atom.name]
+        declared = self.resolved.attributes[atom.name]
+        args = []
+        for arg, (name, found), attribute in zip(atom.args, relation.attributes, declared, strict=True):
+            typed = self._term(arg)
+            why = f"attribute `{name}` of `{atom.name}`"
+            self.slots.restrict_type(typed.slot, found, Evidence(arg.span, _what(found), why, attribute.span))
+            args.append(typed)
+        return TypedAtom(atom.name, tuple(args), negated, span)
+
+    def _compare(self, constraint: Constraint) -> TypedCompare:
+        left, right = self._term(constraint.left), self._term(constraint.right)
+        if self.slots.unify(left.slot, right.slot, constraint.span):
+            allowed = COMPARISONS[constraint.op]
+            if allowed != ALL:
+                name = constraint.op.removeprefix("not_")
+                self.slots.restrict(left.slot, allowed, Evidence(constraint.span, kinds_name(allowed), f"compared by `{name}`"))
+        return TypedCompare(constraint.op, left, right, constraint.span)
+
+    def _aggregate(self, aggregation: Aggregation) -> TypedAggregate:
+        bodies = tuple(self._literals(body) for body in aggregation.alternatives)
+        target = None if aggregation.target is None else self._term(aggregation.target)
+        slot = self._variable(aggregation.result)
+        op, span = aggregation.op, aggregation.span
+        if op == "count":
+            self.slots.restrict_type(slot, _NUMBER, Evidence(span, "number", "the result of `count`"))
+        if op == "mean":
+            self.slots.restrict_type(slot, _FLOAT, Evidence(span, "float", "the result of `mean`"))
+        if target is not None and op != "count":
+            node_span = target.node.span
+            self.slots.restrict(target.slot, NUMERIC, Evidence(node_span, kinds_name(NUMERIC), f"the target of `{op}`"))
+            if op != "mean":
+                self.slots.unify(target.slot, slot, span)
+        return TypedAggregate(aggregation.result, slot, op, target, bodies, aggregation.own, span)
+
+    # ----------------------------------------------------------------------------------------------------------- terms
+
+    def _variable(self, name: str) -> int:
+        slot = self.names.get(name)
+        if slot is None:
+            slot = self.names[name] = self.slots.new()
+        return slot
+
+    def _term(self, term: Term) -> TypedTerm:
+        text = literal_text(term)
+        if text is not None:
+            return self._number(term, text)
+        match term:
+            case Variable(name=name):
+                return TypedTerm(term, self._variable(name))
+            case Wildcard():
+                return TypedTerm(term, self.slots.new())
+            case String():
+                return TypedTerm(term, self.slots.new(SYMBOLS, Evidence(term.span, "symbol", "a symbol literal")))
+            case Nil():
+                self.nils.append(TypedTerm(term, self.slots.new(_RECORD, Evidence(term.span, "record", "`nil` is a record"))))
+                return self.nils[-1]
+            case RecordTerm(args=args):
+                return self._record(term, args)
+            case Call():
+                return self._call(term)
+            case Cast():
+                return self._cast(term)
+            case Number() | Counter() | BranchTerm() | AggregateTerm():
+                return TypedTerm(term, self.slots.new())
+            case _:
+                assert_never(term)
+
+    def _number(self, term: Term, text: str) -> TypedTerm:
+        kinds = literal_kinds(text)
+        what = kinds_name(kinds) if len(kinds) == 1 else "number"
+        slot = self.slots.new(kinds, Evidence(term.span, what, "a numeric literal"))
+        self.numbers.append((text, slot, term.span))
+        return TypedTerm(term, slot)
+
+    def _record(self, term: RecordTerm, args: tuple[Term, ...]) -> TypedTerm:
+        fields = tuple(self._term(a) for a in args)
+        slot = self.slots.new(_RECORD, Evidence(term.span, "record", "a record"))
+        self.records.append(TypedTerm(term, slot, fields))
+        return self.records[-1]
+
+    def _call(self, call: Call) -> TypedTerm:
+        name = canonical(call.name, len(call.args))
+        signature = SIGNATURES[name]
+        args = tuple(self._term(a) for a in call.args)
+        good = True
+        for index, arg in enumerate(args):
+            allowed = signature.arg(index)
+            if allowed != ALL:
+                why = Evidence(arg.node.span, kinds_name(allowed), f"an argument of `{call.name}`")
+                good = self.slots.restrict(arg.slot, allowed, why) and good
+        if signature.result is not None:
+            why = Evidence(call.span, signature.result.value, f"the result of `{call.name}`")
+            return TypedTerm(call, self.slots.new(frozenset({signature.result}), why), args)
+        slot = self.slots.new(ORDERED, None)
+        for arg in args if good else ():
+            if not self.slots.unify(slot, arg.slot, arg.node.span):
+                break
+        return TypedTerm(call, slot, args)
+
+    def _cast(self, cast: Cast) -> TypedTerm:
+        inner = self._term(cast.term)
+        found = self.types[cast.type]
+        slot = self.slots.new()
+        why = Evidence(cast.span, _what(found), f"`as(..., {cast.type})`")
+        self.slots.restrict_type(slot, found, why)
+        if isinstance(cast.term, String | Nil | RecordTerm) or literal_text(cast.term) is not None:
+            self.slots.restrict_type(inner.slot, found, why)
+        return TypedTerm(cast, slot, (inner,))
+
+    # -------------------------------------------------------------------------------------------------------- solution
+
+    def _settle_records(self) -> None:
+        """Give record patterns their types, from outside in, until no more is known."""
+        waiting = self.records
+        while waiting:
+            later = [r for r in waiting if not self._settle_record(r)]
+            if len(later) == len(waiting):
+                break
+            waiting = later
+        if len(self.problems) > self.before:
+            return  # the type may be unknown because of the mistake already found
+        for record in (*waiting, *(n for n in self.nils if self.slots.record(n.slot) is None)):
+            if self.slots.kinds(record.slot) == _RECORD and self.slots.record(record.slot) is None:
+                what = "`nil`" if isinstance(record.node, Nil) else "this record"
+                notes = ["name its type with as(..., T)"]
+                self.problems.add("ambiguous-record", f"cannot tell the type of {what}", Label(record.node.span), notes=notes)
+
+    def _settle_record(self, record: TypedTerm) -> bool:
+        name = self.slots.record(record.slot)
+        if name is None:
+            return False
+        fields = self.types[name].fields
+        if len(fields) != len(record.args):
+            shown = ", ".join(f"{f}: {t}" for f, t in fields)
+            message = f"record type `{name}` has {len(fields)} fields, but {len(record.args)} here"
+            self.problems.add("wrong-arity", message, Label(record.node.span), notes=[f"{name} = [{shown}]"])
+            return True
+        for arg, (field, type_name) in zip(record.args, fields, strict=True):
+            found = self.types[type_name]
+            self.slots.restrict_type(arg.slot, found, Evidence(arg.node.span, _what(found), f"field `{field}` of `{name}`"))
+        return True
+
+    def _choose(self, slot: int) -> Kind:
+        """The kind of a slot: a number where several are possible."""
+        kinds = self.slots.kinds(slot)
+        return next(k for k in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL, Kind.RECORD) if k in kinds)
+
+    def _check_range(self, text: str, kind: Kind, span: Span) -> None:
+        if kind in NUMERIC and number_constant(text, kind) is None:
+            limits = {Kind.NUMBER: "-2^63 to 2^63-1", Kind.UNSIGNED: "0 to 2^64-1", Kind.FLOAT: "the doubles"}[kind]
+            notes = [f"{kind.value} literals range over {limits}"]
+            self.problems.add("literal-range", f"`{text}` does not fit `{kind.value}`", Label(span), notes=notes)
+
+
+def _what(found: Type) -> str:
+    """What a conflict of representations calls a type: records by name, subtypes by their kind."""
+    return found.name if found.kind is Kind.RECORD else found.kind.value

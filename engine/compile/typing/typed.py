@@ -1,0 +1,70 @@
+"""Typed clauses: the scoped clause with a slot at every term. A slot is a question "which type?" that `typecheck` answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dlog.engine.ir.rules import Kind
+from dlog.grammar.source import Span
+from dlog.grammar.syntax import Term
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTerm:
+    """A term, its slot, and its arguments in the same form."""
+
+    node: Term
+    slot: int
+    args: tuple[TypedTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAtom:
+    relation: str
+    args: tuple[TypedTerm, ...]
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCompare:
+    op: str
+    left: TypedTerm
+    right: TypedTerm
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypedFalse:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypedAggregate:
+    """`result` is the name of the variable it binds, with its slot; `own` are the names of its scope."""
+
+    result: str
+    slot: int
+    op: str
+    target: TypedTerm | None
+    alternatives: tuple[tuple[TypedLiteral, ...], ...]
+    own: frozenset[str]
+    span: Span
+
+
+TypedLiteral: TypeAlias = TypedAtom | TypedCompare | TypedFalse | TypedAggregate
+
+
+@dataclass(frozen=True, slots=True)
+class TypedClause:
+    """`kinds[slot]` and, where the kind is RECORD, `records[slot]` (the record type's name) are the answers; `slots` has the
+    slot of each variable."""
+
+    head: TypedAtom
+    body: tuple[TypedLiteral, ...]
+    slots: dict[str, int]
+    kinds: tuple[Kind, ...]
+    records: tuple[str | None, ...]
+    text: str
+    span: Span

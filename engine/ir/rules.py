@@ -1,0 +1,293 @@
+"""The typed, normalized program: what every later stage reads.
+
+Normalization promises, so that the planner has few cases:
+
+* one head per rule, no disjunction (bodies are conjunctions), no nested aggregates in terms;
+* arguments of body atoms (positive or negated) are `Variable`, `Constant` or `None` (anonymous);
+* a record pattern in a body is a literal `Unpack(variable, fields)` whose fields are `Variable`, `Constant` or `None`;
+* every other complex term became a fresh variable and a `Compare("=", ...)`;
+* heads and both sides of a `Compare` may hold any `Term` over bound variables (functors, record construction);
+* each `Aggregate` sits in a body as a literal that binds its `result` variable;
+* ids of variables count from 0 within a rule, its aggregates' bodies included;
+* every operation is monomorphic: `Functor.kind` and `Compare.kind` say on which kind of value it works.
+
+Values: `number` is a signed 64-bit integer, `unsigned` an unsigned one, `float` a double; `symbol` and records are ids into
+tables. Subtypes and unions share the representation of their base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from math import copysign
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from dlog.grammar.source import NOWHERE, Source, Span
+
+
+class Kind(Enum):
+    """How a value is represented and compared."""
+
+    NUMBER = "number"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    SYMBOL = "symbol"
+    RECORD = "record"
+
+    __hash__ = object.__hash__  # each is there once; that of Enum hashes its name again and again
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A resolved type. `fields` (names and type names) is set for records, which may be recursive: look names up in
+    `Program.types`."""
+
+    name: str
+    kind: Kind
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+# ---------------------------------------------------------------------------------------------------------------- terms
+
+
+def _sign(value: int | float | str | None) -> float:
+    return copysign(1.0, value) if isinstance(value, int | float) else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value: int for NUMBER and UNSIGNED, float, str for SYMBOL, None (nil) for RECORD."""
+
+    value: int | float | str | None
+    kind: Kind
+
+    def __eq__(self, other: object) -> bool:
+        """As relations tell values apart: 0.0 and -0.0 are two, though they compare as equal."""
+        if not isinstance(other, Constant) or self.kind is not other.kind:
+            return False
+        return self.value == other.value and (self.kind is not Kind.FLOAT or _sign(self.value) == _sign(other.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Functor:
+    """An intrinsic function. `op` is Souffle's name (`+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor bnot lnot neg
+    min max cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utof ftou itou utoi range`); `kind` is the
+    kind of its arguments where it is overloaded (`+ - * / % ^ min max neg to_string ord` and comparisons), else of its result;
+    `result` is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds
+    they have become `itof` and the like, and `+` on symbols has become `cat`."""
+
+    op: str
+    args: tuple[Term, ...]
+    kind: Kind
+    result: Kind
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Construction of a record value from its fields; `type` names the record type."""
+
+    type: str
+    args: tuple[Term, ...]
+
+
+Term: TypeAlias = Variable | Constant | Functor | Record
+Arg: TypeAlias = Variable | Constant | None
+
+# ------------------------------------------------------------------------------------------------------------- literals
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    relation: str
+    args: tuple[Arg, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Holds when no row of the relation matches; every variable in it is bound elsewhere."""
+
+    atom: Atom
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right`; op is one of `= != < <= > >= match contains not_match not_contains`; symbols are ordered by their text.
+    An `=` with an unbound variable on one side (the left one) binds it. Floats compare as floats, other kinds as integers or
+    ids."""
+
+    op: str
+    left: Term
+    right: Term
+    kind: Kind
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """`value = [fields]`: holds when the bound record `value` is not nil; binds or checks each field that is not None."""
+
+    value: Variable
+    type: str
+    fields: tuple[Arg, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`result = op target : { body }`.
+
+    `target` is None for `count`. `outer` are the variables of the enclosing body that the aggregate's body mentions: it is
+    evaluated once per binding of them. The value is taken over all matches of the body. Of a single atom without a repeated
+    variable each row is one; any other body is, as in Souffle, a relation over its named variables whose rows count once.
+    `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding of the variables
+    the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is
+    the result's kind; the target of `mean` is a float too."""
+
+    result: Variable
+    op: OneOf["count", "sum", "min", "max", "mean"]
+    target: Term | None
+    alternatives: tuple[tuple[Literal, ...], ...]
+    outer: tuple[Variable, ...]
+    kind: Kind
+    span: Span = NOWHERE
+
+
+Literal: TypeAlias = Atom | Negation | Compare | Unpack | Aggregate
+
+# ----------------------------------------------------------------------------------------------------------------- rules
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    relation: str
+    args: tuple[Term, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`head :- body.` `variables[i]` is the name and `kinds[i]` the kind of variable i (fresh ones are named `_1`, ...). `text`
+    is the clause as the user wrote it, for plans, statistics and messages. An empty body is a fact with computed or constant
+    arguments. `weight` is what a match adds to the sum of a row which holds where that exceeds its last column (see
+    plan/incremental/thresholds)."""
+
+    head: Head
+    body: tuple[Literal, ...]
+    variables: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    text: str
+    span: Span = NOWHERE
+    weight: Term | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    name: str
+    attributes: tuple[tuple[str, Type], ...]
+    span: Span = NOWHERE
+
+    @property
+    def arity(self) -> int:
+        return len(self.attributes)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(t.kind for _, t in self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Io:
+    """One `.input`, `.output`, `.printsize` or `.limitsize` of one relation, with its parameters."""
+
+    action: OneOf["input", "output", "printsize", "limitsize"]
+    relation: str
+    params: tuple[tuple[str, str], ...] = ()
+    span: Span = NOWHERE
+
+    def get(self, key: str, default: str = "") -> str:
+        return dict(self.params).get(key, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Relations that depend on each other (one, or a cycle) and the rules that define them. `recursive` iff some rule's body
+    mentions a relation of the stratum positively (or through a monotone aggregate, see `lattice` and `thresholds`)."""
+
+    relations: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
+    key it holds the one least (greatest) value. `column` is where the value stands. With `sum` it is what plan/incremental/thresholds
+    makes for an executor: per key the sum of the rules' weights, which counts from where it exceeds the column before it."""
+
+    relation: str
+    op: OneOf["min", "max", "sum"]
+    column: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the
+    order of evaluation and hold every rule once."""
+
+    source: Source
+    types: dict[str, Type]
+    relations: dict[str, Relation]
+    facts: dict[str, tuple[tuple[Constant | Record, ...], ...]]
+    strata: tuple[Stratum, ...]
+    io: tuple[Io, ...]
+    lattices: dict[str, Lattice]
+    inline: frozenset[str] = frozenset()
+    """The declared relations that have no rows: their bodies stand where they are read."""
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The relations that have an `.input`."""
+        return frozenset(io.relation for io in self.io if io.action == "input")
+
+    @cached_property
+    def stratum_of(self) -> dict[str, Stratum]:
+        """The stratum of each relation that is in one."""
+        return {name: stratum for stratum in self.strata for name in stratum.relations}
+
+    @cached_property
+    def rules(self) -> dict[str, tuple[Rule, ...]]:
+        """The rules of each relation that has any."""
+        found: dict[str, list[Rule]] = {}
+        for stratum in self.strata:
+            for rule in stratum.rules:
+                found.setdefault(rule.head.relation, []).append(rule)
+        return {name: tuple(rules) for name, rules in found.items()}
+
+
+    @cached_property
+    def copying(self) -> dict[str, dict[str, list[Rule]]]:
+        """The rules whose body is one atom: by the relation of their head, then by that of the atom. A lattice does not keep
+        all that its rules say."""
+        found: dict[str, dict[str, list[Rule]]] = {}
+        for stratum in self.strata:
+            for rule in stratum.rules:
+                head = rule.head.relation
+                if len(rule.body) == 1 and isinstance(atom := rule.body[0], Atom) and head not in self.lattices:
+                    found.setdefault(head, {}).setdefault(atom.relation, []).append(rule)
+        return found
+
+
+def with_inputs(program: Program, relations: Iterable[str]) -> Program:
+    """The program that takes rows from outside for all these relations, whether they have rules or not."""
+    return replace(program, io=(*program.io, *(Io("input", name) for name in relations)))

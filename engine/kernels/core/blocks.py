@@ -1,0 +1,164 @@
+"""Memory of arrays: small ones from the C allocator, large ones as mappings of their own, on huge pages.
+
+A look-up anywhere in a large array walks through the page tables where its pages are small, and takes as long for that as for
+the value. The C allocator's large blocks begin anywhere, and their huge pages are split when they move. Mappings begin where a
+huge page does, also after they have moved; a few words before the array say where it is and how long its mapping is. Arrays
+begin at different lines of their pages, so that those of equal length do not compete for the same places of a cache.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import (
+    MAPS,
+    advise_huge,
+    calloc,
+    copy_bytes,
+    free,
+    load_i64,
+    map_pages,
+    move_pages,
+    realloc,
+    store_i64,
+    store_u8,
+    unmap_pages,
+    usable_bytes,
+)
+
+PAGE = 4096
+HUGE_PAGE = 1 << 21
+LARGE = HUGE_PAGE - (HUGE_PAGE >> 3)
+"""Bytes from which on an array has a mapping."""
+LINE = 64
+LINES = 16
+"""Different beginnings of arrays in their first page."""
+_MARK = 7018424031415926535
+
+
+@kernel
+def cleared_block(size):
+    """Zeroed bytes; 0 if there are none."""
+    if MAPS and size >= LARGE:
+        return mapped_block(size, size >> 3)
+    return calloc(max(size, 8), 1)
+
+
+@kernel
+def resized_block(address, size):
+    """The block at an address (0: none) with as many bytes, which may be elsewhere; 0, and all as it was, if there are none."""
+    if MAPS and address != 0 and is_mapped(address):
+        return resize_mapped(address, size)
+    if not MAPS or size < LARGE:
+        return realloc(address, max(size, 8))
+    if address == 0:
+        return mapped_block(size, size >> 3)
+    moved = mapped_block(size, HUGE_PAGE)
+    if moved != 0:
+        copy_bytes(moved, address, min(usable_bytes(address), size))
+        free(address)
+    return moved
+
+
+@kernel
+def free_block(address):
+    if MAPS and is_mapped(address):
+        unmap_pages(start_of(address), load_i64(start_of(address), 1))
+    else:
+        free(address)
+
+
+@kernel
+def dirty_bytes(address, old, new):
+    """How many of its bytes may be something when a block with `old` zeroed ones is resized to `new`: what the system adds to a
+    mapping is zero, but not what the allocator does."""
+    if not MAPS or address == 0:
+        return new
+    return old if is_mapped(address) else max(usable_bytes(address), old)
+
+
+@kernel
+def clear_rest(address, old, new, dirty):
+    """Zeroes what a block has been given: bytes [old, new), of which those below `dirty` may be something."""
+    for at in range(old, new if not MAPS or not is_mapped(address) else min(dirty, new)):
+        store_u8(address, at, 0)
+
+
+# -------------------------------------------------------------------------------------------------------------- mappings
+
+
+@kernel
+def start_of(address):
+    """Where the huge page of an address begins."""
+    return address & ~(HUGE_PAGE - 1)
+
+
+@kernel
+def is_mapped(address):
+    """Whether a block has a mapping. What is before a block in its page can be read in any case."""
+    return address - start_of(address) <= LINES * LINE and load_i64(start_of(address), 0) == _MARK ^ address
+
+
+@kernel
+def mark_block(address, length):
+    store_i64(start_of(address), 0, _MARK ^ address)
+    store_i64(start_of(address), 1, length)
+
+
+@kernel
+def mapped_length(offset, size, slack):
+    """Bytes of a mapping: whole huge pages, unless that takes more than `slack` bytes more."""
+    length = (offset + size + PAGE - 1) & ~(PAGE - 1)
+    whole = (length + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)
+    return whole if whole - length <= slack else length
+
+
+@kernel
+def mapped_block(size, slack):
+    """A mapping with room for so many bytes, which are zero; 0 if there is none."""
+    length = mapped_length(LINES * LINE, size, slack)
+    start = place_for(length)
+    if start == 0:
+        return 0
+    address = start + LINE + ((start >> 21) & (LINES - 1)) * LINE
+    mark_block(address, length)
+    return address
+
+
+@kernel
+def place_for(length):
+    """Maps bytes from the beginning of a huge page on; 0 if that cannot be."""
+    base = map_pages(length + HUGE_PAGE)
+    if base == -1:
+        return 0
+    start = (base + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1)
+    if start > base:
+        unmap_pages(base, start - base)
+    unmap_pages(start + length, base + HUGE_PAGE - start)
+    advise_huge(start, length)
+    return start
+
+
+@kernel
+def resize_mapped(address, size):
+    """`resized_block` of one with a mapping. One that grows gets whole huge pages: what is touched before a page is whole keeps
+    small ones."""
+    start = start_of(address)
+    length = load_i64(start, 1)
+    offset = address - start
+    wanted = mapped_length(offset, size, 0)
+    if wanted <= length:
+        if wanted < length:
+            unmap_pages(start + wanted, length - wanted)
+            mark_block(address, wanted)
+        return address
+    wanted = mapped_length(offset, size, HUGE_PAGE)
+    target = start
+    if move_pages(start, length, wanted, 0) == -1:
+        target = place_for(wanted)
+        if target == 0:
+            return 0
+        if move_pages(start, length, wanted, target) == -1:
+            unmap_pages(target, wanted)
+            return 0
+    mark_block(target + offset, wanted)
+    return target + offset

@@ -1,0 +1,155 @@
+"""The decorators of compiled code, and where its machine code is kept.
+
+Kernels are compiled ahead of their use into one library (build.py), which a run maps into memory without Numba (library.py):
+bringing the compiler into the process would cost more than most runs. A kernel that is no entry of the library (tests call
+many) is compiled by Numba when Python calls it, and kept in Numba's own cache beside the library.
+
+Numba stamps a cached function with the content of its defining file only: edit a callee in another module and the caller
+keeps the old machine code (numba issue 1833). So the folder's name is a hash of every file that holds kernels: an edit means
+a fresh folder (dlog/caches.py says where).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache, cached_property, update_wrapper
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from dlog.caches import cache_root, own_folder, own_tree
+
+ENGINE = Path(__file__).resolve().parent.parent
+FOLDERS = ("kernels", "values", "formats")
+"""Folders of the engine with modules that hold kernels."""
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+"""False where kernels run as the Python functions they are, for coverage."""
+ENTRIES: dict[str, Kernel] = {}
+"""Kernels that Python calls, by module and name: what the library has."""
+
+
+@cache
+def cache_folder() -> Path:
+    """The folder for the machine code of this version of the kernels and of the compiler."""
+    sha = hashlib.sha256(_compiler().encode())
+    for path in kernel_files():
+        sha.update(path.name.encode() + path.read_bytes())
+    return cache_root() / f"kernels-{sha.hexdigest()[:16]}"
+
+
+@cache
+def _keeps() -> bool:
+    """Whether the cache folder can be written, Numba would otherwise write beside the sources; and whether all that is there
+    is this user's, for Numba keeps pickles."""
+    try:
+        return os.access(own_folder(cache_folder()), os.W_OK) and own_tree(cache_folder())
+    except OSError:
+        return False
+
+
+def kernel_files() -> list[Path]:
+    """Every file of the engine that holds kernels or has a part in compiling them."""
+    files = (path for folder in FOLDERS for path in sorted((ENGINE / folder).glob("*.py")))
+    return [path for path in files if path.parent.name == "kernels" or b"import entry" in path.read_bytes()]
+
+
+def _compiler() -> str:
+    """Numba's version as its installation is named, without importing it."""
+    spec = find_spec("numba")
+    packages = Path(spec.origin).parent.parent if spec is not None and spec.origin is not None else Path()
+    return " ".join(sorted(path.name for pattern in ("numba-*", "llvmlite-*") for path in packages.glob(pattern)))
+
+
+class Kernel:
+    """A function that is compiled. Called from Python it runs in the library, or where that lacks it, through Numba; Numba
+    takes it, in another kernel, for its dispatcher."""
+
+    def __init__(self, function: Callable[..., Any], types: tuple[str, ...] | None = None) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.types = types
+        self._run: Callable[..., Any] = self._find
+
+    @property
+    def name(self) -> str:
+        return f"{self.py_func.__module__}.{self.py_func.__name__}"
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._run(*arguments)
+
+    def _find(self, *arguments: Any) -> Any:
+        """The first call: decides who serves the others."""
+        found = None
+        if self.name in ENTRIES:
+            from dlog.engine.kernels.core.library import library
+
+            loaded = library()
+            found = loaded.find(self) if loaded is not None else None
+        self._run = self.dispatcher if found is None else found
+        return self._run(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's."""
+        from numba import config, njit
+
+        options = {"cache": _keeps()} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        if options.get("cache"):
+            config.CACHE_DIR = str(cache_folder())
+        return njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+
+class Intrinsic:
+    """Stands in a module of kernels for the intrinsic of this name in intrinsics.py, which only Numba needs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from numba.core.registry import cpu_target
+
+        from dlog.engine.kernels.core import intrinsics
+
+        cpu_target.typing_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(getattr(intrinsics, self.name))
+
+
+def intrinsic(name: str) -> Any:
+    """The name of an intrinsic in a module of kernels."""
+    return Intrinsic(name)
+
+
+_callable = True
+
+
+def only_lower() -> None:
+    """From now on what Numba makes of kernels is for the library: neither kept in its cache nor called from Python."""
+    global _callable
+    _callable = False
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiles a function over arrays and scalars; releases the GIL, wraps integers, divides without raising."""
+    return Kernel(function) if JIT else function
+
+
+def entry(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A kernel that Python calls: it is in the library for arguments of these types (`i64`, `bool`, `f64`, and contiguous
+    arrays as in `u8[:]`, `i64[:,:]`), by default all `i64`."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if not JIT:
+            return function
+        count = function.__code__.co_argcount
+        made = Kernel(function, types or ("i64",) * count)
+        ENTRIES[made.name] = made
+        return made
+
+    return decorate

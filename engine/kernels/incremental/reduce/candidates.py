@@ -1,0 +1,242 @@
+"""Candidates of minima and maxima (candidate.py): the values that each group has, in a list of its own.
+
+Lists are short, nearly always, and searched from their heads. The candidates of one that has grown long are in the reduction's
+table besides, by the hash of group and value, each with the one before it in the list; the head's number is negative then.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.incremental.reduce.candidate import (
+    candidate_at,
+    candidate_group,
+    candidate_value,
+    free_candidate,
+    make_candidate,
+    next_candidate,
+    value_at,
+)
+from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, set_head, warm_heads
+from dlog.engine.kernels.layout import (
+    CANDIDATE_NEXT,
+    PLACE_BYTES,
+    RD_CANDIDATES,
+    RD_GROUPS,
+    RD_TABLE,
+    RD_TABLE_COUNT,
+    RD_TABLE_USED,
+)
+from dlog.engine.kernels.static.storage import mix, release, zeroed
+
+LONG = 16
+"""Candidates of a group from which on they are found by hash."""
+
+
+@kernel
+def candidate_row(ctl, reduction, group, value):
+    """The candidate of a group with a value, made and linked if there is none; -1 with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    groups = load_i64(reduction, RD_GROUPS)
+    head = head_of(groups, group)
+    if head < 0:
+        place = find_hashed(reduction, group, value)
+        return place if place >= 0 else add_hashed(ctl, reduction, group, value)
+    passed = 0
+    at = head
+    while at != 0:
+        record = candidate_at(candidates, at - 1)
+        if value_at(candidates, record) == value:
+            return at - 1
+        passed += 1
+        at = load_i32(record, CANDIDATE_NEXT)
+    if passed >= LONG:
+        return add_hashed(ctl, reduction, group, value) if hash_list(ctl, reduction, group) else -1
+    row = make_candidate(ctl, candidates, group, value)
+    if row >= 0:
+        store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
+        set_head(groups, group, row + 1)
+    return row
+
+
+@kernel
+def unlink(ctl, reduction, group, row):
+    """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
+    groups = load_i64(reduction, RD_GROUPS)
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    following = next_candidate(candidates, row)
+    if head_of(groups, group) < 0:
+        before = remove_hashed(reduction, row)
+        if following != 0:
+            store_i32(hashed_place(reduction, following - 1), 1, before)
+        if before == 0:
+            set_head(groups, group, -following)
+    else:
+        before = 0
+        at = head_of(groups, group)
+        while at != row + 1:
+            before = at
+            at = next_candidate(candidates, at - 1)
+        if before == 0:
+            set_head(groups, group, following)
+    if before != 0:
+        store_i32(candidate_at(candidates, before - 1), CANDIDATE_NEXT, following)
+    return free_candidate(ctl, candidates, row)
+
+
+@kernel
+def warm_candidates(reduction, values, n, rows):
+    """Asks for the candidates of groups rows[i] with values[i]: the heads, then the first ones, then those behind. Often it is
+    the group's first: in recursion what is derived in one iteration has one value."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    groups = load_i64(reduction, RD_GROUPS)
+    warm_heads(groups, rows, n)
+    for i in range(n):
+        prefetch(candidate_at(candidates, first_candidate(groups, load_i64(rows, i)) - 1))
+    for i in range(n):
+        first = first_candidate(groups, load_i64(rows, i)) - 1
+        if first >= 0 and candidate_value(candidates, first) != load_i64(values, i):
+            prefetch(candidate_at(candidates, next_candidate(candidates, first) - 1))
+
+
+# ---------------------------------------------------------------------------------------------------------------- table
+
+
+@kernel
+def place_at(reduction, at):
+    """Address of a place of the table: a candidate plus one, and the one before it plus one."""
+    return load_i64(reduction, RD_TABLE) + at * PLACE_BYTES
+
+
+@kernel
+def home_of(group, value, mask):
+    return (mix(mix(0, group), value) >> 20) & mask
+
+
+@kernel
+def home_of_row(reduction, row):
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    return home_of(candidate_group(candidates, row), candidate_value(candidates, row), mask)
+
+
+@kernel
+def find_hashed(reduction, group, value):
+    """The candidate of a group with a long list that has a value, or -1."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    at = home_of(group, value, mask)
+    while True:
+        row = load_i32(place_at(reduction, at), 0) - 1
+        if row < 0 or (candidate_value(candidates, row) == value and candidate_group(candidates, row) == group):
+            return row
+        at = (at + 1) & mask
+
+
+@kernel
+def hashed_slot(reduction, row):
+    """Where a candidate is in the table."""
+    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    at = home_of_row(reduction, row)
+    while load_i32(place_at(reduction, at), 0) != row + 1:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def hashed_place(reduction, row):
+    """Address of the place of a candidate that is in the table."""
+    return place_at(reduction, hashed_slot(reduction, row))
+
+
+@kernel
+def place_hashed(reduction, row, before):
+    """Enters a candidate that the table does not have, and has room for, with the one before it, plus one."""
+    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    at = home_of_row(reduction, row)
+    while load_i32(place_at(reduction, at), 0) != 0:
+        at = (at + 1) & mask
+    store_i32(place_at(reduction, at), 0, row + 1)
+    store_i32(place_at(reduction, at), 1, before)
+
+
+@kernel
+def add_hashed(ctl, reduction, group, value):
+    """Makes a candidate the first of a list with a table; -1 with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    groups = load_i64(reduction, RD_GROUPS)
+    if not grow_hashed(ctl, reduction):
+        return -1
+    row = make_candidate(ctl, candidates, group, value)
+    if row < 0:
+        return -1
+    head = -head_of(groups, group)
+    store_i32(hashed_place(reduction, head - 1), 1, row + 1)
+    store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
+    place_hashed(reduction, row, 0)
+    set_head(groups, group, -row - 1)
+    store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
+    return row
+
+
+@kernel
+def grow_hashed(ctl, reduction):
+    """Makes room for one more candidate in the table; false with CTL_ERROR set."""
+    old = load_i64(reduction, RD_TABLE_COUNT)
+    if (load_i64(reduction, RD_TABLE_USED) + 1) * 2 <= old:
+        return True
+    count = max(old * 2, 64)
+    table = zeroed(ctl, count * PLACE_BYTES)
+    if table == 0:
+        return False
+    before = load_i64(reduction, RD_TABLE)
+    store_i64(reduction, RD_TABLE, table)
+    store_i64(reduction, RD_TABLE_COUNT, count)
+    for at in range(old):
+        place = before + at * PLACE_BYTES
+        if load_i32(place, 0) != 0:
+            place_hashed(reduction, load_i32(place, 0) - 1, load_i32(place, 1))
+    release(ctl, before, old * PLACE_BYTES)
+    return True
+
+
+@kernel
+def hash_list(ctl, reduction, group):
+    """Enters all candidates of a group's list and marks it; false with CTL_ERROR set."""
+    candidates = load_i64(reduction, RD_CANDIDATES)
+    groups = load_i64(reduction, RD_GROUPS)
+    before = 0
+    at = head_of(groups, group)
+    while at != 0:
+        if not grow_hashed(ctl, reduction):
+            return False
+        place_hashed(reduction, at - 1, before)
+        store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
+        before = at
+        at = next_candidate(candidates, at - 1)
+    set_head(groups, group, -head_of(groups, group))
+    return True
+
+
+@kernel
+def remove_hashed(reduction, row):
+    """Takes a candidate out of the table, where later ones of its run move up; returns the one before it in its list, plus
+    one."""
+    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    hole = hashed_slot(reduction, row)
+    before = load_i32(place_at(reduction, hole), 1)
+    at = hole
+    while True:
+        at = (at + 1) & mask
+        place = place_at(reduction, at)
+        other = load_i32(place, 0) - 1
+        if other < 0:
+            break
+        home = home_of_row(reduction, other)
+        if (at - home) & mask >= (at - hole) & mask:
+            store_i32(place_at(reduction, hole), 0, other + 1)
+            store_i32(place_at(reduction, hole), 1, load_i32(place, 1))
+            hole = at
+    store_i32(place_at(reduction, hole), 0, 0)
+    store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) - 1)
+    return before

@@ -1,0 +1,207 @@
+"""The set over a relation's key columns, whatever its kind: find, insert, share between workers, fill after loading.
+
+Kinds: `SET_BITS` and `SET_PAGES` (bitmaps.py), `SET_DENSE`, a 32-bit row number per possible key, and `SET_HASH` (hashes.py).
+"""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.jit import entry, kernel
+from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.layout import (
+    BLOCK,
+    REL_KEY_COUNT,
+    REL_ROWS,
+    REL_SET,
+    REL_SLOT_COUNT,
+    REL_SLOTS,
+    SET_BITS,
+    SET_DENSE,
+    SET_HASH,
+    SET_PAGES,
+)
+from dlog.engine.kernels.static.bitmaps import (
+    bit_codes,
+    dense_codes,
+    novel_bits,
+    novel_pages,
+    novel_shared,
+    novel_shared_pages,
+    page_word,
+    reserve_pages,
+    row_code,
+    set_bit,
+)
+from dlog.engine.kernels.static.hashes import (
+    find_hash,
+    grow_hash,
+    hash_block,
+    hash_rows,
+    insert_hash,
+    prefetch_homes,
+    row_bits,
+    seek_slots,
+    take_slot,
+)
+from dlog.engine.kernels.static.storage import append_rows, move_row, reserve
+
+
+@entry()
+def find_rows(relation, ctl, registers, n, scratch, found):
+    """found[i] = the row with the key of block row i, or -1. For bitmaps a present row gives 0. The relation must have a
+    set."""
+    kind = load_i64(relation, REL_SET)
+    slots = load_i64(relation, REL_SLOTS)
+    if kind in (SET_BITS, SET_PAGES, SET_DENSE):
+        dense_codes(relation, ctl, registers, n, found)
+        if kind == SET_PAGES:
+            for i in range(n):
+                code = load_i64(found, i)
+                bit = 0
+                if code >= 0:
+                    bit = (page_word(relation, code) >> (code & 63)) & 1
+                store_i64(found, i, bit - 1)
+        elif kind == SET_BITS:
+            for i in range(n):
+                code = load_i64(found, i)
+                bit = 0
+                if code >= 0:
+                    bit = (load_i64(slots, code >> 6) >> (code & 63)) & 1
+                store_i64(found, i, bit - 1)
+        else:
+            for i in range(n):
+                code = load_i64(found, i)
+                if code >= 0:
+                    store_i64(found, i, load_i32(slots, code) - 1)
+        return
+    if load_i64(relation, REL_SLOT_COUNT) == 0:
+        for i in range(n):
+            store_i64(found, i, -1)
+        return
+    hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, scratch)
+    for i in range(n):
+        store_i64(found, i, -1)
+    seek_slots(relation, n, scratch, found)
+    for i in range(n):
+        at = -1 - load_i64(found, i)
+        store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i), at), -1))
+
+
+@entry()
+def insert_block(ctl, relation, registers, n, codes, chosen):
+    """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
+
+    `registers` lists one register per column. The key must be all columns, in order.
+    """
+    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
+        bit_codes(relation, ctl, registers, n, codes)
+        if load_i64(relation, REL_SET) == SET_BITS:
+            count = novel_bits(relation, n, codes, chosen)
+        else:
+            count = novel_pages(ctl, relation, n, codes, chosen)
+        if count < 0 or not reserve(ctl, relation, count):
+            return -1
+        at = load_i64(relation, REL_ROWS)
+        append_rows(relation, ctl, registers, chosen, count, at)
+        store_i64(relation, REL_ROWS, at + count)
+        return count
+    rows = load_i64(relation, REL_ROWS)
+    if not reserve(ctl, relation, n) or not grow_hash(ctl, relation, rows + n):
+        return -1
+    for i in range(n):
+        store_i64(chosen, i, -1)
+    return insert_hash(ctl, relation, registers, n, codes, chosen)
+
+
+@kernel
+def share_block(ctl, relation, share, registers, n, codes, known):
+    """insert_block while several workers run: rows that the relation, which is only read, does not have go to this worker's
+    share, once. Two shares may have the same row.
+    """
+    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
+        bit_codes(relation, ctl, registers, n, codes)
+        if load_i64(relation, REL_SET) == SET_BITS:
+            count = novel_shared(relation, share, n, codes, known)
+        else:
+            count = novel_shared_pages(ctl, relation, share, n, codes, known)
+        if count < 0 or not reserve(ctl, share, count):
+            return -1
+        at = load_i64(share, REL_ROWS)
+        append_rows(share, ctl, registers, known, count, at)
+        store_i64(share, REL_ROWS, at + count)
+        return count
+    if not reserve(ctl, share, n) or not grow_hash(ctl, share, load_i64(share, REL_ROWS) + n):
+        return -1
+    find_rows(relation, ctl, registers, n, codes, known)
+    return insert_hash(ctl, share, registers, n, codes, known)
+
+
+@entry()
+def dedupe_rows(ctl, relation, hashes):
+    """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
+
+    The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
+    `hashes` is a scratch block. Returns false with CTL_ERROR set when out of memory.
+    """
+    rows = load_i64(relation, REL_ROWS)
+    bits = load_i64(relation, REL_SET) == SET_BITS
+    kept = 0
+    if not bits:
+        store_i64(relation, REL_ROWS, 0)
+        if not grow_hash(ctl, relation, rows):
+            return False
+    table = load_i64(relation, REL_SLOTS)
+    slots = load_i64(relation, REL_SLOT_COUNT)
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        if not bits:
+            hash_rows(relation, first, count, hashes)
+            prefetch_homes(table, slots, hashes, count)
+        for i in range(count):
+            row = first + i
+            if bits:
+                novel = set_bit(relation, row_code(relation, row)) == 1
+            else:
+                novel = take_slot(relation, table, slots, row_bits(slots), load_i64(hashes, i), row, kept)
+            if novel:
+                if kept != row:
+                    move_row(relation, row, kept)
+                kept += 1
+    store_i64(relation, REL_ROWS, kept)
+    return True
+
+
+@entry()
+def find_repeated(relation, part, parts, table, slots, hashes, repeated):
+    """Writes the numbers of rows that equal an earlier row to `repeated` (int32), ascending; returns how many.
+
+    Looks only at rows whose hash falls to `part` of `parts`, so that several threads share the work: `table` is this
+    thread's, zeroed, of `slots` int32 entries, more than its part has rows, and `hashes` a scratch block.
+    """
+    rows = load_i64(relation, REL_ROWS)
+    bits = row_bits(max(rows + 1, slots))
+    count = 0
+    for first in range(0, rows, BLOCK):
+        size = min(BLOCK, rows - first)
+        hash_rows(relation, first, size, hashes)
+        prefetch_homes(table, slots, hashes, size)
+        for i in range(size):
+            hashed = load_i64(hashes, i)
+            row = first + i
+            if (hashed & 0xFFFF) % parts == part and not take_slot(relation, table, slots, bits, hashed, row, row):
+                store_i32(repeated, count, row)
+                count += 1
+    return count
+
+
+@entry()
+def fill_set(ctl, relation):
+    """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
+    rows = load_i64(relation, REL_ROWS)
+    kind = load_i64(relation, REL_SET)
+    if kind == SET_HASH:
+        return grow_hash(ctl, relation, max(rows, 1))
+    for row in range(rows):
+        if kind == SET_PAGES and row % BLOCK == 0 and not reserve_pages(ctl, relation, BLOCK):
+            return False
+        set_bit(relation, row_code(relation, row))
+    return True

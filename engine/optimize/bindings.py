@@ -1,0 +1,75 @@
+"""Which variables of a body are known when its atoms are read one after the other, and how values are passed on sideways.
+
+    p(x, z) :- e(x, y), q(y, w), f(w, z).     with x known:     e by x, then q by y, then f by w
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dlog.engine.compile.normal.lower import term_variables
+from dlog.engine.ir.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
+from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.optimize.filters import is_partial
+
+_ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
+
+Rank: TypeAlias = Callable[[Atom], int]
+"""How willingly an atom is read next; the lowest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Variables with values; those that are `computed` may have values that no row has."""
+
+    variables: frozenset[int] = frozenset()
+    computed: frozenset[int] = frozenset()
+
+    def has(self, arg: Arg) -> bool:
+        return isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.id in self.variables)
+
+    def with_atom(self, atom: Atom) -> Known:
+        """After an atom, whose variables have values of rows."""
+        read = frozenset(literal_variables(atom))
+        return Known(self.variables | read, self.computed - read)
+
+    def with_variables(self, more: frozenset[int], computed: bool) -> Known:
+        fresh = more - self.variables
+        return Known(self.variables | fresh, self.computed | (fresh if computed else frozenset()))
+
+
+def settled(literal: Literal, known: Known) -> Known | None:
+    """What is known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be: functors
+    that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look for."""
+    match literal:
+        case Compare(op=op, left=left, right=right, kind=kind):
+            if op not in _ORDERED or is_partial(left) or is_partial(right) or not _all(right, known):
+                return None
+            if _all(left, known):
+                return known
+            if op == "=" and isinstance(left, Variable) and kind is not Kind.FLOAT:
+                made = isinstance(right, Functor | Record) or not known.computed.isdisjoint(term_variables(right))
+                return known.with_variables(frozenset((left.id,)), made)
+            return None
+        case Unpack(value=value, fields=fields) if value.id in known.variables:
+            more = frozenset(f.id for f in fields if isinstance(f, Variable))
+            return known.with_variables(more, value.id in known.computed)
+        case _:
+            return None
+
+
+def _all(term: Term, known: Known) -> bool:
+    return known.variables.issuperset(term_variables(term))
+
+
+def next_atom(atoms: Sequence[Atom], known: Known, rank: Rank) -> Atom:
+    """The atom to read next: of those with a known argument, if there are any, the one of the lowest rank, then with the most
+    such arguments, then the first."""
+
+    def key(atom: Atom) -> tuple[bool, int, int]:
+        count = sum(known.has(arg) for arg in atom.args)
+        return (count == 0 and bool(atom.args), rank(atom), -count)
+
+    return min(atoms, key=key)

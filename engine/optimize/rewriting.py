@@ -1,0 +1,86 @@
+"""What passes share: a program's rules by relation, a program of other rules, and maps over the atoms of bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from dlog.engine.compile.check import Checked
+from dlog.engine.compile.strata.stratify import stratify
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Head,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Unpack,
+    Variable,
+)
+
+Body: TypeAlias = tuple[Literal, ...]
+Rules: TypeAlias = dict[str, list[Rule]]
+
+
+def rules_by_relation(program: Program) -> Rules:
+    return {name: list(program.rules.get(name, ())) for s in program.strata for name in s.relations}
+
+
+def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapping[str, Relation] | None = None) -> Program:
+    """The program with these rules, and `more` relations, in strata of their own."""
+    relations = {**program.relations, **(more or {})}
+    flat = tuple(rule for found in rules.values() for rule in found)
+    return stratify(Checked(program.source, program.types, relations, program.facts, flat, program.io))
+
+
+def has_given_rows(program: Program, relation: str) -> bool:
+    """Whether a relation gets rows from elsewhere than its rules."""
+    return relation in program.inputs or bool(program.facts.get(relation))
+
+
+def reading_rule(relation: Relation) -> Rule:
+    """A rule for the rows that a relation has without rules, once it has no others."""
+    names = tuple(name for name, _ in relation.attributes)
+    args = tuple(Variable(i) for i in range(relation.arity))
+    text = f"{relation.name}({', '.join(names)})."
+    return Rule(Head(relation.name, args), (Atom(relation.name, args),), names, relation.kinds, text, relation.span)
+
+
+def map_atoms(body: Body, change: Callable[[Atom, Body], Atom]) -> Body:
+    """The body with each atom, negated or not, replaced by what `change` makes of it and of the innermost body around it."""
+    return tuple(_map_literal(literal, body, change) for literal in body)
+
+
+def _map_literal(literal: Literal, body: Body, change: Callable[[Atom, Body], Atom]) -> Literal:
+    match literal:
+        case Atom():
+            return change(literal, body)
+        case Negation(atom=atom):
+            return replace(literal, atom=change(atom, body))
+        case Aggregate(alternatives=bodies):
+            return replace(literal, alternatives=tuple(map_atoms(inner, change) for inner in bodies))
+        case Compare() | Unpack():
+            return literal
+        case _:
+            assert_never(literal)
+
+
+def atoms(body: Body) -> Iterator[tuple[Atom, Body]]:
+    """Every atom, negated or not, with the innermost body around it."""
+    for literal in body:
+        match literal:
+            case Atom():
+                yield literal, body
+            case Negation(atom=atom):
+                yield atom, body
+            case Aggregate(alternatives=bodies):
+                for inner in bodies:
+                    yield from atoms(inner)
+            case Compare() | Unpack():
+                pass
+            case _:
+                assert_never(literal)

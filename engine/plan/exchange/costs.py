@@ -1,0 +1,59 @@
+"""What moving rows costs, by estimates: what plans for several workers are chosen by.
+
+The unit is a row that is written down, read and looked at once more than if it had stayed in its path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dlog.engine.ir.nodes import HalfJoin
+from dlog.engine.plan.exchange.places import EVERYWHERE, SELF, Place
+from dlog.engine.plan.statistics import UNKNOWN_ROWS, Statistics
+
+SEND = 1.5
+"""What a row costs besides for each other worker that it goes to."""
+FEWEST = 1e-6
+"""Least share of rows that are taken to lead anywhere."""
+FEW = 0.7
+"""Share of rows below which it pays to ask first whether they lead anywhere."""
+WORKERS = 2
+"""Where nobody said how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Figures of complete relations, over all `workers`."""
+
+    statistics: Statistics
+    workers: int = WORKERS
+
+    def rows(self, name: str) -> int:
+        return self.statistics.rows(name) or 2**62
+
+    def about(self, name: str) -> float:
+        """The rows of a relation as far as they are known."""
+        known = None if name.startswith("@") else self.statistics.rows(name)
+        return UNKNOWN_ROWS if known is None else float(known)
+
+    def distinct(self, name: str, columns: tuple[int, ...]) -> float | None:
+        """Different values of columns, in ascending order, if they were counted."""
+        return None if name.startswith("@") else self.statistics.distinct(name, columns)
+
+    def share(self, join: HalfJoin) -> float:
+        """How many of the rows that come to a join with a complete relation find anything there."""
+        name, key = join.arrangement.relation, tuple(sorted(set(join.arrangement.key)))
+        rows = self.about(name)
+        group = rows / (self.distinct(name, key) or rows or 1.0)
+        return min(1.0, max(join.rows / max(group, 1.0), FEWEST))
+
+    def price(self, place: Place) -> float:
+        """Of a row that goes to a place."""
+        others = self.workers - 1
+        match place:
+            case _ if place == SELF:
+                return 1.0
+            case _ if place == EVERYWHERE:
+                return self.workers + SEND * others
+            case _:
+                return 1.0 + SEND * others / self.workers

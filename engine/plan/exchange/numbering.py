@@ -1,0 +1,83 @@
+"""What several workers cannot do: rules that ask for the number of a string or a record, as each worker numbers its own, and
+recursion through `count` and `sum`, whose sums are in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dlog.engine.compile.strata.dependencies import through_aggregates
+from dlog.engine.compile.strata.thresholds import mentioned
+from dlog.engine.ir.rules import Aggregate, Arg, Compare, Functor, Literal, Program, Record, Rule, Term
+from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
+from dlog.grammar.source import Span
+
+
+def ords(rule: Rule) -> Iterator[Functor]:
+    """Every `ord` of a rule."""
+    terms = (*rule.head.args, *(term for literal in rule.body for term in _terms(literal)))
+    return (functor for term in terms for functor in _functors(term) if functor.op == "ord")
+
+
+def refuse_for_workers(program: Program) -> None:
+    """Raises DlogError for a program that several workers are to run together and that only one can."""
+    numbered = (functor.span for stratum in program.strata for rule in stratum.rules for functor in ords(rule))
+    why = "each worker numbers strings and records for itself"
+    found = [_refused("ord", span, why, program) for span in dict.fromkeys(numbered)]
+    if found := [*found, *_counting(program)]:
+        raise DlogError(found)
+
+
+def counts(program: Program) -> bool:
+    """Whether a program is recursive through `count` or `sum`: one worker runs it."""
+    return any(_counting(program))
+
+
+def refuse_counting(program: Program) -> None:
+    """Raises DlogError for a program with recursion through `count` or `sum`."""
+    if found := list(_counting(program)):
+        raise DlogError(found)
+
+
+def _counting(program: Program) -> Iterator[Diagnostic]:
+    cycles = through_aggregates(program) - program.lattices.keys()
+    spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
+    for span in dict.fromkeys(spans):
+        yield _refused("recursion through `count` and `sum`", span, "the sums of a group are in one place", program)
+
+
+def _recursive(rules: Iterable[Rule], cycles: frozenset[str]) -> Iterator[Span]:
+    """The recursive aggregates of rules."""
+    return (x.span for rule in rules for x in rule.body if isinstance(x, Aggregate) and cycles & mentioned((x,)))
+
+
+def _refused(what: str, span: Span, why: str, program: Program) -> Diagnostic:
+    notes = (why, "one worker can run it: `--workers 1`, workers=1")
+    return Diagnostic("not-on-spark", f"not supported on Spark: {what}", (Label(span),), notes, program.source)
+
+
+def _terms(literal: Literal) -> Iterator[Term]:
+    """The terms of a literal that may hold functors: atoms have variables and constants only."""
+    match literal:
+        case Compare(left=left, right=right):
+            yield from (left, right)
+        case Aggregate(target=target, alternatives=alternatives):
+            if target is not None:
+                yield target
+            for alternative in alternatives:
+                for inner in alternative:
+                    yield from _terms(inner)
+        case _:
+            pass
+
+
+def _functors(term: Term | Arg) -> Iterator[Functor]:
+    match term:
+        case Functor(args=args):
+            yield term
+            for arg in args:
+                yield from _functors(arg)
+        case Record(args=args):
+            for arg in args:
+                yield from _functors(arg)
+        case _:
+            pass

@@ -1,0 +1,76 @@
+"""A stratum becomes a `Scope` that maintains its relations over rounds, while its inputs change (see nodes, "Over rounds").
+
+Stages maintain what the rules look up: reductions, and temporaries (see rounds_temporaries, rounds_risks). Paths seeded by
+changes of earlier relations `enter`; those seeded by the scope's variables `loop`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dlog.engine.ir.nodes import Path, Scan, Scope
+from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.plan.explain import explain
+from dlog.engine.plan.incremental.check import check_rounds
+from dlog.engine.plan.incremental.delayed_minima import staggered
+from dlog.engine.plan.incremental.implied import with_named_results
+from dlog.engine.plan.incremental.paths import RoundsPaths
+from dlog.engine.plan.incremental.repeated import Repeated
+from dlog.engine.plan.incremental.temporaries import NotIncremental as NotIncremental
+from dlog.engine.plan.incremental.temporaries import Projections
+from dlog.engine.plan.joins.domains import domains
+from dlog.engine.plan.joins.existence import separate_existence
+from dlog.engine.plan.static.aggregates import Aggregates
+from dlog.engine.plan.static.build import estimates, lower_rule, single_sources
+from dlog.engine.plan.static.lattices import monotone
+from dlog.engine.plan.static.share import share_arrangements
+from dlog.engine.plan.static.stages import Stages
+from dlog.engine.plan.statistics import Statistics
+
+MANY = 8
+"""Of so many bodies some may be like others."""
+
+
+def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
+    """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
+    feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
+    estimator = estimates(stratum, program, statistics)
+    stages = Stages(program)
+    paths = RoundsPaths(estimator, feedback, projections=Projections(stages))
+    aggregates = Aggregates(program, paths, stages, feedback)
+    bodies = [lower_rule(aggregates, rule, i) for i, r in enumerate(stratum.rules) for rule in monotone(program, r)]
+    if stratum.recursive:
+        estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
+    bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
+    repeated = Repeated(paths) if len(bodies) >= MANY else None
+    enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
+    made = staggered([path for b in bodies for path in enter(b)], program)
+    scope = Scope(
+        relations=stratum.relations,
+        variables=stratum.relations if stratum.recursive else (),
+        rules=tuple(r.text for r in stratum.rules),
+        temporaries=tuple(stages.temporaries),
+        reductions=tuple(stages.reductions),
+        stages=tuple(stages.stages),
+        enter=tuple(p for p in made if _changed(p) not in feedback),
+        loop=tuple(p for p in made if _changed(p) in feedback),
+        lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
+        model="partial" if stratum.recursive else "total",
+        derived=(*paths.derived, *((p.rule, p.seed, p.staggered) for p in made if p.staggered != "no")),
+    )
+    scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
+    check_rounds(scope, program)
+    return scope
+
+
+def explain_maintenance(stratum: Stratum, program: Program, statistics: Statistics) -> str:
+    """The plan that maintains a stratum as text, or why there is none."""
+    try:
+        return explain(build_rounds_scope(stratum, program, statistics), program)
+    except NotIncremental as why:
+        return f"stratum {', '.join(stratum.relations)}, computed anew in each round\n  {why}\n"
+
+
+def _changed(path: Path) -> str | None:
+    """The relation whose changes seed the path."""
+    return path.seed.relation if isinstance(path.seed, Scan) else None

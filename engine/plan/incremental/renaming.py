@@ -1,0 +1,105 @@
+"""Plans with other names: what makes a value, a path for example, again for other relations, constants and places in the
+text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeAlias
+
+from dlog.engine.ir.rules import Constant
+from dlog.engine.plan.incremental.shapes import Names
+from dlog.grammar.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The names of a stratum, or of one of its rules, by their numbers."""
+
+    relations: tuple[str, ...]
+    constants: tuple[Constant, ...]
+    spans: tuple[Span, ...]
+
+
+def named_by(names: Names) -> Named:
+    return Named(tuple(names.relations), tuple(names.constants), tuple(names.spans))
+
+
+Build: TypeAlias = Callable[[Named], Any]
+
+
+class Builders:
+    """What makes the same value with other names."""
+
+    def __init__(self, source: object, names: Names) -> None:
+        """`source` is what the values were made from."""
+        self._names = names
+        self._constants = {id(c): names.constants[c] for c in _constants(source)}
+        """The program's own constants: those that the planner makes are no names."""
+
+    def of(self, value: object) -> Build | None:
+        """None where the value has no names."""
+        match value:
+            case Constant():
+                number = self._constants.get(id(value))
+                return None if number is None else lambda named: named.constants[number]
+            case Span():
+                place = self._names.spans.get(value)
+                return None if place is None else lambda named: named.spans[place]
+            case tuple():
+                return _tuple(value, [self.of(v) for v in value])
+            case _ if is_dataclass(value):
+                return self._object(value)
+        return None
+
+    def _object(self, value: Any) -> Build | None:
+        made, values = type(value), [getattr(value, f.name) for f in fields(value)]
+        builds = [self._field(f.name, v) for f, v in zip(fields(value), values, strict=True)]
+        changed = [(i, b) for i, b in enumerate(builds) if b is not None]
+        if not changed:
+            return None
+
+        def build(named: Named) -> Any:
+            now = values.copy()
+            for i, b in changed:
+                now[i] = b(named)
+            return made(*now)
+
+        return build
+
+    def _field(self, name: str, value: Any) -> Build | None:
+        match name:
+            case "relation":
+                return self._relation(value)
+            case "relations" | "variables" if isinstance(value, tuple):
+                return _tuple(value, [self._relation(v) for v in value])
+            case "derived":
+                return _tuple(value, [self.derived(d) for d in value])
+        return self.of(value)
+
+    def derived(self, value: tuple[Any, ...]) -> Build | None:
+        """Of a relation, and more."""
+        return _tuple(value, [self._relation(value[0]), *map(self.of, value[1:])])
+
+    def _relation(self, name: Any) -> Build | None:
+        number = self._names.relations.get(name)
+        return None if number is None else lambda named: named.relations[number]
+
+
+def _tuple(values: tuple[Any, ...], builds: Sequence[Build | None]) -> Build | None:
+    if not any(builds):
+        return None
+    parts = tuple(zip(values, builds, strict=True))
+    return lambda named: tuple([v if b is None else b(named) for v, b in parts])
+
+
+def _constants(part: object) -> Iterable[Constant]:
+    """All constants within a part of a rule."""
+    if isinstance(part, Constant):
+        yield part
+    elif isinstance(part, tuple):
+        for p in part:
+            yield from _constants(p)
+    elif is_dataclass(part) and not isinstance(part, Span):
+        for f in fields(part):
+            yield from _constants(getattr(part, f.name))

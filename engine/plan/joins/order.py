@@ -1,0 +1,309 @@
+"""The order in which a path reads a body: the cheapest by estimates, whatever the order of the text.
+
+`Keep` and `Apply` are taken at once; among the others a shortest-path search over sets of readings (a dynamic program) finds
+the order of least cost, for small bodies; large ones are ordered greedily. Costs are in the time to scan one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from heapq import heappop, heappush
+from math import inf, prod, sqrt
+
+from dlog.engine.ir.nodes import AntiJoin, LookUp
+from dlog.engine.ir.rules import Compare, Unpack, Variable
+from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
+from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, Seed, State
+from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
+from dlog.engine.plan.statistics import Estimator
+
+EXHAUSTIVE = 8
+"""Up to so many readings all orders are considered."""
+
+GREEDY_SEEDS = 6
+"""Of so many seeds a large body is ordered greedily."""
+
+LARGE_SEEDS = 24
+"""Of so many, the smallest, it is found out what the checks that are possible at once leave of them."""
+
+MEET = 2.0
+"""Cost per incoming row of an extension beyond its lookups."""
+
+SINK = 2.0
+"""Cost per row of the sink, which looks each row up."""
+
+TINY = 16.0
+"""A cross product is considered beside connected readings if it multiplies rows by no more than this."""
+
+
+def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> State:
+    """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
+    Indexes in `shared` cost nothing, other paths have paid for them."""
+    search = _Search(query, estimator, shared)
+    starts = [search.start(seed) for seed in seeds]
+    if len(query.readings) <= EXHAUSTIVE:
+        return search.exhaustive([search.settle(s) for s in starts])
+    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:LARGE_SEEDS]]
+    starts.sort(key=lambda s: s.rows)
+    return min((search.greedy(s) for s in starts[:GREEDY_SEEDS]), key=lambda s: s.cost)
+
+
+class _Search:
+    """The moves and their costs for one query."""
+
+    def __init__(self, query: Query, estimator: Estimator, shared: Set[Index]) -> None:
+        self.query = query
+        self.readings = query.readings
+        self.estimator = estimator
+        self.costs = Costs(query, estimator, shared)
+        self.all = (1 << len(query.readings)) - 1
+        self.output = mask_all(query.output)
+        self.masks = self.costs.masks
+        self.given = [sum(a is not None for a in r.args) for r in query.readings]
+        """How many arguments each reading has that are not anonymous."""
+        self.asked_by = readers_of([condition_mask(c) for c in query.conditions])
+        self.asks = [condition_mask(c) for c in query.conditions]
+        self.late = [self._is_late(c) for c in query.conditions]
+        self._bound: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self.least: dict[int, float] | None = None
+        """What it costs at least, of all ways seen, to place these readings and then to settle."""
+
+    def _is_late(self, condition: Condition) -> bool:
+        """Whether a condition that can stop the run waits until all readings are placed: yes, unless one of them needs its
+        variable."""
+        if not is_partial(condition):
+            return False
+        read, reach = 0, targets(condition)
+        for variables in self.masks:
+            read |= variables
+        for _ in self.query.conditions:
+            for other in self.query.conditions:
+                if other is not condition and condition_mask(other) & reach:
+                    reach |= targets(other)
+        return not reach & read
+
+    # ------------------------------------------------------------------------------------------------------- search
+
+    def start(self, seed: int | None) -> State:
+        """The state with nothing but the seed, not settled."""
+        state = State(0.0, 1.0, 0, 0, 0, frozenset(), ())
+        if seed is not None:
+            reading = self.readings[seed]
+            state.rows = state.cost = self.estimator.rows(reading.relation)
+            state.placed, state.bound = 1 << seed, self.masks[seed]
+            state.moves = (Seed(reading),)
+            state.rows *= self.costs.seed_selectivity(reading)
+        return state
+
+    def exhaustive(self, starts: Sequence[State]) -> State:
+        """Dijkstra's algorithm over the sets of placed readings."""
+        heap: list[tuple[float, int, State]] = []
+        number = 0
+        self.least = {}
+        for state in starts:
+            heappush(heap, (state.cost, number, state))
+            number += 1
+        closed: set[int] = set()
+        while True:
+            _, _, state = heappop(heap)
+            if state.placed == self.all:
+                return state
+            if state.placed in closed:
+                continue
+            closed.add(state.placed)
+            for following in self.next(state):
+                if following.placed not in closed:
+                    heappush(heap, (following.cost, number, following))
+                    number += 1
+
+    def greedy(self, state: State) -> State:
+        """Always the move after which the fewest rows remain for what it costs."""
+        while state.placed != self.all:
+            state = min(self.next(state), key=lambda s: s.cost + s.rows)
+        return state
+
+    def next(self, state: State) -> Iterator[State]:
+        yield from self._meets(state)
+        apart = []
+        connected = False
+        for i in ids(self.all & ~state.placed):
+            if self.masks[i] & state.bound:
+                connected = True
+                yield from self._join(state, i)
+            else:
+                apart.append(i)
+        for i in apart:
+            if not connected or self.costs.rows_at(i, state)[0] <= TINY:
+                yield from self._join(state, i)
+
+    # -------------------------------------------------------------------------------------------------------- moves
+
+    def _join(self, state: State, i: int) -> Iterator[State]:
+        """The state after a join, unless the same readings have been placed and settled at no more than the join costs."""
+        reading = self.readings[i]
+        fanout, index = self.costs.rows_at(i, state)
+        key = index[1]
+        size = self.estimator.rows(reading.relation)
+        cost = state.rows * (lookup_cost(size) + fanout if key else size)
+        build = self.costs.build(state, index) if key else 0.0
+        placed, total = state.placed | 1 << i, state.cost + cost + build
+        if self.least is not None and total >= self.least.get(placed, inf):
+            return
+        repeated = self.given[i] - len(key) - _count(self.masks[i] & ~state.bound)
+        result = State(
+            cost=total,
+            rows=state.rows * fanout * 0.1**repeated,
+            placed=placed,
+            bound=state.bound | self.masks[i],
+            done=state.done,
+            built=state.built | {index} if build else state.built,
+            moves=(*state.moves, Join(reading, fanout)),
+        )
+        self.settle(result)
+        if self.least is not None:
+            self.least[placed] = min(result.cost, self.least.get(placed, inf))
+        yield result
+
+    def _meets(self, state: State) -> Iterator[State]:
+        candidates: dict[int, list[int]] = {}
+        for i in ids(self.all & ~state.placed):
+            unbound = self.masks[i] & ~state.bound
+            if unbound and not unbound & (unbound - 1) and _only_column(self.readings[i], state.bound) is not None:
+                candidates.setdefault(unbound, []).append(i)
+        for unbound, members in sorted(candidates.items(), key=lambda c: c[1]):
+            if len(members) > 1:
+                yield self._meet(state, unbound, members)
+
+    def _meet(self, state: State, unbound: int, members: list[int]) -> State:
+        fanouts, cost, build, built = [], MEET, 0.0, set(state.built)
+        domain = 1.0
+        for i in members:
+            relation = self.readings[i].relation
+            fanout, index = self.costs.rows_at(i, state, skewed=False)
+            fanouts.append(fanout)
+            cost += lookup_cost(self.estimator.rows(relation))
+            extra = 0.0 if index in built else self.costs.build(state, index)
+            if extra:
+                build += extra
+                built.add(index)
+            column = _only_column(self.readings[i], state.bound)
+            assert column is not None
+            domain = max(domain, self.estimator.distinct(relation, (column,)))
+        fanouts.sort()
+        rows = fanouts[0] * prod(sqrt(min(1.0, f / domain)) for f in fanouts[1:])
+        placed = state.placed
+        for i in members:
+            placed |= 1 << i
+        result = State(
+            cost=state.cost + build + state.rows * (cost + fanouts[0] * 0.5 * len(members)),
+            rows=state.rows * rows,
+            placed=placed,
+            bound=state.bound | unbound,
+            done=state.done,
+            built=frozenset(built),
+            moves=(*state.moves, Meet(unbound.bit_length() - 1, tuple(self.readings[i] for i in members), rows)),
+        )
+        return self.settle(result)
+
+    def settle(self, state: State) -> State:
+        """Takes all `Apply` and `Keep` moves that are possible, and pays for the sink if nothing else is left; changes `state`
+        in place."""
+        while self._apply(state) or self._keep(state):
+            pass
+        if state.placed == self.all:
+            state.cost += state.rows * SINK
+        return state
+
+    def _apply(self, state: State) -> bool:
+        best: tuple[int, int] | None = None
+        for c, late in enumerate(self.late):
+            if state.done >> c & 1 or (late and state.placed != self.all):
+                continue
+            possible = self._possible(c, state.bound)
+            if possible is not None and (best is None or possible[0] < best[0]):
+                best = (possible[0], c)
+        if best is None:
+            return False
+        c = best[1]
+        condition = self.query.conditions[c]
+        _, added = self._possible(c, state.bound) or (0, 0)
+        state.rows *= selectivity(condition, added)
+        state.bound |= added
+        state.done |= 1 << c
+        state.moves = (*state.moves, Apply(condition))
+        return True
+
+    def _possible(self, c: int, bound: int) -> tuple[int, int] | None:
+        """The rank of a condition and the variables that it binds, given the bound ones; None where it is not possible yet."""
+        what = c, bound & self.asks[c]
+        if what not in self._bound:
+            condition = self.query.conditions[c]
+            added = newly_bound(condition, bound)
+            self._bound[what] = None if added is None else (_rank(condition, added), added)
+        return self._bound[what]
+
+    def _keep(self, state: State) -> bool:
+        """The most selective `Keep` of those possible."""
+        best: tuple[float, float, int, Index] | None = None
+        for i in ids(self.all & ~state.placed):
+            unbound = self.masks[i] & ~state.bound
+            if not (unbound and (self.query.bag or unbound & self.output)) and self._only_asks(i, state):
+                selectivity, index = self.costs.rows_at(i, state, skewed=False)
+                cost = lookup_cost(self.estimator.rows(self.readings[i].relation))
+                option = (min(1.0, selectivity), cost, i, index)
+                best = option if best is None else min(best, option)
+        if best is None:
+            return False
+        selectivity, cost, i, index = best
+        build = self.costs.build(state, index) if index[1] else 0.0
+        state.cost += build + state.rows * cost
+        state.rows *= selectivity
+        state.built = state.built | {index} if build else state.built
+        state.placed |= 1 << i
+        state.moves = (*state.moves, Keep(self.readings[i]))
+        return True
+
+    def _only_asks(self, i: int, state: State) -> bool:
+        """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""
+        unbound = self.masks[i] & ~state.bound
+        if self.query.bag:
+            return not unbound and self.given[i] == len(self.readings[i].args)
+        if not unbound:
+            return True
+        others = self.all & ~state.placed & ~(1 << i)
+        for variable in ids(unbound):
+            if self.costs.readers[variable] & others or self.asked_by.get(variable, 0) & ~state.done:
+                return False
+        return not unbound & self.output and not _repeats(self.readings[i], unbound)
+
+
+def _rank(condition: Condition, added: int) -> int:
+    """Cheap and selective conditions come first, those that can stop the run last."""
+    if is_partial(condition):
+        return 5
+    match condition:
+        case Compare():
+            return 1 if added else 0
+        case Unpack():
+            return 2
+        case LookUp():
+            return 3
+        case AntiJoin():
+            return 4
+
+
+def _only_column(reading: Reading, bound: int) -> int | None:
+    """The one column that is not bound, if all others are."""
+    key = bound_columns(reading, bound)
+    if not key or len(key) != len(reading.args) - 1:
+        return None
+    return next(c for c in range(len(reading.args)) if c not in key)
+
+
+def _repeats(reading: Reading, unbound: int) -> bool:
+    names = [a.id for a in reading.args if isinstance(a, Variable) and unbound >> a.id & 1]
+    return len(names) != len(set(names))
+
+
+def _count(variables: int) -> int:
+    return variables.bit_count()

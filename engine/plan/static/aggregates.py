@@ -1,0 +1,234 @@
+"""Aggregates become reduced relations that are filled before the rules run, and looked up by the rules.
+
+    p(x, c) :- q(x), c = count : { r(x, y), s(y) }.
+
+becomes the reduction `@1(x; count)`, filled by `@1(x) <- r(x, y), s(y)`, and `p(x, c) :- q(x), @1[x] = c`. An aggregate whose
+body does not bind all its outer variables, `c = count : { r(y), y < x }`, first gets them from a temporary `@1(x) :- q(x)`
+that joins its body. Several alternatives first collect their distinct matches in a temporary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, TypeAlias, assert_never
+
+from dlog.engine.ir.nodes import Accumulate, AntiJoin, Insert, LookUp, Path, Reduction
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Program, Rule, Term, Unpack, Variable
+from dlog.engine.plan.joins.delta import Paths
+from dlog.engine.plan.joins.emit import term_kind
+from dlog.engine.plan.joins.unify import signature, unify
+from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, closure, condition_mask, ids, mask_all
+from dlog.engine.plan.static.stages import Stages
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+Lowered: TypeAlias = Reading | Condition
+
+RESTRICTABLE = 100_000.0
+"""A cheaper aggregate is computed for all groups, whoever asks."""
+
+RESTRICTED = 0.5
+"""An aggregate is restricted to the groups that are asked for if that is estimated to cost at most this share."""
+
+TRIAL = "@0"
+"""Stands for a temporary that may not come to be."""
+
+
+@dataclass(slots=True)
+class Aggregates:
+    """Collects what the aggregates of a scope need."""
+
+    program: Program
+    paths: Paths
+    stages: Stages
+    feedback: frozenset[str]
+    known: dict[tuple[str, int, Query], str] = field(default_factory=dict)
+    """Reductions by what they reduce: rules that ask the same share one."""
+
+    def lower(self, rule: Rule, number: int) -> tuple[Lowered, ...]:
+        """The body of `rule`, its aggregates replaced by look-ups of reductions that `stages` fill."""
+        return _Lowering(self, rule, number).lower(rule.body, ())
+
+
+@dataclass(slots=True)
+class _Lowering:
+    """Of the aggregates of one rule, which share its variables."""
+
+    scope: Aggregates
+    rule: Rule
+    number: int
+
+    def lower(self, body: Sequence[Literal], context: tuple[Lowered, ...]) -> tuple[Lowered, ...]:
+        """`context` is what surrounds the body: where its outer variables may be bound."""
+        lowered: list[Lowered] = [_lowered(x, i) for i, x in enumerate(body) if not isinstance(x, Aggregate)]
+        waiting = [x for x in body if isinstance(x, Aggregate)]
+        while waiting:
+            results = mask_all(a.result for a in waiting)
+            ready = next((a for a in waiting if not self._depends(a, waiting)), None)
+            if ready is None:
+                bound = self._binds((*lowered, *context))
+                ready = next((a for a in waiting if not mask_all(a.outer) & ~bound), None)
+            if ready is None:
+                raise InternalError("plan", f"aggregates depend on each other: {self.rule.text}")
+            waiting.remove(ready)
+            without = [x for x in lowered if not _variables(x) & results]
+            lowered.append(self._reduce(ready, (*without, *context), (*lowered, *context)))
+        return tuple(lowered)
+
+    def _depends(self, aggregate: Aggregate, waiting: Sequence[Aggregate]) -> bool:
+        return bool(mask_all(aggregate.outer) & mask_all(a.result for a in waiting if a is not aggregate))
+
+    def _reduce(self, aggregate: Aggregate, near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> LookUp:
+        """The look-up of a new reduction for `aggregate`; the bodies around it bind its outer variables, `near` without other
+        aggregates' results if it can."""
+        outer = tuple(sorted(aggregate.outer, key=lambda v: v.id))
+        bodies = [self.lower(a, wide) for a in aggregate.alternatives]
+        surrounding = self._surrounding(outer, near, wide)
+        unbound = any(mask_all(outer) & ~self._binds(b) for b in bodies)
+        if unbound and surrounding is None:
+            self._refuse(aggregate)
+        if surrounding is not None and (unbound or self._restricting_pays(aggregate, outer, bodies, surrounding)):
+            bindings = self._outer_bindings(outer, surrounding)
+            bodies = [(*b, bindings) for b in bodies]
+        if len(bodies) > 1 or counts_bindings(aggregate):
+            return self._accumulate(aggregate, outer, *self._distinct_matches(aggregate, outer, bodies))
+        return self._accumulate(aggregate, outer, bodies[0], aggregate.target, self.rule.kinds)
+
+    def _accumulate(
+        self, agg: Aggregate, outer: tuple[Variable, ...], body: Sequence[Lowered], target: Term | None, kinds: tuple[Kind, ...]
+    ) -> LookUp:
+        """Fills the reduction of `agg` with the values of `target` over all matches of `body`; `kinds` are those of the
+        body's variables."""
+        output: tuple[Term, ...] = outer if target is None else (*outer, target)
+        query = self._query(body, output, agg.op not in ("min", "max"), kinds)
+        default = 0 if agg.op in ("count", "sum") else None
+        kind = agg.kind if target is None else term_kind(target, kinds)
+        key = (agg.op, len(outer), signature(query))
+        if (made := self.scope.known.get(key)) is not None:
+            return LookUp(made, outer, agg.result.id, default)
+        self.scope.known[key] = name = self.scope.stages.name()
+        keys = tuple(self.rule.kinds[v.id].value for v in outer)
+        filling, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
+        self.scope.stages.reduction(Reduction(name, keys, agg.op, kind.value), *filling)
+        self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
+        return LookUp(name, outer, agg.result.id, default)
+
+    def _surrounding(self, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> Query | None:
+        """The distinct bindings that the bodies around an aggregate give its outer variables, without recursion."""
+        for literals in (near, wide):
+            usable = [x for x in literals if not (isinstance(x, Reading) and x.relation in self.scope.feedback)]
+            if not mask_all(outer) & ~self._binds(usable):
+                return self._query(_possible(usable), outer, False, self.rule.kinds)
+        return None
+
+    def _restricting_pays(
+        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: Sequence[Sequence[Lowered]], surrounding: Query
+    ) -> bool:
+        """Whether the groups that are asked for are so few that it is cheaper to find them first."""
+        if not outer:
+            return False
+        paths, output = self.scope.paths, outer if agg.target is None else (*outer, agg.target)
+        queries = [self._query(b, output, True, self.rule.kinds) for b in bodies]
+        whole = sum(paths.cost(q)[0] for q in queries)
+        if whole < RESTRICTABLE:
+            return False
+        cost, rows = paths.cost(surrounding)
+        paths.estimator.declare(TRIAL, len(outer), rows)
+        restricted = cost + sum(paths.cost(_restricted(q, len(outer)))[0] for q in queries)
+        return restricted < whole * RESTRICTED
+
+    def _outer_bindings(self, outer: tuple[Variable, ...], surrounding: Query) -> Reading:
+        """A temporary with the rows of `surrounding`."""
+        name = self.scope.stages.name()
+        filling, rows = self.scope.paths.enter(surrounding, Insert(name, outer), self.number, may_repeat=False)
+        self.scope.stages.temporary(name, (self.rule.kinds[v.id] for v in outer), *filling)
+        self.scope.paths.estimator.declare(name, len(outer), rows)
+        return Reading(name, outer)
+
+    def _refuse(self, aggregate: Aggregate) -> NoReturn:
+        message = "not supported yet: an aggregate in a recursive rule whose variables are bound by the recursion only"
+        raise DlogError(Diagnostic("unsupported", message, (Label(aggregate.span),), source=self.scope.program.source))
+
+    def _distinct_matches(
+        self, agg: Aggregate, outer: tuple[Variable, ...], bodies: Sequence[Sequence[Lowered]]
+    ) -> tuple[tuple[Lowered, ...], Term | None, tuple[Kind, ...]]:
+        """A temporary with the distinct values of the outer variables, of the variables that all alternatives share, and of
+        the target: the body that reads it, the target in it, and the kinds of that body's variables."""
+        shared = -1
+        for body in bodies:
+            shared &= self._binds(body)
+        columns: tuple[Term, ...] = (*outer, *(Variable(i) for i in ids(shared & ~mask_all(outer))))
+        if agg.target is not None:
+            columns = (*columns, agg.target)
+        name = self.scope.stages.name()
+        filling: list[Path] = []
+        total = 0.0
+        for body in bodies:
+            query = self._query(body, columns, False, self.rule.kinds)
+            paths, rows = self.scope.paths.enter(query, Insert(name, columns), self.number)
+            filling += paths
+            total += rows
+        self.scope.stages.temporary(name, (term_kind(t, self.rule.kinds) for t in columns), *filling)
+        self.scope.paths.estimator.declare(name, len(columns), total)
+        if agg.target is None:
+            return (Reading(name, tuple(c for c in columns if isinstance(c, Variable))),), None, self.rule.kinds
+        target = Variable(len(self.rule.kinds))
+        args = (*outer, *(None for _ in columns[len(outer) : -1]), target)
+        return (Reading(name, args),), target, (*self.rule.kinds, term_kind(agg.target, self.rule.kinds))
+
+    def _query(self, body: Sequence[Lowered], output: tuple[Term, ...], bag: bool, kinds: tuple[Kind, ...]) -> Query:
+        readings, conditions = split(body)
+        return canonical(unify(Query(readings, conditions, output, bag, kinds)))
+
+    def _binds(self, body: Sequence[Lowered]) -> int:
+        readings, conditions = split(body)
+        return bindable(Query(readings, conditions, (), False, self.rule.kinds))
+
+
+def counts_bindings(aggregate: Aggregate) -> bool:
+    """Whether the matches of a body are the distinct bindings of its named variables, not its combinations of rows.
+
+    Souffle evaluates a body of several atoms, with a repeated variable or with another aggregate, as a relation over the named
+    variables; only the rows of a plain single atom count each, whatever its anonymous arguments hold.
+    """
+    if aggregate.op in ("min", "max"):
+        return False
+    body = aggregate.alternatives[0]
+    atoms = [x for x in body if isinstance(x, Atom)]
+    anonymous = any(a is None for x in atoms for a in x.args) or any(isinstance(x, Unpack) and None in x.fields for x in body)
+    named = [[a for a in x.args if isinstance(a, Variable)] for x in atoms]
+    repeated = any(len(set(arguments)) < len(arguments) for arguments in named)
+    return anonymous and (len(atoms) > 1 or repeated or any(isinstance(x, Aggregate) for x in body))
+
+
+def _lowered(literal: Atom | Negation | Compare | Unpack, place: int) -> Lowered:
+    match literal:
+        case Atom(relation=relation, args=args):
+            return Reading(relation, args, place=place)
+        case Negation(atom=atom):
+            return AntiJoin(atom.relation, atom.args)
+        case Compare() | Unpack():
+            return literal
+        case _:
+            assert_never(literal)
+
+
+def split(body: Sequence[Lowered]) -> tuple[tuple[Reading, ...], tuple[Condition, ...]]:
+    return tuple(x for x in body if isinstance(x, Reading)), tuple(x for x in body if not isinstance(x, Reading))
+
+
+def _possible(body: Sequence[Lowered]) -> list[Lowered]:
+    """The body without conditions on variables that it does not bind: those say something about other bodies."""
+    readings, conditions = split(body)
+    bound = closure(mask_all(a for r in readings for a in r.args), conditions)
+    return [x for x in body if isinstance(x, Reading) or not condition_mask(x) & ~bound]
+
+
+def _restricted(query: Query, keys: int) -> Query:
+    """The query for an aggregate, restricted by a trial temporary of its keys."""
+    outer = tuple(t for t in query.output[:keys] if isinstance(t, Variable))
+    return replace(query, readings=(*query.readings, Reading(TRIAL, outer)))
+
+
+def _variables(part: Lowered) -> int:
+    return mask_all(part.args) if isinstance(part, Reading) else condition_mask(part)

@@ -1,0 +1,47 @@
+"""What a scope computes for itself before its rules: temporaries and reductions (@1, @2, ...) and the paths that fill them.
+
+Stages are in order: one reads what earlier ones fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dlog.engine.ir.nodes import Path, Reduction, Temporary
+from dlog.engine.ir.rules import Kind, Program
+
+
+@dataclass(slots=True)
+class Stages:
+    program: Program
+    temporaries: list[Temporary] = field(default_factory=list)
+    reductions: list[Reduction] = field(default_factory=list)
+    stages: list[tuple[Path, ...]] = field(default_factory=list)
+    made: int = 0
+
+    def name(self) -> str:
+        self.made += 1
+        return f"@{self.made}"
+
+    def temporary(self, name: str, kinds: Iterable[Kind], *filling: Path) -> None:
+        """A temporary and the stage that fills it."""
+        self.temporaries.append(Temporary(name, tuple(k.value for k in kinds)))
+        self.stages.append(filling)
+
+    def reduction(self, reduction: Reduction, *filling: Path) -> None:
+        """A reduction and the stage that fills it."""
+        self.reductions.append(reduction)
+        self.stages.append(filling)
+
+    def kinds(self, relation: str) -> tuple[Kind, ...]:
+        """The kinds of the columns of a relation of the program, of a temporary or of a reduction."""
+        if relation in self.program.relations:
+            return self.program.relations[relation].kinds
+        for reduction in self.reductions:
+            if reduction.relation == relation:
+                return tuple(map(Kind, (*reduction.keys, _result_kind(reduction))))
+        return next(tuple(map(Kind, t.kinds)) for t in self.temporaries if t.relation == relation)
+
+
+def _result_kind(reduction: Reduction) -> str:
+    return {"count": Kind.NUMBER.value, "mean": Kind.FLOAT.value}.get(reduction.op, reduction.kind)

@@ -1,0 +1,454 @@
+"""The dataflow of a maintained program: collections, reductions, lowered paths and the tasks of a batch, built once.
+
+Strata are planned in order when the first rounds arrive, for the sizes of the inputs then. Names of the planner's own relations
+are a scope's; here they get the number of their stratum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from dlog.engine.garbage import uncollected
+from dlog.engine.interruption import DelayedInFinalizer, check
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Constant, Kind, Program, Stratum, Variable
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.loop import fused_batches
+from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.kernels.static import storage
+from dlog.engine.plan.incremental.templates import Templates
+from dlog.engine.plan.incremental.thresholds import MARK
+from dlog.engine.plan.statistics import Statistics
+from dlog.engine.runtime.incremental.planner_statistics import Recorded
+from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
+from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
+from dlog.engine.runtime.static.scope import reduction_kinds
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
+from dlog.engine.runtime.storage.native import Struct, view, words
+from dlog.engine.runtime.storage.reduction import Reduction
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from dlog.grammar.diagnostics import InternalError
+
+GIVEN = " given"
+"""Ends the name of the collection with a derived relation's external rows."""
+
+
+class Unable(Exception):
+    """A stratum (its first relation) cannot be taken over: it has left out what is asked for now."""
+
+    def __init__(self, stratum: str) -> None:
+        super().__init__(stratum)
+        self.stratum = stratum
+
+
+def _planned(number: int) -> Statistics:
+    raise InternalError("rounds", f"stratum {number} has been planned")
+
+
+Plan: TypeAlias = tuple[nodes.Scope, Recorded]
+"""The plan of a stratum, and what it was made from."""
+
+
+class Heirs(Protocol):
+    """What is taken over from another dataflow (see state reuse)."""
+
+    def gives(self, relation: str) -> bool: ...
+    def takes(self, number: int) -> bool: ...
+    def plan(self, number: int) -> Plan | None: ...
+    def collection(self, name: str, scope: Struct | None) -> Collection | None: ...
+    def reduction(self, name: str, result: Collection, scope: Struct | None) -> Reduction | None: ...
+    def settle(self) -> None: ...
+
+
+class Dataflow:
+    """Everything a batch runs over."""
+
+    @uncollected
+    def __init__(
+        self,
+        program: Program,
+        catalog: Catalog,
+        memory: Memory,
+        statistics: Callable[[int], Statistics],
+        state_reuse: Heirs | None = None,
+    ) -> None:
+        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the state reuse
+        cannot be taken over."""
+        self.program = program
+        self.catalog = catalog
+        self.memory = memory
+        self.statistics = statistics
+        self._templates = Templates(program)
+        self.figures: dict[int, Recorded] = {}
+        """By stratum, what it was planned from."""
+        self.collections: dict[str, Collection] = {}
+        self.reductions: dict[str, Reduction] = {}
+        self.scopes: dict[int, nodes.Scope] = {}
+        """By stratum, its plan."""
+        self.tables = Tables()
+        self.owners: list[tuple[LoweredPath, Stratum]] = []
+        self.started = False
+        """Whether a batch has been committed."""
+        self.life = Life()
+        self.state_reuse = state_reuse
+        self.taken: set[str] = set()
+        """The collections that were taken over."""
+        self._loops: list[Struct] = []
+        self.spare = new_list(L.CHANGE_SIZE)
+        self._tasks: list[Task] = []
+        self._others: list[Reading] = []
+        """Readers that are no tasks."""
+        self._taken_tasks: set[int] = set()
+        self._inputs()
+        for number, stratum in enumerate(program.strata):
+            if stratum.rules:
+                check()
+                first = len(self._tasks)
+                self._builder(stratum, number).build()
+                if state_reuse is not None and state_reuse.takes(number):
+                    self._taken_tasks.update(range(first, len(self._tasks)))
+        self._leave_out()
+        own = {name for name in program.relations if MARK not in name}
+        self.told = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
+        """The collections whose changes somebody may ask for."""
+        self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
+        """Whether a path may meet rows that were there before its seed's change."""
+        self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
+        self._names = {c.address: name for name, c in self.told.items()}
+        self._keeps = False
+        self._counted: dict[str, int] = {}
+        self._uncounted = {name for name, c in self.collections.items() if c.role is Role.INPUT}
+        self._input_rows = 0
+        self.work = self._work()
+        for reduction in self.reductions.values():
+            reduction.struct.point(L.RD_WORK, self.work)
+        self.statistics = _planned  # the rows that figures were taken from need not be kept
+
+    # ------------------------------------------------------------------------------------------------------------- parts
+
+    @property
+    def running(self) -> bool:
+        return self.life.running
+
+    @running.setter
+    def running(self, running: bool) -> None:
+        self.life.running = running
+
+    def _leave_out(self) -> None:
+        """Nothing is kept that nobody asks for."""
+        for name, collection in self.collections.items():
+            if name not in self.taken:
+                collection.quieten()
+                for index in collection.indexes.values():
+                    index.want_values()
+        for name, reduction in self.reductions.items():
+            if name not in self.taken:
+                reduction.quieten()
+        if self.state_reuse is not None:
+            self.state_reuse.settle()
+
+    def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
+        plan = None if self.state_reuse is None else self.state_reuse.plan(number)
+        if plan is None:
+            figures = Recorded(self.statistics(number))
+            plan = self._templates.scope(stratum, figures), figures
+            figures.close()
+        scope, self.figures[number] = plan
+        return StratumBuilder(self, stratum, number, scope)
+
+    def _inputs(self) -> None:
+        derived = {name for s in self.program.strata if s.rules for name in s.relations}
+        loaded = self.program.inputs | {name for name, facts in self.program.facts.items() if facts}
+        for name, relation in self.program.relations.items():
+            if name not in derived:
+                self.add(name, relation.kinds, Role.INPUT)
+            elif name in loaded or (self.state_reuse is not None and self.state_reuse.gives(name)):
+                self.add(name + GIVEN, relation.kinds, Role.INPUT)
+
+    def add(self, name: str, kinds: Sequence[Kind], role: Role, scope: Struct | None = None) -> Collection:
+        found = None if self.state_reuse is None else self.state_reuse.collection(name, scope)
+        if found is not None:
+            self.taken.add(name)
+        else:
+            found = Collection(name, kinds, role, self.memory, scope)
+            found.life = self.life
+        self.collections[name] = found
+        return found
+
+    def reduce(
+        self, name: str, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None
+    ) -> Reduction:
+        """The reduction with a result."""
+        found = self.state_reuse.reduction(name, result, scope) if self.state_reuse is not None and name in self.taken else None
+        self.reductions[name] = found = found or Reduction(result, op, kind, column, scope)
+        return found
+
+    def input(self, relation: str) -> Collection | None:
+        """The collection with a relation's external rows."""
+        found = self.collections.get(relation)
+        if found is not None and found.role is Role.INPUT:
+            return found
+        return self.collections.get(relation + GIVEN)
+
+    def stamped(self) -> Iterator[Collection]:
+        """All collections that may carry stamps."""
+        yield from self.collections.values()
+        for reduction in self.reductions.values():
+            yield reduction.groups
+            if reduction.candidates is not None:
+                yield reduction.candidates
+
+    def task(self, task: Task) -> None:
+        self._tasks.append(task)
+
+    def read_by_others(self, readings: Iterable[Reading]) -> None:
+        self._others += readings
+
+    # ----------------------------------------------------------------------------------------------------------- a batch
+
+    @property
+    def phase(self) -> Literal["before", "during", "after"]:
+        """Where native code is with the present batch: it has not begun it, has not ended it, has settled it."""
+        if self.work[L.WORK_ROUNDS] == 0:
+            return "before"
+        return "after" if self.work[L.WORK_OVER] else "during"
+
+    def touched(self) -> list[str]:
+        """The collections of `told` that the last batch has touched: no others have changed."""
+        addresses = view(self.work[L.WORK_TOUCHED], self.work[L.WORK_TOUCHED_COUNT], np.int64).tolist()
+        return [self._names[address] for address in addresses if address in self._names]
+
+    @property
+    def visits(self) -> Visits:
+        return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
+
+    def kept(self) -> list[str]:
+        """The collections of `told` with changes of a stretch that are kept."""
+        addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
+        return [self._names[address] for address in addresses]
+
+    def keep_changes(self) -> None:
+        """Has the batches of a stretch leave their changes with the collections of `told`; forgets those of an earlier one."""
+        if not self._keeps:
+            for collection in self.told.values():
+                collection.keep_changes()
+            self._keeps = True
+        fused_batches.forget_kept(self.work.address, self.memory.control.address)
+
+    def given(self, names: Iterable[str]) -> None:
+        """Notes that inputs change."""
+        self._uncounted.update(names)
+
+    @property
+    def input_rows(self) -> int:
+        """The rows of all inputs."""
+        for name in self._uncounted:
+            found = self.input(name)
+            if found is not None:
+                rows = found.struct[L.CO_LIVE]
+                self._input_rows += rows - self._counted.get(found.name, 0)
+                self._counted[found.name] = rows
+        self._uncounted.clear()
+        return self._input_rows
+
+    def _work(self) -> Struct:
+        work = Struct(L.WORK_SIZE)
+        self._plan_work(work, self._tasks)
+        work.point(L.WORK_TOUCHED, Struct(len(self.collections)))
+        work.point(L.WORK_KEPT, Struct(len(self.collections)))
+        work.point(L.WORK_SPARE, self.spare)
+        work.point(L.WORK_COUNTS, Struct(256))
+        work[L.WORK_FIRST] = 1
+        work[L.WORK_LIMIT] = 2**31 - 2
+        return work
+
+    def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
+        """What a batch does, and who reads what."""
+        work.point(L.WORK_TASKS, words(w for task in tasks for w in (task.kind, task.address)))
+        work[L.WORK_COUNT] = len(tasks)
+        work.point(L.WORK_MARKS, Struct((len(tasks) + 63) // 64))
+        logs = [collection.log for collection in self.collections.values()]
+        connect(tasks, [*logs, *(reduction.missing for reduction in self.reductions.values())], self._others)
+
+    def do_new(self) -> bool:
+        """Lets a batch derive what was not taken over; false where that is nothing."""
+        tasks = [task for number, task in enumerate(self._tasks) if number not in self._taken_tasks]
+        self._plan_work(self.work, tasks)
+        return bool(tasks)
+
+    def do_all(self) -> None:
+        """Lets batches do everything again."""
+        self._plan_work(self.work, self._tasks)
+
+    @property
+    def seeds(self) -> frozenset[int]:
+        """The addresses of the logs that paths of strata read which were not taken over."""
+        strata = {id(s) for n, s in enumerate(self.program.strata) if self.state_reuse is None or not self.state_reuse.takes(n)}
+        return frozenset(path.struct[L.PATH_LIST] for path, stratum in self.owners if id(stratum) in strata)
+
+    def rule_of(self, path: int) -> tuple[Stratum, int] | None:
+        """The stratum and the rule whose path has an address."""
+        for lowered, stratum in self.owners:
+            if lowered.address == path:
+                return stratum, lowered.path.rule
+        return None
+
+    def __del__(self) -> None:
+        with suppress(Exception), DelayedInFinalizer():
+            self.free()
+
+    def free(self) -> None:
+        """Gives all memory back, but for what belongs to another dataflow; a second time there is none."""
+        control = self.memory.control.address
+        self.life.over = True
+        for reduction in self.reductions.values():
+            if reduction.result.life is self.life:
+                reduction.free()
+        for collection in self.collections.values():
+            if collection.life is self.life:
+                collection.free()
+        for loop in self._loops:
+            storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
+            storage.release(control, loop[L.SC_HEADS], loop[L.SC_HEAD_COUNT] * 8)
+        lists.list_free(control, self.spare.address)
+        self.reductions.clear()
+        self.collections.clear()
+        self._loops.clear()
+
+
+class StratumBuilder:
+    """Builds one stratum; the storage that its paths are lowered against."""
+
+    def __init__(self, flow: Dataflow, stratum: Stratum, number: int, scope: nodes.Scope) -> None:
+        self.flow = flow
+        self.stratum = stratum
+        self.number = number
+        self.scope = scope
+        flow.scopes[number] = self.scope
+        own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
+        self.own = own.difference(self.scope.relations)
+        self.variables = frozenset(self.scope.variables)
+        self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
+        self.staged = True
+
+    def build(self) -> None:
+        self._make_collections()
+        for stage in self.scope.stages:
+            self._run(stage)
+            for name in dict.fromkeys(p.sink.relation for p in stage):
+                self._flush(name)
+        self.staged = False
+        if self.loop is None:
+            self._run([*self.scope.enter, *self._given()])
+            self._entered()
+            for name in self.scope.relations:
+                if name not in self.flow.reductions:
+                    self._flush(name)
+        else:
+            self._recursive(self.loop)
+
+    def _entered(self) -> None:
+        """All paths have run that derive rows of a stratum without recursion."""
+
+    def _make_collections(self) -> None:
+        flow, scope = self.flow, self.scope
+        for temporary in scope.temporaries:
+            flow.add(self._name(temporary.relation), [Kind(k) for k in temporary.kinds], Role.TOTAL)
+        for reduction in scope.reductions:
+            name = self._name(reduction.relation)
+            keys = len(reduction.keys)
+            result = flow.add(name, reduction_kinds(reduction)[: keys + 1], Role.RESULT)
+            kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
+            flow.reduce(name, result, reduction.op, kind, keys)
+        lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        bounded = {p.sink.relation for p in scope.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None}
+        for name in scope.relations:
+            kinds = flow.program.relations[name].kinds
+            if name in lattices:
+                lattice = lattices[name]
+                result = flow.add(name, kinds, Role.LATTICE)
+                flow.reduce(name, result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
+            elif name not in flow.reductions:
+                made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
+                made.struct[L.CO_BOUND] = len(kinds) if name in bounded else 0
+
+    def _name(self, relation: str) -> str:
+        return f"{relation} {self.number}" if relation in self.own else relation
+
+    def _given(self) -> list[nodes.Path]:
+        """Paths that derive the external rows of the stratum's relations."""
+        paths = []
+        for name in self.scope.relations:
+            given = self.flow.collections.get(name + GIVEN)
+            if given is not None:
+                binds = tuple((c, c) for c in range(given.arity))
+                terms = tuple(Variable(c) for c in range(given.arity))
+                scan = nodes.Scan(given.name, binds, changes=True)
+                paths.append(nodes.Path(-1, scan, (), nodes.Insert(name, terms), given.arity))
+        return paths
+
+    def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
+        lowered = [RoundLowering(p, self, self.flow.tables).lower() for p in paths]
+        self.flow.owners += [(p, self.stratum) for p in lowered]
+        return lowered
+
+    def _run(self, paths: Sequence[nodes.Path]) -> None:
+        for path in self._lower(paths):
+            self.flow.task(path_task(path))
+
+    def _flush(self, relation: str) -> None:
+        name = self._name(relation)
+        reduction = self.flow.reductions.get(name)
+        if reduction is not None:
+            self.flow.task(Task(L.TASK_REDUCE, reduction.address, completes=reduction.result))
+        else:
+            collection = self.flow.collections[name]
+            self.flow.task(Task(L.TASK_DISTINCT, collection.address, completes=collection))
+
+    def _recursive(self, loop: Struct) -> None:
+        enter = self._lower([*self.scope.enter, *self._given()])
+        body = self._lower(self.scope.loop)
+        own = [self.flow.collections[n] for n in self.scope.relations]
+        reads = connect_scope(loop, enter, body, own)
+        loop[L.SC_STAGGERED] = int(any(p.path.staggered != "no" for p in enter))
+        self.flow._loops.append(loop)
+        self._looped(loop, reads)
+
+    def _looped(self, loop: Struct, reads: tuple[Reading, ...]) -> None:
+        """The stratum's recursion is ready to run, seeded by what it reads first."""
+        for name in self.scope.relations:
+            collection = self.flow.collections[name]
+            collection.struct[L.CO_BETWEEN] = int(collection.role is Role.LATTICE and not collection.followed)
+        self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
+
+    # -------------------------------------------------------------------------------------------- storage, for lowering
+
+    def collection(self, name: str) -> Collection:
+        return self.flow.collections[self._name(name)]
+
+    def reduction(self, name: str) -> Reduction | None:
+        return self.flow.reductions.get(self._name(name))
+
+    def is_inner(self, name: str) -> bool:
+        return not self.staged and name in self.variables
+
+    def partial(self) -> bool:
+        return not self.staged and self.loop is not None
+
+    def records(self, arity: int) -> StoredRelation:
+        return self.flow.catalog.records.table(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self.flow.catalog.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self.flow.catalog.encode(constant)
+
+    def lattice_column(self, name: str) -> int:
+        return self.flow.program.lattices[name].column

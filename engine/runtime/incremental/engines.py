@@ -1,0 +1,75 @@
+"""Which engine maintains a program."""
+
+from __future__ import annotations
+
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.incremental.thresholds import pieces
+from dlog.engine.plan.query import can_stop
+from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
+from dlog.engine.runtime.incremental.layered import Layered
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.planner_statistics import Figures
+
+
+def make_engine(
+    program: Program,
+    *,
+    threads: int = 1,
+    memory: int | None = None,
+    max_iterations: int | None = None,
+    old: RoundsEngine | Beginning | None = None,
+) -> RoundsEngine:
+    """The engine for a program: its strata are maintained, but for those that cannot be, which are computed anew.
+
+    `old` is the engine that the program's earlier form had: the new one starts empty but at the same round, and shares its
+    symbols and records, so that ids keep their meaning."""
+    reasons = unmaintained(program)
+    if reasons:
+        return Layered(program, reasons, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+    return Maintained(program, threads=threads, memory=memory, max_iterations=max_iterations, old=old)
+
+
+class EmbeddedMaker:
+    """See `dlog.engine.rounds.EngineMaker`: engines in this process."""
+
+    elsewhere = False
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def __call__(
+        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
+        return make_engine(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+
+    def resumed(
+        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+    ) -> RoundsEngine:
+        if not is_incremental(program):
+            raise Unfit("the program cannot be maintained")
+        made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
+        made.resume(image)
+        return made
+
+    def close(self) -> None:
+        """Nothing is shared."""
+
+
+def is_incremental(program: Program) -> bool:
+    """Whether all strata of a program can be maintained over rounds."""
+    return not unmaintained(program)
+
+
+def unmaintained(program: Program) -> dict[int, str]:
+    """The strata that cannot be maintained over rounds, by number, and why. Only functors that can stop the run prevent it."""
+    found = {}
+    for number, stratum in enumerate(program.strata):
+        try:
+            if any(can_stop(rule) for rule in stratum.rules):
+                whole, made = pieces(program, stratum)
+                for piece in made:
+                    build_rounds_scope(piece, whole, Figures({}, frozenset(whole.relations)))
+        except NotIncremental as why:
+            found[number] = str(why)
+    return found

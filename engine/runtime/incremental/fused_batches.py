@@ -1,0 +1,73 @@
+"""A commit of many rounds of one input, in short batches that kernels go through on their own (kernels/incremental/loop/fused_batches.py); and what
+batches have changed, those of a stretch or others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.batches import net
+from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.values.updates import Updates
+
+
+class Stretch:
+    """Changes of an input, for batches of so many rounds."""
+
+    def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
+        self.given = given
+        self.columns = [np.ascontiguousarray(c, np.int64) for c in (*updates.columns, updates.diffs, updates.rounds)]
+        self.struct = Struct(L.ST_SIZE)
+        self.struct[L.ST_INPUT] = given.address
+        self.struct.point(L.ST_COLUMNS, words(c.ctypes.data for c in self.columns))
+        self.struct.point(L.ST_BATCH, Struct(len(self.columns)))
+        self.struct[L.ST_COUNT] = updates.rows
+        self.struct[L.ST_ROUNDS] = rounds
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    @property
+    def is_over(self) -> bool:
+        return self.struct[L.ST_AT] == self.struct[L.ST_COUNT] and not self.is_begun
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a batch has begun of which the changes are not kept yet."""
+        return bool(self.struct[L.ST_BEGUN])
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether a batch is over."""
+        return self.struct[L.ST_FIRST] != 0 and not (self.is_begun and self.struct[L.ST_FIRST] == self.columns[-1][0])
+
+    def changes(self, collection: Collection) -> Updates:
+        """What the batches that are over have changed."""
+        updates = collection.kept()
+        if collection is not self.given or not self.struct[L.ST_REPEATED]:
+            return updates
+        rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
+        places, diffs = net(rows, updates.rounds, updates.diffs)
+        return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
+
+
+def take_changes(flow: Dataflow, stretch: Stretch | None, first: int) -> dict[str, Updates]:
+    """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
+    changed = flow.touched() if stretch is None else flow.kept()
+    return {name: batch_changes(flow.told[name], stretch, first) for name in changed}
+
+
+def batch_changes(collection: Collection, stretch: Stretch | None, first: int) -> Updates:
+    """`take_changes` of one collection."""
+    if stretch is not None:
+        return stretch.changes(collection)
+    updates = collection.updates(first)
+    if collection.role is Role.INPUT and collection.may_repeat():
+        rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over
+        places, diffs = net(rows, rounds, updates.diffs)
+        columns = tuple(column[places] for column in updates.columns)
+        return Updates(columns, diffs, updates.rounds[places])
+    return updates

@@ -1,0 +1,219 @@
+"""A program some of whose strata cannot be maintained: these are computed anew when what they read changes, all others are
+maintained.
+
+The strata are cut to parts, each with an engine of its own. What a commit changes in a relation is, for the parts that read it
+from another one, a change from outside: so a part none of whose inputs change is not visited, whatever the rest does. Reading
+waits while a commit runs. A commit that fails is taken back by deriving all parts anew, from the inputs as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import RLock
+from typing import TypeVar
+
+import numpy as np
+
+from dlog.engine.interruption import Delayed
+from dlog.engine.ir.rules import Program
+from dlog.engine.plan.incremental.layers import Part, parts
+from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
+from dlog.engine.runtime.incremental.batches import insertions, no_updates
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.recompute import Recompute
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.values.differences import apply_changes, words
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A part, its engine, and the last commit that it had a share in."""
+
+    part: Part
+    engine: RoundsEngine
+    committed: int = 0
+
+
+class Layered(PlainRounds):
+    """See `dlog.engine.rounds.RoundsEngine`. `reasons` says by stratum why it cannot be maintained."""
+
+    def __init__(
+        self,
+        program: Program,
+        reasons: Mapping[int, str],
+        *,
+        threads: int = 1,
+        memory: int | None = None,
+        max_iterations: int | None = None,
+        old: RoundsEngine | Beginning | None = None,
+    ) -> None:
+        self.program = program
+        self._options = {"threads": threads, "memory": memory, "max_iterations": max_iterations}
+        self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
+        self.records = RecordTables(Memory(None)) if old is None else old.records
+        self.round = 0 if old is None else old.round
+        self._again = isinstance(old, Beginning) and old.again
+        self._lock = RLock()
+        self._parts = parts(program, reasons)
+        self._layers = [self._made(part, self._again) for part in self._parts]
+        self._ruled = {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+        self._owner = {name: number for number, part in enumerate(self._parts) for name in part.owns}
+        self._commits = 0
+        self._forgotten = False
+        """Whether the engine is at its last round without knowing what that changed."""
+        self._owing: Callable[[], None] | None = None
+        """How to go back to the last round, where a commit failed and so did the way back."""
+
+    def _made(self, part: Part, again: bool) -> _Layer:
+        beginning = Beginning(self.symbols, self.records, self.round, again=again)
+        engine = Maintained if part.why is None else Recompute
+        return _Layer(part, engine(part.program, old=beginning, **self._options))  # type: ignore[arg-type]
+
+    # -------------------------------------------------------------------------------------------------------------- commit
+
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
+        with self._lock, Delayed():
+            self._go_back()
+            given = {name: updates for name, updates in inputs.items() if updates.rows}
+            last = max((int(updates.rounds[-1]) for updates in given.values()), default=self.round + 1)
+            begun = bool(self._commits)
+            ruled = {name: self._external(name) for name in given if name in self._ruled}
+            self._commits += 1
+            try:
+                for layer in self._layers:
+                    share = self._share(layer.part, given)
+                    if share or not begun:
+                        layer.committed = self._commits
+                        layer.engine.commit(share)
+            except BaseException:
+                self._owing = lambda: self._take_back(begun, ruled)
+                self._go_back()
+                raise
+            self.round, self._forgotten = last, False
+            return last
+
+    def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
+        """What changes for a part, those before it having committed."""
+        found = {name: given[name] for name in part.fed if name in given}
+        for name in part.reads:
+            updates = self._changes_of(name)
+            if updates is not None and updates.rows:
+                found[name] = updates
+        return found
+
+    def _changes_of(self, relation: str) -> Updates | None:
+        """What this commit has changed in a relation so far; None where its part had no share in it."""
+        layer = self._layers[self._owner[relation]]
+        return layer.engine.changes(relation) if layer.committed == self._commits else None
+
+    # ------------------------------------------------------------------------------------------------------------- failure
+
+    def _take_back(self, begun: bool, ruled: Mapping[str, Table]) -> None:
+        """Gets all parts back to the last round, from the inputs as they were; from nothing where the first commit failed.
+        `ruled` are external rows of relations with rules, before the commit."""
+        fed = dict.fromkeys(name for part in self._parts for name in part.fed)
+        tables = {name: ruled[name] if name in ruled else self._external_before(name) for name in fed} if begun else {}
+        before = {name: table for name, table in tables.items() if table.rows}
+        self._owing = lambda: self._rebuild(before, begun)
+        self._owing()
+
+    def _external(self, relation: str) -> Table:
+        return self._feeding(relation).engine.external(relation)
+
+    def _feeding(self, relation: str) -> _Layer:
+        """The first part that takes a relation's external rows."""
+        return next(layer for layer in self._layers if relation in layer.part.fed)
+
+    def _external_before(self, relation: str) -> Table:
+        """The external rows before the commit that failed: those that there are, less its changes if the part has had it."""
+        layer, table = self._feeding(relation), self._external(relation)
+        if relation in self._ruled or layer.committed != self._commits or layer.engine.round <= self.round:
+            return table
+        changes = layer.engine.changes(relation)
+        columns = tuple(words(column) for column in table.columns)
+        backwards = tuple(column[::-1] for column in changes.columns)
+        columns, rows = apply_changes(columns, table.rows, backwards, -changes.diffs[::-1])
+        return Table(table.kinds, columns, rows)
+
+    def _rebuild(self, before: Mapping[str, Table], begun: bool) -> None:
+        for layer in self._layers:
+            layer.engine.close()
+        round, self.round = self.round, max(self.round - 1, 0) if begun else self.round
+        try:
+            self._layers = [self._made(part, begun or self._again) for part in self._parts]
+            if begun:
+                given = {n: insertions(tuple(words(c) for c in t.columns), t.rows, round) for n, t in before.items()}
+                for layer in self._layers:
+                    layer.committed = self._commits
+                    layer.engine.commit(self._share(layer.part, given))
+        finally:
+            self.round = round
+        self._commits = self._commits if begun else 0
+        self._forgotten = True
+
+    def _go_back(self) -> None:
+        if self._owing is not None:
+            self._owing()
+            self._owing = None
+
+    # ------------------------------------------------------------------------------------------------------------- reading
+
+    def _of(self, relation: str, question: Callable[[RoundsEngine], Found]) -> Found:
+        """What the engine says that derives a relation, or is given it."""
+        with self._lock:
+            self._go_back()
+            return question(self._layers[self._owner[relation]].engine)
+
+    def changes(self, relation: str) -> Updates:
+        with self._lock:
+            self._go_back()
+            if self._forgotten:
+                message = f"the changes of round {self.round} are no longer kept: a later commit failed"
+                raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
+            found = self._changes_of(relation) if self._commits else None
+            return no_updates(self.program.relations[relation].arity) if found is None else found
+
+    @property
+    def touched(self) -> Iterable[str]:
+        with self._lock:
+            layers = [layer for layer in self._layers if layer.committed == self._commits]
+            found = {name for layer in layers for name in layer.engine.touched if name in layer.part.owns}
+        return [name for name in self.program.relations if name in found]
+
+    def table(self, relation: str) -> Table:
+        return self._of(relation, lambda engine: engine.table(relation))
+
+    def external(self, relation: str) -> Table:
+        with self._lock:
+            self._go_back()
+            return self._external(relation)
+
+    def rows(self, relation: str) -> int:
+        return self._of(relation, lambda engine: engine.rows(relation))
+
+    def ranks(self, relation: str) -> np.ndarray | None:
+        return self._of(relation, lambda engine: engine.ranks(relation))
+
+    def explain(self) -> str:
+        with self._lock:
+            return "\n".join(_explained(layer) for layer in self._layers)
+
+    def close(self) -> None:
+        with self._lock:
+            for layer in self._layers:
+                layer.engine.close()
+
+
+def _explained(layer: _Layer) -> str:
+    if layer.part.why is None:
+        return layer.engine.explain()
+    names = ", ".join(name for stratum in layer.part.program.strata if stratum.rules for name in stratum.relations)
+    return f"{names}: computed anew in each round that changes what is read\n  {layer.part.why}\n"

@@ -1,0 +1,37 @@
+"""What went wrong in compiled code, as errors for users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dlog.engine.ir.rules import Program
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.runtime.static.worker import VALUES
+from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.relation import Memory
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+
+def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, iterations: int | None) -> Exception:
+    """What the kernels' error is, which is forgotten; `iterations` is the limit of them."""
+    code, control[L.CTL_ERROR] = control[L.CTL_ERROR], 0
+    if code == L.ERROR_MEMORY:
+        return memory.exhausted()
+    if code == L.ERROR_ROWS:
+        return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
+    if code in VALUES:
+        return at_rule(control, flow, program, DlogError(Diagnostic(*VALUES[code])))
+    if code == L.ERROR_ITERATIONS:
+        return DlogError(Diagnostic("too-many-iterations", f"a stratum needs more than {iterations} iterations"))
+    return InternalError("evaluation", f"kernel error {code}")
+
+
+def at_rule(control: Struct, flow: Dataflow, program: Program, error: DlogError) -> DlogError:
+    """A mistake, shown at the rule that was being evaluated where it has no place yet."""
+    found = flow.rule_of(control[L.CTL_RUN_PATH])
+    if found is None or found[1] < 0 or any(d.labels or d.place for d in error.diagnostics):
+        return error
+    stratum, rule = found
+    label = Label(stratum.rules[rule].span, "while evaluating this rule")
+    return DlogError([replace(d, labels=(label,), source=program.source) for d in error.diagnostics])

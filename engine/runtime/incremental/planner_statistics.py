@@ -1,0 +1,248 @@
+"""What the planner is told of relations' sizes when strata are planned for rounds, and told again to make the same plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
+from dlog.engine.rounds import Unfit
+from dlog.engine.runtime.storage.collection import Collection, Role
+from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
+from dlog.engine.values.updates import Updates
+
+Figured = tuple[str, str, Sequence[int], float | None]
+"""What the planner asked for, of which relation and columns, and what it was told."""
+Asked = tuple[str, str, tuple[int, ...]]
+"""The same without the answer."""
+
+RANGE = 8.0
+"""A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
+FEWEST = 32.0
+"""Figures below are as good as this one."""
+FEWER_SAMPLED = 1 << 13
+"""Rows that are looked at where no more come."""
+FEW_COMING = 4
+"""Where rows grow by less than this part of them, those that come are not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A figure that has left the range of a plan."""
+
+    what: str
+    relation: str
+    columns: tuple[int, ...]
+    before: float | None
+    now: float
+
+    def __str__(self) -> str:
+        columns = f" in column{'s' * (len(self.columns) > 1)} {', '.join(map(str, self.columns))}" if self.columns else ""
+        noun = {"rows": "rows", "distinct": "values", "pairs": "pairs of rows that agree"}[self.what]
+        before = "an unknown number of" if self.before is None else f"{self.before:,.0f}"
+        return f"{self.relation} had {before} {noun}{columns}, now {self.now:,.0f}"
+
+
+class Recorded:
+    """Figures that are written down as they are told, so that the same plan can be made again, or another one where they have
+    changed."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+        self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
+        self._told: dict[Asked, float | None] = {}
+
+    def close(self) -> None:
+        """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
+        del self._statistics, self._second_moment
+
+    def left(self, now: Statistics, counted: Iterable[Asked] = ()) -> Left | None:
+        """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
+        unknown was taken to be of middling size."""
+        sizes = (asked for asked in self._told if asked[0] == "rows")
+        for asked in (*sizes, *(asked for asked in counted if asked in self._told)):
+            before, found = self._told[asked], _ask(now, *asked)
+            if found is not None and _apart(found, UNKNOWN_ROWS if before is None else before):
+                return Left(*asked, before, found)
+        return None
+
+    def countable(self) -> list[Asked]:
+        """What takes time to be asked for again: all but numbers of rows."""
+        return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
+
+    def told(self) -> list[Figured]:
+        """All that was told."""
+        return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
+
+    def rows(self, relation: str) -> int | None:
+        found = self._statistics.rows(relation)
+        self._told["rows", relation, ()] = found
+        return found
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found = self._statistics.distinct(relation, columns)
+        self._told["distinct", relation, columns] = found
+        return found
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found = None if self._second_moment is None else self._second_moment(relation, columns)
+        self._told["pairs", relation, columns] = found
+        return found
+
+
+def _ask(statistics: Statistics, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
+    match what:
+        case "rows":
+            return statistics.rows(relation)
+        case "distinct":
+            return statistics.distinct(relation, columns)
+    second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
+    return None if second_moment is None else second_moment(relation, columns)
+
+
+def _apart(one: float, other: float) -> bool:
+    small, large = sorted((max(one, FEWEST), max(other, FEWEST)))
+    return large >= RANGE * small
+
+
+class Figures:
+    """What the planner may know: of `collections` the rows that are there, and of all relations those that wait to come in. Of
+    relations that are neither among the collections nor `known` to have no other rows it knows nothing; nor of derived ones
+    where more rows wait than their inputs have."""
+
+    def __init__(
+        self,
+        waiting: Mapping[str, Updates],
+        known: frozenset[str],
+        collections: Mapping[str, Collection] | None = None,
+    ) -> None:
+        self.known = known
+        self._waiting = waiting
+        self._collections = collections or {}
+        self._found: dict[Asked, float] = {}
+        self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
+
+    @property
+    def coming(self) -> int:
+        """How many changes wait."""
+        return sum(updates.rows for updates in self._waiting.values())
+
+    def _is_known(self, relation: str) -> bool:
+        held = self._collections.get(relation)
+        return relation in self.known if held is None else held.role is Role.INPUT or not self._outdated
+
+    def rows(self, relation: str) -> int | None:
+        held = self._collections.get(relation)
+        if not self._is_known(relation):
+            return None
+        return self._growth(relation) + (0 if held is None else _live(held))
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self._figure("distinct", relation, columns, distinct_values)
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return self._figure("pairs", relation, columns, second_moment)
+
+    def _coming(self, relation: str) -> Updates | None:
+        """The changes of an input that wait."""
+        held = self._collections.get(relation)
+        return self._waiting.get(relation) if held is None or held.role is Role.INPUT else None
+
+    def _growth(self, relation: str) -> int:
+        """How many rows more than now there will be at the most when what waits has come."""
+        key: Asked = "coming", relation, ()
+        if key not in self._found:
+            waiting = self._coming(relation)
+            self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
+        return int(self._found[key])
+
+    def _telling(self, relation: str) -> Updates | None:
+        """The rows that wait, if they are so many that values are others by them; where rows come and go, the last ones."""
+        waiting, growth, held = self._coming(relation), self._growth(relation), self._collections.get(relation)
+        if waiting is None or growth * FEW_COMING <= (0 if held is None else _live(held)):
+            return None
+        last = np.flatnonzero(waiting.diffs > 0)[-growth:]
+        return Updates(tuple(column[last] for column in waiting.columns), waiting.diffs[last], waiting.rounds[last])
+
+    def _figure(self, what: str, relation: str, columns: tuple[int, ...], figure: Callable[..., float]) -> float | None:
+        held = self._collections.get(relation)
+        if not self._is_known(relation) or (held is not None and held.grouped is not None):
+            return None
+        key = what, relation, tuple(sorted(set(columns)))
+        if key not in self._found:
+            sample = SAMPLE if self.coming > FEWER_SAMPLED else FEWER_SAMPLED
+            self._found[key] = figure(_Rows(held, self._telling(relation)), key[2], sample)
+        return self._found[key]
+
+
+class _Rows:
+    """The rows of a collection, with some that are gone, which are few, and those that wait, as `statistics` looks at
+    relations."""
+
+    def __init__(self, held: Collection | None, waiting: Updates | None) -> None:
+        self._held = held
+        self._pairs = held.read()[0] if held is not None and held.struct[L.CO_PAIRS] else None
+        self._waiting = waiting
+        self._there = 0 if held is None else held.struct[L.REL_ROWS] if self._pairs is None else len(self._pairs[0])
+        self.rows = self._there + (0 if waiting is None else waiting.rows)
+
+    def column(self, number: int) -> _Column:
+        return _Column(self, number)
+
+    def code_space(self, columns: tuple[int, ...]) -> float | None:
+        return None
+
+    def values(self, number: int, picked: np.ndarray) -> np.ndarray:
+        """The values of a column in some rows."""
+        there, coming = picked[picked < self._there], picked[picked >= self._there] - self._there
+        parts = [] if self._waiting is None else [self._waiting.columns[number][coming]]
+        if self._pairs is not None:
+            parts.append(self._pairs[number][there])
+        elif self._held is not None:
+            parts.append(self._held.cells(number, there.astype(np.int32)))
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+class _Column:
+    """Values by the numbers of their rows: of all, or of a sample."""
+
+    def __init__(self, rows: _Rows, number: int) -> None:
+        self._rows, self._number = rows, number
+
+    def __getitem__(self, picked: slice | np.ndarray) -> np.ndarray:
+        numbers = np.arange(self._rows.rows)[picked] if isinstance(picked, slice) else picked
+        return self._rows.values(self._number, numbers)
+
+
+class Retold:
+    """Figures as they were told before."""
+
+    def __init__(self, told: Sequence[Figured]) -> None:
+        self._told = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
+
+    def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> Any:
+        try:
+            return self._told[what, relation, columns]
+        except KeyError:
+            raise Unfit(f"the planner wants to know more: {what} of {relation}") from None
+
+    def rows(self, relation: str) -> int | None:
+        found: int | None = self._figure("rows", relation, ())
+        return found
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found: float | None = self._figure("distinct", relation, columns)
+        return found
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        found: float | None = self._figure("pairs", relation, columns)
+        return found
+
+
+def _live(collection: Collection) -> int:
+    holder = collection if collection.grouped is None else collection.grouped.groups
+    return holder.struct[L.CO_LIVE]

@@ -1,0 +1,67 @@
+"""A dataflow comes after another one: what can be taken over is, and the rest is derived in one batch that changes nothing of
+that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dlog.engine.ir.rules import Program
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.build import NotIncremental
+from dlog.engine.runtime.incremental.dataflow import Dataflow, Unable
+from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.state_reuse import StateReuse
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.values.updates import Updates
+
+
+def followed(
+    program: Program, catalog: Catalog, memory: Memory, old: Dataflow, given: Mapping[str, Updates]
+) -> tuple[Dataflow, StateReuse]:
+    """A dataflow with as much of another one as can be taken over; `given` are the changes of inputs that wait. Nothing has run
+    yet. Strata that have left out what is asked for now are not taken over."""
+    avoid, sizes = frozenset[str](), True
+    for name in StateReuse(old, program).inputs():
+        found = old.input(name)
+        if found is not None:
+            found.hold_rows()
+    while True:
+        state_reuse = StateReuse(old, program, avoid)
+        figures = state_reuse.figures(given) if sizes else Figures({}, frozenset(program.relations))
+        try:
+            flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, state_reuse)
+        except Unable as without:
+            state_reuse.give_back()
+            avoid |= {without.stratum}
+        except NotIncremental:
+            # Orders chosen for these sizes may lead there; those chosen for none do not.
+            state_reuse.give_back()
+            if not sizes:
+                raise
+            sizes = False
+        except BaseException:
+            state_reuse.give_back()
+            raise
+        else:
+            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            return flow, state_reuse
+
+
+def derive_new(flow: Dataflow, state_reuse: StateReuse, run: Callable[[], None]) -> None:
+    """Has a batch (`run`) derive what was not taken over; then everything belongs to the dataflow. Whatever is raised, the
+    other one has all that it had."""
+    try:
+        flow.running = True
+        if flow.do_new():
+            state_reuse.show(flow.seeds)
+            run()
+        state_reuse.hide()
+    except BaseException:
+        state_reuse.give_back()
+        flow.free()
+        raise
+    flow.do_all()
+    flow.work[L.WORK_FIRST] = flow.work[L.WORK_ROUNDS] = 0
+    state_reuse.hand_over(flow)
+    flow.state_reuse, flow.running, flow.started = None, False, True

@@ -1,0 +1,108 @@
+"""A commit that brings many times the rows that there are begins anew: a dataflow that is planned for all of them and loads
+them at once, as a first commit does, takes the place of the one there is. So does a large one where rows that came and went
+have left memory behind. What has changed is found by comparing the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.batches import insertions
+from dlog.engine.runtime.incremental.dataflow import Dataflow
+from dlog.engine.values.differences import Columns, apply_changes, difference
+from dlog.engine.values.updates import Updates
+
+MANY_TIMES = 8
+"""A commit begins anew that brings so many times the rows that all relations have; growth by less is cheaper as a change."""
+FEWEST_ROWS = 1 << 12
+"""Where fewer rows come, one way is as good as the other."""
+LARGE = 32
+"""A commit that changes less than one in so many rows does not pay for another's loading."""
+WORN_BYTES = 1.5
+"""So many times the bytes that a row took when all were loaded at once are too many."""
+
+
+def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
+    """Whether the changes of one round, not few, bring many times what there is."""
+    growth = sum(int(updates.diffs.sum()) for updates in given.values())
+    return growth >= FEWEST_ROWS and growth >= MANY_TIMES * live_rows(flow)
+
+
+class Wear:
+    """What coming and going rows do to a dataflow: each takes more memory than those that were loaded at once."""
+
+    def __init__(self) -> None:
+        self.changed = 0
+        """The rows that came and went since all were loaded at once."""
+        self._bytes_of_a_row = 0.0
+
+    def begin(self, flow: Dataflow, used: int) -> None:
+        """All rows of a dataflow were loaded at once; they take so many bytes."""
+        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), FEWEST_ROWS)
+
+    def worn(self, coming: int, flow: Dataflow, used: int) -> bool:
+        """Whether a commit of so many changes should begin anew: it is large, as many rows as there are have changed, and
+        memory is to be had."""
+        rows = live_rows(flow)
+        large = coming * LARGE >= rows and self.changed >= rows >= FEWEST_ROWS
+        return large and used >= WORN_BYTES * self._bytes_of_a_row * rows
+
+
+def live_rows(flow: Dataflow) -> int:
+    """Of all relations."""
+    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+
+
+def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:
+    """The rows of all inputs after these changes, to be inserted."""
+    found = {}
+    for name in flow.program.relations:
+        held = flow.input(name)
+        if held is not None:
+            rows = held.present()
+            columns, count = held.raw_columns(rows), len(rows)
+            if name in given:
+                columns, count = apply_changes(columns, count, given[name].columns, given[name].diffs)
+            if count:
+                found[name] = insertions(columns, count, round)
+    return found
+
+
+class Before:
+    """What the relations had before a commit that began anew; `read` gives what one has now."""
+
+    def __init__(self, flow: Dataflow, read: Callable[[str], tuple[Columns, int]]) -> None:
+        names = [name for name in flow.program.relations if name in flow.collections]
+        self._rows = {name: _words(*flow.collections[name].read()) for name in names}
+        self._read = read
+        self._changes: dict[str, Updates] = {}
+
+    @property
+    def relations(self) -> list[str]:
+        """Those that had rows."""
+        return [name for name, (_, rows) in self._rows.items() if rows]
+
+    def changes(self, relation: str, round: int) -> Updates:
+        """What the commit has changed in a relation."""
+        if relation not in self._changes:
+            columns, diffs = _difference(self._rows[relation], _words(*self._read(relation)))
+            self._changes[relation] = Updates(columns, diffs, np.full(len(diffs), round, np.int64))
+        return self._changes[relation]
+
+
+def _words(columns: Columns, rows: int) -> tuple[Columns, int]:
+    return tuple(column.astype(np.int64, copy=False) for column in columns), rows
+
+
+def _difference(old: tuple[Columns, int], new: tuple[Columns, int]) -> tuple[Columns, np.ndarray]:
+    """`difference` of few rows and many, most of which have a first value that none of the few has."""
+    if not old[0] or not old[1]:
+        return difference(*old, *new)
+    known = np.isin(new[0][0], old[0][0])
+    columns, diffs = difference(*old, tuple(column[known] for column in new[0]), int(known.sum()))
+    others = tuple(column[~known] for column in new[0])
+    joined = tuple(np.concatenate(pair) for pair in zip(columns, others, strict=True))
+    return joined, np.concatenate([diffs, np.ones(len(others[0]), np.int64)])

@@ -1,0 +1,202 @@
+"""Plans follow the data: between two commits strata are planned again whose figures have left the range that their plans were
+made for, and a dataflow with the new plans takes over what the old one has (`state_reuse`).
+
+A stratum whose plan derives the same as before, in another order, keeps its rows: only its paths are others, and indexes that
+these ask for are filled. One that is to keep other temporaries, or what it had left out, is derived anew. A plan that turns out
+as it was costs no more than making it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Program
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.statistics import Statistics
+from dlog.engine.runtime.incremental.dataflow import Dataflow, Plan, Unable
+from dlog.engine.runtime.incremental.planner_statistics import Asked, Figures, Left, Recorded
+from dlog.engine.runtime.incremental.program_change import derive_new
+from dlog.engine.runtime.incremental.state_reuse import StateReuse
+from dlog.engine.runtime.static.worker import Worker
+
+WORK_PER_PATH = 1 << 12
+"""Rows that paths make, for each path of a dataflow, until sizes are looked at again; for each path, making a dataflow takes
+some times as long."""
+WORK_OF_A_ROW = 16
+"""As so many of them count rows that come in: what these will lead to is not known before."""
+WORK_PER_FIGURES = 1 << 20
+"""The same for each path until values are counted again, which takes longer, if there are no more rows than that."""
+ROWS_OF_A_FIGURE = 1 << 12
+"""Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
+MOST_NOTED = 8
+"""So many of the last changes of a stratum's plan are told."""
+NEVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Replanned:
+    """A plan that has changed: in which round, and the figure that had left its range."""
+
+    round: int
+    why: Left
+
+    def __str__(self) -> str:
+        return f"planned anew in round {self.round}: {self.why}"
+
+
+class Watched:
+    """When the plans of an engine's dataflow are looked at again, and which have changed."""
+
+    def __init__(self) -> None:
+        self.work = 0
+        """What has been done since sizes were looked at."""
+        self.due = NEVER
+        """They are looked at again when so much has been."""
+        self.noted: dict[tuple[str, ...], list[Replanned]] = {}
+        """By the relations of a stratum."""
+        self._uncounted = 0
+        """What has been done since values began to be counted."""
+        self._open: list[int] = []
+        """The strata that could be planned in another way."""
+        self._figures_left: list[Asked] = []
+        """What is still to be counted of the values that are."""
+        self._paths = 0
+
+    def planned(self, flow: Dataflow) -> None:
+        """A dataflow has just been planned."""
+        self._open = [number for number, scope in flow.scopes.items() if may_differ(scope, flow.program)]
+        self._paths = len(flow.owners)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.work, self.due = 0, WORK_PER_PATH * self._paths if self._open else NEVER
+        self._figures_left = []
+
+    def soon(self) -> None:
+        """The plans are of another time: they are looked at before anything else is done."""
+        if self._open:
+            self.due, self._uncounted = 0, NEVER
+
+    def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
+        """The strata whose figures have left their range, as far as these are looked at by now."""
+        self._uncounted += self.work
+        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+        figures = self._figures_left
+        at_once = 1 + now.coming // ROWS_OF_A_FIGURE
+        if not figures and self._uncounted >= max(rows, WORK_PER_FIGURES * self._paths):
+            figures = list(dict.fromkeys(asked for number in self._open for asked in flow.figures[number].countable()))
+            at_once = len(figures) if self._uncounted >= NEVER else at_once
+            self._uncounted = 0
+        counted = figures[:at_once]
+        self._begin()
+        self._figures_left = figures[at_once:]
+        if self._figures_left:
+            self.due = 0  # the next commit goes on
+        found = ((number, flow.figures[number].left(now, counted)) for number in self._open)
+        return {number: why for number, why in found if why is not None}
+
+    def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, Left], round: int) -> None:
+        """Plans of a dataflow have changed."""
+        for number in changed:
+            noted = self.noted.setdefault(flow.scopes[number].relations, [])
+            noted.append(Replanned(round, why[number]))
+            del noted[:-MOST_NOTED]
+
+    def give_up(self, strata: Iterable[int]) -> None:
+        """These keep their plans: there is no other one, or no room for it."""
+        self._open = [number for number in self._open if number not in set(strata)]
+        self._begin()
+
+
+def may_differ(scope: nodes.Scope, program: Program) -> bool:
+    """Whether a stratum could be planned in another way: some path looks up in two places, or past columns that nothing uses,
+    or there are temporaries."""
+    if scope.temporaries or scope.reductions:
+        return True
+    paths = (*scope.enter, *scope.loop)
+    return any(sum(map(_look_ups, path.steps)) > 1 or any(_multiplies(s, program) for s in path.steps) for path in paths)
+
+
+def _look_ups(step: nodes.Step) -> int:
+    """In how many places a step looks rows up."""
+    match step:
+        case nodes.Extend(proposers=proposers):
+            return len(proposers)
+        case nodes.HalfJoin() | nodes.SemiJoin():
+            return 1
+        case _:
+            return 0
+
+
+def _multiplies(step: nodes.Step, program: Program) -> bool:
+    """Whether a step meets rows that differ in nothing that is used."""
+    if not isinstance(step, nodes.HalfJoin):
+        return False
+    return len(step.arrangement.key) + len(step.binds) < program.relations[step.arrangement.relation].arity
+
+
+def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dict[int, Plan]:
+    """Plans of strata for the figures of now, as far as there are any."""
+    found: dict[int, Plan] = {}
+    for number in strata:
+        figures = Recorded(now)
+        with suppress(NotIncremental):  # orders chosen for some sizes may lead there
+            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, figures), figures
+        figures.close()
+    return found
+
+
+def exchanged(old: Dataflow, plans: Mapping[int, Plan], worker: Worker, run: Callable[[Dataflow], None]) -> Dataflow:
+    """A dataflow with these plans of strata that goes on where another one is; `run` runs its batch that derives what it cannot
+    have from there. Whatever is raised (DlogError where memory does not suffice), the other one is as it was."""
+    running, old.running = old.running, False
+    try:
+        flow, state_reuse = _followed(old, plans)
+        worker.prepare(flow.tables)
+        derive_new(flow, state_reuse, lambda: run(flow))
+    except BaseException:
+        worker.prepare(old.tables)
+        old.running = running
+        raise
+    flow.running = running
+    return flow
+
+
+def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, StateReuse]:
+    """A dataflow with these plans, and as much of another one as can be taken over."""
+    program = old.program
+    avoid = frozenset(s.relations[0] for n, (s, _) in plans.items() if not _derives_alike(s, old.scopes[n]))
+    while True:
+        _hold_rows(old, program, {*plans, *(n for n, s in old.scopes.items() if s.relations[0] in avoid)})
+        state_reuse = StateReuse(old, program, avoid, plans)
+        try:
+            flow = Dataflow(program, old.catalog, old.memory, old.statistics, state_reuse)
+        except Unable as without:
+            state_reuse.give_back()
+            avoid |= {without.stratum}
+        except BaseException:
+            state_reuse.give_back()
+            raise
+        else:
+            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            return flow, state_reuse
+
+
+def _derives_alike(one: nodes.Scope, other: nodes.Scope) -> bool:
+    """Whether two plans of a stratum keep the same rows with the same derivations."""
+    alike = one.temporaries == other.temporaries and one.reductions == other.reductions
+    return alike and one.derived == other.derived
+
+
+def _hold_rows(flow: Dataflow, program: Program, strata: Iterable[int]) -> None:
+    """Has inputs that strata read keep ordinary rows, which can be looked up and told."""
+    for stratum in (program.strata[number] for number in strata):
+        for name in {*stratum.relations, *(d.on for rule in stratum.rules for d in dependencies(rule))}:
+            found = flow.input(name)
+            if found is not None:
+                found.hold_rows()

@@ -1,0 +1,128 @@
+"""What a batch runs, and who reads what: tasks in topological order, the readers of every log, the seeds of recursive scopes.
+
+See kernels/incremental/loop/activation.py for what this is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.grammar.diagnostics import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Whoever runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
+
+    log: Struct
+    seed: Struct | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task of a batch (`layout.TASK_*`) at an address. `completes` is the collection that it makes changes of."""
+
+    kind: int
+    address: int
+    reads: tuple[Reading, ...] = ()
+    completes: Collection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """What batches have gone through so far: tasks that ran, paths that had changes to go through (of recursive scopes too),
+    and collections of recursive scopes that had rows to look at in an iteration."""
+
+    tasks: int
+    paths: int
+    collections: int
+
+    def since(self, before: Visits) -> Visits:
+        return Visits(self.tasks - before.tasks, self.paths - before.paths, self.collections - before.collections)
+
+
+def path_task(path: LoweredPath) -> Task:
+    """The task of a path that is seeded by a log, or by nothing."""
+    log = path.struct.keep.get(L.PATH_LIST)
+    return Task(L.TASK_PATH, path.address, (Reading(log),) if isinstance(log, Struct) else ())
+
+
+def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Reading] = ()) -> None:
+    """Tells the logs their readers, which are tasks by number or `others`, and collections the tasks that complete them."""
+    readers: dict[int, list[int]] = {}
+    for number, task in enumerate(tasks, 1):
+        for reading in task.reads:
+            readers.setdefault(reading.log.address, []).extend((number, _address(reading.seed)))
+        if task.completes is not None:
+            task.completes.struct[L.CO_FLUSH] = number
+    for reading in others:
+        readers.setdefault(reading.log.address, []).extend((0, _address(reading.seed)))
+    for log in logs:
+        own = readers.get(log.address)
+        log[L.LOG_READER_COUNT] = 0 if own is None else len(own)
+        if own is not None:
+            log.point(L.LOG_READERS, words(own))
+
+
+def _address(seed: Struct | None) -> int:
+    return 0 if seed is None else seed.address
+
+
+def connect_scope(
+    loop: Struct, enter: Sequence[LoweredPath], body: Sequence[LoweredPath], own: Sequence[Collection]
+) -> tuple[Reading, ...]:
+    """Gives a recursive scope its seeds; returns what it reads. `own` are its collections."""
+    entering, looping = _by_log(enter), _by_log(body)
+    unit = _seed(loop, None, entering.pop(0), False) if 0 in entering else None
+    imports = [_seed(loop, _log_of(paths[0]), paths, False) for paths in entering.values()]
+    inner = [_seed(loop, log, looping.pop(log.address, ()), True) for log in map(_inner_log, own)]
+    if looping:
+        raise InternalError("schedule", "a path within a recursion is not seeded by one of its relations")
+    for seed in inner:
+        log = seed.keep[L.SEED_LIST]
+        assert isinstance(log, Struct)
+        log[L.LOG_SEED] = seed.address
+    loop.keep[-1] = (unit, imports, inner)
+    loop.point(L.SC_IMPORTS, words(seed.address for seed in imports))
+    loop[L.SC_IMPORT_COUNT] = len(imports)
+    loop[L.SC_UNIT] = _address(unit)
+    loop.point(L.SC_CHANGED, Struct(len(imports)))
+    loop.point(L.SC_SEEDS, Struct(max(len(imports) + 1, len(own))))
+    loop.point(L.SC_TOUCHED, Struct(len(own)))
+    return tuple(Reading(_log_of(paths[0]), seed) for paths, seed in zip(entering.values(), imports, strict=True))
+
+
+def _by_log(paths: Sequence[LoweredPath]) -> dict[int, list[LoweredPath]]:
+    """Paths by the address of what seeds them, 0 for nothing."""
+    found: dict[int, list[LoweredPath]] = {}
+    for path in paths:
+        found.setdefault(path.struct[L.PATH_LIST], []).append(path)
+    return found
+
+
+def _log_of(path: LoweredPath) -> Struct:
+    found = path.struct.keep[L.PATH_LIST]
+    assert isinstance(found, Struct)
+    return found
+
+
+def _inner_log(collection: Collection) -> Struct:
+    found = collection.struct.keep[L.CO_INNER_LOG]
+    assert isinstance(found, Struct)
+    return found
+
+
+def _seed(loop: Struct, log: Struct | None, paths: Sequence[LoweredPath], own: bool) -> Struct:
+    made = Struct(L.SEED_SIZE)
+    if log is not None:
+        made.point(L.SEED_LIST, log)
+    made.point(L.SEED_PATHS, words(path.address for path in paths))
+    made[L.SEED_PATH_COUNT] = len(paths)
+    made[L.SEED_SCOPE] = loop.address
+    made[L.SEED_OWN] = int(own)
+    return made

@@ -1,0 +1,330 @@
+"""What a dataflow takes over from the one of an earlier form of its program: inputs, and strata that come about as before.
+
+A stratum does when its rules are the same and everything that they read does too; relations without rules do, before anything
+is inserted. Its plan, its collections and their indexes go on as they are; only the paths are lowered again. All others start
+empty, and see what was taken over as if all of it had come in the one batch that derives them: such a collection tells its rows
+as its changes, as of that batch, and there is nothing before. Until that batch has succeeded nothing changes that the old
+dataflow reads, and all of it can be given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+
+import numpy as np
+
+from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Program, Stratum
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow, Plan, Unable
+from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.storage.collection import UNFOUND, Collection, Index
+from dlog.engine.runtime.storage.memory_map import Array, collection_arrays, index_arrays
+from dlog.engine.runtime.storage.native import Struct, view
+from dlog.engine.runtime.storage.reduction import Reduction
+from dlog.engine.values.updates import Updates
+from dlog.grammar.source import NOWHERE, Span
+
+
+@dataclass
+class ReusedCollection:
+    """A collection that is taken over, and how the old dataflow had it."""
+
+    collection: Collection
+    name: str
+    old_name: str
+    asked: bool
+    found: bool
+    indexes: dict[tuple[int, ...], Index]
+    words: list[tuple[Struct, np.ndarray, dict[int, object]]]
+    changes: np.ndarray | None = field(default=None)
+    """The log that stands for all rows, where an empty one cannot."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether others look at it: groups and candidates are their reduction's own."""
+        return L.CO_LOG in self.collection.struct.keep
+
+
+class StateReuse:
+    """What there is to take over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
+    same program that are to have another one."""
+
+    def __init__(
+        self, old: Dataflow, program: Program, avoid: frozenset[str] = frozenset(), plans: Mapping[int, Plan] | None = None
+    ) -> None:
+        self.old = old
+        self.program = program
+        self._plans = plans or {}
+        self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
+        """The relations that take rows from outside."""
+        self.strata = self._same_strata(avoid)
+        """The numbers of strata here, and of what they were."""
+        self._heirlooms: dict[str, ReusedCollection] = {}
+        self._reductions: dict[str, tuple[Reduction, bool, int]] = {}
+        self._names = dict(self._collections())
+
+    # ------------------------------------------------------------------------------------------------------------ matching
+
+    def _same_strata(self, avoid: frozenset[str]) -> dict[int, int]:
+        before, now = self.old.program, self.program
+        if before is now:
+            return {number: number for number, scope in self.old.scopes.items() if scope.relations[0] not in avoid}
+        if any(before.types.get(name, type) != type for name, type in now.types.items()):
+            return {}
+        derived = _derived(before) | _derived(now)
+        same = {name for name in now.relations if name not in derived and self._alike(name)}
+        known = {(s.relations, _said(s)): number for number, s in enumerate(before.strata) if s.rules}
+        found = {}
+        for number, stratum in enumerate(now.strata):
+            old = known.get((stratum.relations, _said(stratum)))
+            if old is not None and self._comes_about_alike(stratum, old, same):
+                same.update(stratum.relations)
+                if stratum.relations[0] not in avoid:
+                    found[number] = old
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """What is taken over has so many."""
+        return sum(array.size for h in self._heirlooms.values() for array in _arrays(h.collection) if array.struct[array.field])
+
+    def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
+        before, now = self.old.program, self.program
+        reads = {d.on for rule in stratum.rules for d in dependencies(rule)}.difference(stratum.relations)
+        given = {name for name in stratum.relations if name + GIVEN in self.old.collections}
+        return (
+            reads <= same
+            and old in self.old.scopes
+            and all(self._alike(name) and before.lattices.get(name) == now.lattices.get(name) for name in stratum.relations)
+            and given >= self._fed.intersection(stratum.relations)
+        )
+
+    def _alike(self, relation: str) -> bool:
+        """Whether a relation has the columns that it had."""
+        old = self.old.program.relations.get(relation)
+        return old is not None and old.kinds == self.program.relations[relation].kinds
+
+    def gives(self, relation: str) -> bool:
+        """Whether a relation has taken rows from outside, and goes on so, with rules or without."""
+        return self._alike(relation) and self.old.input(relation) is not None
+
+    def inputs(self) -> Iterator[str]:
+        """The relations whose external rows are taken over."""
+        for name in self.program.relations:
+            if self.gives(name):
+                yield name
+
+    def _collections(self) -> Iterator[tuple[str, Collection]]:
+        """The collections that are taken over, by the names they are to have."""
+        derived = _derived(self.program)
+        for name in self.inputs():
+            found = self.old.input(name)
+            assert found is not None
+            yield (name + GIVEN if name in derived else name), found
+        for number, old in self.strata.items():
+            scope = self.old.scopes[old]
+            for name in scope.relations:
+                yield name, self.old.collections[name]
+            for name in own_relations(scope):
+                yield f"{name} {number}", self.old.collections[f"{name} {old}"]
+
+    # ---------------------------------------------------------------------------------------------------------- taking over
+
+    def takes(self, number: int) -> bool:
+        """Whether a stratum is taken over."""
+        return number in self.strata
+
+    def plan(self, number: int) -> Plan | None:
+        """The plan of a stratum that is taken over, or is to have this one."""
+        old = number if self.program is self.old.program else self.strata.get(number)
+        if number in self._plans or old is None:
+            return self._plans.get(number)
+        return self.old.scopes[old], self.old.figures[old]
+
+    def collection(self, name: str, scope: Struct | None) -> Collection | None:
+        """A collection that is taken over, in a new recursive scope; paths may be lowered against it."""
+        found = self._names.get(name)
+        if found is not None:
+            self._take(found, name, scope)
+        return found
+
+    def _take(self, found: Collection, name: str, scope: Struct | None) -> None:
+        structs = [found.struct, *found.histories, *found.lists]
+        words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
+        self._heirlooms[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
+        found.name = name
+        found.asked, found.found = False, found.role not in UNFOUND
+        found.wanted.clear()
+        for index in found.indexes.values():
+            index.proposes = index.read = False
+        if scope is not None:
+            found.struct.point(L.CO_SCOPE, scope)
+
+    def reduction(self, name: str, result: Collection, scope: Struct | None) -> Reduction | None:
+        """The reduction whose result is a collection that was taken over."""
+        found = next((r for r in self.old.reductions.values() if r.result is result), None)
+        if found is None:
+            return None
+        self._reductions[name] = found, found.seeds, found.sources
+        found.seeds, found.sources = False, 0
+        self._take(found.groups, f"{name} groups", None)
+        if found.candidates is not None:
+            self._take(found.candidates, f"{name} candidates", scope)
+        return found
+
+    def settle(self) -> None:
+        """Sees to it that what paths ask for is kept. Raises Unable for a stratum that left it out."""
+        for name, (reduction, seeds, _) in self._reductions.items():
+            if reduction.seeds and not seeds:
+                raise Unable(self._stratum_of(name))
+        for reused in self._heirlooms.values():
+            collection, struct = reused.collection, reused.collection.struct
+            if not reused.seen:
+                continue
+            if struct[L.CO_UNKEYED] and collection.found:
+                raise Unable(self._stratum_of(reused.name))
+            if struct[L.CO_QUIET] and collection.asked:
+                if collection.grouped is not None or _has_absent(collection):
+                    raise Unable(self._stratum_of(reused.name))
+                struct[L.CO_QUIET] = 0
+            for index in collection.indexes.values():
+                if index.read:
+                    index.hold_rows()
+
+    def _stratum_of(self, name: str) -> str:
+        """What `avoid` calls the stratum of a collection."""
+        for number in self.strata:
+            scope = self.old.scopes[self.strata[number]]
+            if name in scope.relations or name in {f"{own} {number}" for own in own_relations(scope)}:
+                return scope.relations[0]
+        raise AssertionError(f"{name} is of no stratum that is taken over")
+
+    # ------------------------------------------------------------------------------------------------------------ the batch
+
+    def show(self, seeds: frozenset[int]) -> None:
+        """Lets everything that is taken over be as if it came in this batch; `seeds` are the addresses of the logs that the
+        batch reads."""
+        for reused in self._heirlooms.values():
+            if reused.seen:
+                collection = reused.collection
+                collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
+                _history(collection)[L.HI_BASE] = L.ROUND
+                if collection.log.address in seeds:
+                    _tell_all(collection, reused)
+
+    def hide(self) -> None:
+        """After the batch: all rows are settled, and have not changed."""
+        for reused in self._heirlooms.values():
+            if reused.seen:
+                collection = reused.collection
+                _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
+                for struct, words, _ in reused.words:
+                    if struct is collection.log:
+                        struct.words[:] = words
+                        struct[L.LIST_COUNT] = 0
+                reused.changes = None
+
+    def give_back(self) -> None:
+        """The old dataflow goes on as if nothing had been taken."""
+        for reused in self._heirlooms.values():
+            collection = reused.collection
+            for key, index in collection.indexes.items():
+                if key not in reused.indexes:
+                    index.free()
+            collection.indexes = reused.indexes
+            collection.name = reused.old_name
+            collection.asked, collection.found = reused.asked, reused.found
+            for struct, words, keep in reused.words:
+                struct.words[:] = words
+                struct.keep = keep
+        for reduction, seeds, sources in self._reductions.values():
+            reduction.seeds, reduction.sources = seeds, sources
+            reduction.struct.point(L.RD_WORK, self.old.work)
+        self._heirlooms.clear()
+        self._reductions.clear()
+        self.old.do_all()
+
+    def hand_over(self, new: Dataflow) -> None:
+        """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
+        for reused in self._heirlooms.values():
+            reused.collection.life = new.life
+            reused.collection.keep_indexes(reused.collection.wanted)
+
+    # ------------------------------------------------------------------------------------------------------------- figures
+
+    def figures(self, waiting: Mapping[str, Updates]) -> Figures:
+        """What the planner may know: of what is taken over everything, and which rows of inputs wait."""
+        inputs = frozenset(self.program.relations.keys() - _derived(self.program))
+        return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
+
+
+def _arrays(collection: Collection) -> Iterator[Array]:
+    yield from collection_arrays(collection)
+    for index in collection.indexes.values():
+        yield from index_arrays(index)
+
+
+def own_relations(scope: nodes.Scope) -> list[str]:
+    """The planner's own relations of a stratum."""
+    own = {t.relation for t in scope.temporaries} | {r.relation for r in scope.reductions}
+    return sorted(own.difference(scope.relations))
+
+
+def _derived(program: Program) -> set[str]:
+    return {name for stratum in program.strata if stratum.rules for name in stratum.relations}
+
+
+def _said(stratum: Stratum) -> object:
+    """What the rules of a stratum say, wherever and however they are written."""
+    return tuple(_unplaced(replace(rule, text="")) for rule in stratum.rules)
+
+
+def _unplaced(part: object) -> object:
+    """A part of a rule without its places in the text."""
+    if isinstance(part, tuple):
+        return tuple(map(_unplaced, part))
+    if isinstance(part, Span):
+        return NOWHERE
+    if is_dataclass(part) and not isinstance(part, type):
+        return type(part), *(_unplaced(getattr(part, f.name)) for f in fields(part))
+    return part
+
+
+def _history(collection: Collection) -> Struct:
+    found = collection.struct.keep[L.CO_OUTER]
+    assert isinstance(found, Struct)
+    return found
+
+
+def _bits(address: int, rows: int) -> np.ndarray:
+    return view(address, (rows + 63) // 64, np.int64)
+
+
+def _has_absent(collection: Collection) -> bool:
+    """Whether there are rows that something keeps though they are not there."""
+    rows = collection.struct[L.REL_ROWS]
+    absent = _bits(_history(collection)[L.HI_BITS], rows) & _bits(collection.struct[L.CO_ALIVE], rows)
+    return bool(absent.any())
+
+
+def _tell_all(collection: Collection, reused: ReusedCollection) -> None:
+    """Makes all rows the changes of the first round: by an empty log where every number is a row that is there."""
+    log, struct = collection.log, collection.struct
+    rows, struct[L.CO_PACKED] = struct[L.REL_ROWS], 0
+    whole = struct[L.CO_LIVE] == rows and not _bits(_history(collection)[L.HI_BITS], rows).any()
+    log[L.LIST_CAPACITY] = log[L.LIST_DATA] = 0
+    if collection.grouped is not None:
+        log[L.LIST_COUNT] = collection.grouped.groups.struct[L.REL_ROWS]
+    elif whole:
+        log[L.LIST_COUNT] = rows
+    else:
+        numbers = collection.present()
+        reused.changes = changes = np.zeros((max(len(numbers), 1), L.CHANGE_SIZE), np.int64)
+        changes[: len(numbers), L.CHANGE_ROW] = numbers
+        changes[:, L.CHANGE_TIME] = L.ROUND
+        changes[:, L.CHANGE_DIFF] = 1
+        log[L.LIST_COUNT] = log[L.LIST_CAPACITY] = len(numbers)
+        log[L.LIST_DATA] = int(changes.ctypes.data)

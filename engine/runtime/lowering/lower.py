@@ -1,0 +1,601 @@
+"""Lowering: a delta-query path of the plan becomes code for the machine (kernels/machine.py).
+
+Registers are per level: a generator copies what later steps still need into fresh registers, so a level that is being resumed
+never finds its rows overwritten. Constants live in registers of their own, filled once for the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.joins.emit import sink_terms
+from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
+from dlog.engine.runtime.storage.arrangement import StoredArrangement
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import StoredRelation
+from dlog.engine.values.patterns import Verdicts
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+CONSTANTS = 1 << 15
+"""First register of the scope's constants; a path uses lower ones. Nobody touches the memory of those that none uses."""
+
+_COMPARE = {
+    Kind.NUMBER: {"=": L.CMP_EQ, "!=": L.CMP_NE, "<": L.CMP_LT, "<=": L.CMP_LE},
+    Kind.UNSIGNED: {"=": L.CMP_EQ, "!=": L.CMP_NE, "<": L.CMP_LT_U, "<=": L.CMP_LE_U},
+    Kind.FLOAT: {"=": L.CMP_EQ_F, "!=": L.CMP_NE_F, "<": L.CMP_LT_F, "<=": L.CMP_LE_F},
+    Kind.SYMBOL: {"=": L.CMP_EQ, "!=": L.CMP_NE},
+    Kind.RECORD: {"=": L.CMP_EQ, "!=": L.CMP_NE},
+}
+_SIGNED = {
+    "+": L.AR_ADD,
+    "-": L.AR_SUB,
+    "*": L.AR_MUL,
+    "/": L.AR_DIV,
+    "%": L.AR_MOD,
+    "^": L.AR_POW,
+    "min": L.AR_MIN,
+    "max": L.AR_MAX,
+    "neg": L.AR_NEG,
+}
+_ARITHMETIC = {
+    Kind.NUMBER: _SIGNED,
+    Kind.UNSIGNED: {
+        **_SIGNED,
+        "/": L.AR_DIV_U,
+        "%": L.AR_MOD_U,
+        "^": L.AR_POW_U,
+        "min": L.AR_MIN_U,
+        "max": L.AR_MAX_U,
+        "bshr": L.AR_SHRU,
+    },
+    Kind.FLOAT: {
+        "+": L.AR_ADD_F,
+        "-": L.AR_SUB_F,
+        "*": L.AR_MUL_F,
+        "/": L.AR_DIV_F,
+        "^": L.AR_POW_F,
+        "min": L.AR_MIN_F,
+        "max": L.AR_MAX_F,
+        "neg": L.AR_NEG_F,
+    },
+}
+_BITWISE = {
+    "band": L.AR_BAND,
+    "bor": L.AR_BOR,
+    "bxor": L.AR_BXOR,
+    "bshl": L.AR_SHL,
+    "bshr": L.AR_SHR,
+    "bshru": L.AR_SHRU,
+    "land": L.AR_LAND,
+    "lor": L.AR_LOR,
+    "lxor": L.AR_LXOR,
+    "bnot": L.AR_BNOT,
+    "lnot": L.AR_LNOT,
+    "weight": L.AR_WEIGHT,
+    "itof": L.AR_ITOF,
+    "utof": L.AR_UTOF,
+    "ftoi": L.AR_FTOI,
+    "ftou": L.AR_FTOU,
+}
+_SAME_BITS = {"itou", "utoi"}
+
+
+_TEXTS = {
+    "cat": L.TEXT_CAT,
+    "substr": L.TEXT_SUBSTR,
+    "strlen": L.TEXT_LENGTH,
+    "min": L.TEXT_MIN,
+    "max": L.TEXT_MAX,
+    "<": L.TEXT_LESS,
+    "<=": L.TEXT_LESS_EQUAL,
+    "contains": L.TEXT_CONTAINS,
+    "not_contains": L.TEXT_CONTAINS_NOT,
+    "match": L.TEXT_MATCH,
+    "not_match": L.TEXT_MATCH_NOT,
+    "to_number": L.TEXT_NUMBER,
+    "to_unsigned": L.TEXT_UNSIGNED,
+    "to_float": L.TEXT_FLOAT,
+}
+"""Functors and comparisons on strings that kernels know."""
+_READ_ONLY = {"strlen", "min", "max", "<", "<=", "contains", "not_contains"}
+"""Those that never need Python."""
+_FORMS = {
+    Kind.SYMBOL: L.FORM_ID,
+    Kind.NUMBER: L.FORM_NUMBER,
+    Kind.UNSIGNED: L.FORM_UNSIGNED,
+    Kind.FLOAT: L.FORM_FLOAT,
+    Kind.RECORD: L.FORM_NUMBER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCall:
+    """A string functor, or a comparison whose mask goes to `target`: what Python needs to evaluate it on a block when kernels
+    cannot. `verdicts` are those of a constant pattern."""
+
+    op: str
+    args: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+    result: Kind | None
+    target: int
+    verdicts: Verdicts | None = None
+
+
+@dataclass
+class LoweredPath:
+    """A path's struct and code; `marks` are the words of marks each worker must hold for its extensions."""
+
+    path: nodes.Path
+    struct: Struct
+    code: list[Struct]
+    shareable: bool
+    """Several workers may run it at once: it makes no records and no strings and calls no Python."""
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+
+class Storage(Protocol):
+    """Where lowering finds what a path reads and writes."""
+
+    def relation(self, name: str) -> StoredRelation: ...
+    def set_of(self, name: str) -> StoredRelation: ...
+    def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement: ...
+    def records(self, arity: int) -> StoredRelation: ...
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]: ...
+    def encode(self, constant: Constant) -> int: ...
+
+
+@dataclass
+class Tables:
+    """What the paths of a scope share: constants, external calls, room for marks."""
+
+    constants: dict[int, int] = field(default_factory=dict)
+    externals: list[ExternalCall] = field(default_factory=list)
+    marks: int = 0
+    marked: list[tuple[int, int]] = field(default_factory=list)
+    """Per proposer of an extension: where its marks are and where its bits begin (words)."""
+    registers: int = 0
+    levels: int = 1
+    """Of the longest path."""
+    remembers: bool = False
+    """Whether sweeps remember rows: where these paths are all that derives, from relations that only grow."""
+    verdicts: dict[int, Verdicts] = field(default_factory=dict)
+    """Of each constant pattern, by its register."""
+
+    def constant(self, value: int) -> int:
+        return CONSTANTS + self.constants.setdefault(value, len(self.constants))
+
+
+class PathLowering:
+    """Lowers one path; one instance per path."""
+
+    def __init__(self, path: nodes.Path, storage: Storage, tables: Tables) -> None:
+        self.path = path
+        self.storage = storage
+        self.tables = tables
+        self.levels: list[list[int]] = []
+        self.code: list[int] = []
+        self.registers: dict[int, int] = {}
+        self.kinds: dict[int, Kind] = {}
+        self.next_register = 0
+        self.shareable = True
+        self.swept = False
+        self.needed = _needed_after(path)
+
+    def lower(self) -> LoweredPath:
+        self._seed()
+        for index, step in enumerate(self.path.steps):
+            self._step(step, self.needed[index])
+        if not self.swept:
+            self._sink()
+        self.levels.append(self.code)
+        self.tables.registers = max(self.tables.registers, self.next_register)
+        self.tables.levels = max(self.tables.levels, len(self.levels))
+        if self.next_register > CONSTANTS:
+            message = f"a rule has {len(self.path.steps) + 1} atoms that hand on too many variables"
+            raise DlogError(Diagnostic("rule-too-long", message, notes=("derive a part of its body in a relation of its own",)))
+        return self._finish()
+
+    def _finish(self) -> LoweredPath:
+        code = [words(level) for level in self.levels]
+        struct = Struct(L.PATH_SIZE)
+        struct[L.PATH_LEVELS] = len(code)
+        struct.point(L.PATH_CODE, words(c.address for c in code))
+        if isinstance(self.path.seed, nodes.Scan):
+            struct[L.PATH_SEED] = self.storage.relation(self.path.seed.relation).address
+            struct[L.PATH_CHANGES] = int(self.path.seed.changes)
+        return LoweredPath(self.path, struct, code, self.shareable)
+
+    # ------------------------------------------------------------------------------------------------------------- code
+
+    def _emit(self, op: int, *operands: int) -> None:
+        self.code += [op, len(operands) + 2, *operands]
+
+    def _fresh(self) -> int:
+        self.next_register += 1
+        return self.next_register - 1
+
+    def _bind(self, variable: int, kind: Kind | None = None) -> int:
+        """A fresh register for a variable; `kind` when it is bound for the first time."""
+        self.registers[variable] = self._fresh()
+        if kind is not None:
+            self.kinds[variable] = kind
+        return self.registers[variable]
+
+    def _live(self, needed: frozenset[int]) -> list[int]:
+        return [r for v, r in sorted(self.registers.items()) if v in needed]
+
+    def _next_level(self, needed: frozenset[int]) -> list[tuple[int, int]]:
+        """Ends the level; returns the (src, dst) registers that the next generator carries over."""
+        self._emit(L.OP_NEXT)
+        self.levels.append(self.code)
+        self.code = []
+        carried = []
+        old = self.registers
+        self.registers = {}
+        for variable, register in sorted(old.items()):
+            if variable in needed:
+                carried.append((register, self._bind(variable)))
+        return carried
+
+    def _seed(self) -> None:
+        match self.path.seed:
+            case nodes.Unit():
+                self._emit(L.OP_UNIT)
+            case nodes.Scan(relation=name, binds=binds, changes=changes):
+                relation = self.storage.relation(name)
+                pairs = [w for column, variable in binds for w in (column, self._bind(variable, relation.kinds[column]))]
+                if changes and relation.struct[L.REL_HEAP]:
+                    self._emit(L.OP_QUEUE, relation.address, len(binds), *pairs)
+                else:
+                    self._emit(L.OP_SCAN, relation.address, int(changes), len(binds), *pairs)
+
+    # ------------------------------------------------------------------------------------------------------------ steps
+
+    def _step(self, step: nodes.Step, needed: frozenset[int]) -> None:
+        match step:
+            case nodes.HalfJoin():
+                self._half_join(step, needed)
+            case nodes.Extend():
+                self._extend(step, needed)
+            case nodes.SemiJoin(relation=relation, args=args):
+                self._member(relation, args, True, needed)
+            case nodes.AntiJoin(relation=relation, args=args):
+                self._member(relation, args, False, needed)
+            case nodes.Filter(compare=compare):
+                self._filter(compare, needed)
+            case nodes.Map(variable=variable, term=term):
+                source = self._term(term)
+                target = self._bind(variable, self._kind(term))
+                self._emit(L.OP_MOVE, source, target)
+            case nodes.Unpack():
+                self._unpack(step, needed)
+            case nodes.LookUp():
+                self._look_up(step, needed)
+
+    def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
+        arrangement = self.storage.arrangement(step.arrangement)
+        group = self._group(arrangement, step.key)
+        swept = self._swept(step, arrangement)
+        if swept is not None:
+            self._sweep(arrangement, group, *swept)
+            return
+        carried = self._next_level(needed)
+        kinds = arrangement.relation.kinds
+        bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
+        flat = [w for pair in (*carried, *bound) for w in pair]
+        self._emit(L.OP_JOIN, arrangement.address, group, len(carried), len(bound), *flat)
+
+    def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
+        """What is swept in place of this join, if it is."""
+        return swept_columns(self.path, step, self.storage, arrangement)
+
+    def _sweep(self, arrangement: StoredArrangement, group: int, column: int, place: int) -> None:
+        """The join and the sink in one instruction: the arrangement's column goes to this place of the sink."""
+        assert isinstance(self.path.sink, nodes.Insert)
+        target = self.storage.relation(self.path.sink.relation)
+        twin = arrangement.relation.address if is_twin(arrangement, column, target, place) else 0
+        self._sweep_level(L.OP_SWEEP, arrangement.address, group, column, place, twin)
+
+    def _sweep_level(self, op: int, source: int, start: int, column: int, place: int, last: int) -> None:
+        """A level that ends the path: what the source has goes to this place of the sink."""
+        assert isinstance(self.path.sink, nodes.Insert)
+        target = self.storage.relation(self.path.sink.relation)
+        base = self._fresh()
+        values = [base if c == place else self._term(t) for c, t in enumerate(self.path.sink.terms)]
+        self._emit(L.OP_NEXT)
+        self.levels.append(self.code)
+        self.code = []
+        self._emit(op, source, start, column, target.address, place, base, last, self._reserve_seen(), *values)
+        self.swept = True
+
+    def _reserve_seen(self) -> int:
+        """Where among the marks a sweep remembers rows, 0 where it does not: each worker does, beside the account of memory. A
+        path of one join hardly meets a row twice."""
+        if not self.tables.remembers or len(self.path.steps) < 2:
+            return 0
+        place = self.tables.marks + 1
+        self.tables.marks = place + L.SEEN
+        return place
+
+    def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
+        keys = [self._term(t) for t in key]
+        group = self._fresh()
+        self._emit(L.OP_GROUP, arrangement.address, group, *keys)
+        return group
+
+    def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
+        arrangements = [self.storage.arrangement(p.arrangement) for p in step.proposers]
+        groups = [self._group(a, p.key) for a, p in zip(arrangements, step.proposers, strict=True)]
+        growing = [(a, p) for a, p in zip(arrangements, step.proposers, strict=True) if a.growing]
+        later = needed | {v.id for _, p in growing for v in p.key if isinstance(v, Variable)}
+        if growing:
+            later |= {step.variable}
+        carried = self._next_level(frozenset(later))
+        target = self._bind(step.variable, arrangements[0].relation.kinds[step.proposers[0].column])
+        low, span = self._mark_range(arrangements, step)
+        offset = self._reserve_marks(len(arrangements), span)
+        proposers = [w for a, g, p in zip(arrangements, groups, step.proposers, strict=True) for w in (a.address, g, p.column)]
+        flat = [w for pair in carried for w in pair]
+        self._emit(L.OP_EXTEND, target, offset, low, span, len(arrangements), len(carried), *proposers, *flat)
+        for arrangement, proposer in growing:
+            args: list[Term | None] = [None] * arrangement.relation.arity
+            for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
+                args[column] = term
+            args[proposer.column] = Variable(step.variable)
+            self._member(proposer.arrangement.relation, tuple(args), True, frozenset(later))
+
+    def _mark_range(self, arrangements: Sequence[StoredArrangement], step: nodes.Extend) -> tuple[int, int]:
+        """Range of values that marks cover: the union of the proposers' columns, 0 where it is unknown or too wide."""
+        extents = [a.relation.extents[p.column] for a, p in zip(arrangements, step.proposers, strict=True)]
+        if any(e is None for e in extents):
+            return 0, 0
+        known = [e for e in extents if e is not None and e.span]
+        if not known:
+            return 0, 0
+        low, high = min(e.low for e in known), max(e.high for e in known)
+        return (low, high - low + 1) if high - low < 2**26 else (0, 0)
+
+    def _reserve_marks(self, proposers: int, span: int) -> int:
+        """Room for one extension's marks: per worker, since workers see different rows."""
+        offset = self.tables.marks
+        bits = (span + 63) // 64 + 1
+        first = offset + L.MARK_PROPOSERS + proposers * L.MARK_SIZE
+        for p in range(proposers):
+            self.tables.marked.append((offset + L.MARK_PROPOSERS + p * L.MARK_SIZE, first + p * bits))
+        self.tables.marks = first + proposers * bits
+        return offset
+
+    def _member(self, name: str, args: Sequence[Term | None], wanted: bool, needed: frozenset[int]) -> None:
+        relation = self.storage.relation(name)
+        columns = tuple(c for c, a in enumerate(args) if a is not None)
+        terms = [a for a in args if a is not None]
+        if len(columns) == relation.arity and relation.arity > 0 and not relation.keyed:
+            relation = self.storage.set_of(name)
+            keys = [self._term(t) for t in terms]
+            live = self._live(needed)
+            self._emit(L.OP_CONTAINS, relation.address, int(wanted), len(live), *live, *keys)
+        else:
+            arrangement = self.storage.arrangement(nodes.Arrangement(name, columns))
+            group = self._group(arrangement, terms)
+            live = self._live(needed)
+            self._emit(L.OP_HAS_GROUP, arrangement.address, int(wanted), len(live), *live, group)
+
+    def _filter(self, compare: Compare, needed: frozenset[int]) -> None:
+        left, right = self._term(compare.left), self._term(compare.right)
+        op = compare.op
+        if op in (">", ">="):
+            left, right, op = right, left, {">": "<", ">=": "<="}[op]
+        live = self._live(needed)
+        known = _COMPARE[compare.kind].get(op)
+        if known is not None and op not in ("match", "contains", "not_match", "not_contains"):
+            self._emit(L.OP_COMPARE, known, left, right, len(live), *live)
+            return
+        target = self._fresh()
+        self._external(op, (left, right), (Kind.SYMBOL, Kind.SYMBOL), None, target)
+        self._emit(L.OP_MASK, target, len(live), *live)
+
+    def _external(self, op: str, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int) -> None:
+        self.shareable = self.shareable and op in _READ_ONLY
+        verdicts = None
+        native = _TEXTS.get(op, L.TEXT_NONE)
+        if native in (L.TEXT_MATCH, L.TEXT_MATCH_NOT):
+            if args[0] >= CONSTANTS:
+                verdicts = self.tables.verdicts.setdefault(args[0], Verdicts())
+            else:
+                native = L.TEXT_NONE
+        self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts))
+        known = 0 if verdicts is None else verdicts.address
+        forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
+        self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1, native, target, known, len(args), *forms)
+
+    def _unpack(self, step: nodes.Unpack, needed: frozenset[int]) -> None:
+        kinds = self.storage.field_kinds(step.type)
+        source = self.registers[step.variable]
+        live = self._live(needed)
+        bound = [(f, self._bind(v, kinds[f])) for f, v in step.binds if v in needed]
+        flat = [w for pair in bound for w in pair]
+        self._emit(L.OP_UNPACK, self.storage.records(len(kinds)).address, source, len(bound), len(live), *flat, *live)
+
+    def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
+        relation = self.storage.relation(step.relation)
+        keys = [self._term(t) for t in step.key]
+        row = self._fresh()
+        self._emit(L.OP_FIND, relation.address, row, *keys)
+        live = self._live(needed)
+        target = self._bind(step.variable, relation.kinds[len(step.key)])
+        default = (0, 0) if step.default is None else (1, step.default)
+        live = [*live, target] if step.default is None else live
+        self._emit(L.OP_FETCH, relation.address, len(step.key), row, target, *default, len(live), *live)
+
+    # ------------------------------------------------------------------------------------------------------------ terms
+
+    def _term(self, term: Term) -> int:
+        """The register that holds the term's value."""
+        match term:
+            case Variable(id=number):
+                return self.registers[number]
+            case Constant():
+                return self.tables.constant(self.storage.encode(term))
+            case Record(args=args):
+                fields = [self._term(a) for a in args]
+                target = self._fresh()
+                self.shareable = False
+                self._emit(L.OP_PACK, self.storage.records(len(args)).address, target, *fields)
+                return target
+            case Functor():
+                return self._functor(term)
+
+    def _kind(self, term: Term) -> Kind:
+        match term:
+            case Variable(id=number):
+                return self.kinds[number]
+            case Constant(kind=kind):
+                return kind
+            case Functor(result=result):
+                return result
+            case Record():
+                return Kind.RECORD
+
+    def _functor(self, term: Functor) -> int:
+        if term.result is Kind.SYMBOL and term.op in ("cat", "to_string"):
+            return self._cat(term)
+        args = [self._term(a) for a in term.args]
+        if keeps_bits(term):
+            return args[0]
+        kinds = tuple(self._kind(a) for a in term.args)
+        op = operation(term, kinds)
+        if op is None:
+            target = self._fresh()
+            self._external(term.op, tuple(args), kinds, term.result, target)
+            return target
+        result = args[0]
+        for other in args[1:] or args:
+            target = self._fresh()
+            self._emit(L.OP_ARITHMETIC, op, result, other, target)
+            result = target
+        return result
+
+    def _cat(self, term: Functor) -> int:
+        """One instruction for nested concatenations: what is inside makes no strings of its own."""
+        pieces = list(self._pieces(term))
+        args, kinds = tuple(self._term(p) for p in pieces), tuple(self._kind(p) for p in pieces)
+        if kinds == (Kind.SYMBOL,):
+            return args[0]
+        target = self._fresh()
+        self._external("cat", args, kinds, Kind.SYMBOL, target)
+        return target
+
+    def _pieces(self, term: Term) -> Iterator[Term]:
+        """The terms whose values' texts, one after the other, are the text of a term."""
+        if isinstance(term, Functor) and term.op in ("cat", "to_string") and term.result is Kind.SYMBOL:
+            for arg in term.args:
+                yield from self._pieces(arg)
+        else:
+            yield term
+
+    # ------------------------------------------------------------------------------------------------------------- sink
+
+    def _sink(self) -> None:
+        match self.path.sink:
+            case nodes.Insert(relation=name, terms=terms, distinct=distinct):
+                relation = self.storage.relation(name)
+                values = [self._term(t) for t in terms]
+                if relation.keyed:
+                    self.shareable = self.shareable and not relation.struct[L.REL_HEAP]
+                    self._emit(L.OP_MERGE, relation.address, *values, *(values[c] for c in relation.key))
+                elif distinct:
+                    self._emit(L.OP_INSERT, relation.address, *values)
+                else:
+                    self._emit(L.OP_APPEND, relation.address, *values)
+            case nodes.Accumulate(relation=name, key=key, value=value):
+                self._accumulate(self.storage.relation(name), key, value)
+
+    def _accumulate(self, relation: StoredRelation, key: Sequence[Term], value: Term | None) -> None:
+        keys = [self._term(t) for t in key]
+        one = self.tables.constant(1)
+        values = [one if value is None else self._value(value, relation.kinds[len(keys)])]
+        if relation.arity == len(keys) + 2:
+            values.append(one)
+        self._emit(L.OP_MERGE, relation.address, *keys, *values, *keys)
+
+
+    def _value(self, value: Term, wanted: Kind) -> int:
+        """The register of an aggregated value: numbers as floats for a mean."""
+        register, kind = self._term(value), self._kind(value)
+        if wanted is Kind.FLOAT and kind is not Kind.FLOAT:
+            target = self._fresh()
+            convert = L.AR_ITOF if kind is Kind.NUMBER else L.AR_UTOF
+            self._emit(L.OP_ARITHMETIC, convert, register, register, target)
+            return target
+        return register
+
+
+def keeps_bits(term: Functor) -> bool:
+    """Whether the functor's value has the bits of its argument."""
+    return term.op in _SAME_BITS or term.op == "ord"
+
+
+def operation(term: Functor, kinds: tuple[Kind, ...]) -> int | None:
+    """The machine's operation for a functor on arguments of these kinds; of more than two it is applied from the left. None
+    where Python evaluates it (external.py)."""
+    if Kind.SYMBOL in (term.result, *kinds):
+        return None
+    op = _ARITHMETIC.get(term.kind, {}).get(term.op, _BITWISE.get(term.op))
+    if len(kinds) == 1 and op in (L.AR_SUB, L.AR_SUB_F):
+        return L.AR_NEG if op == L.AR_SUB else L.AR_NEG_F
+    return op
+
+
+def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
+    """Per step, the variables that later steps or the sink read."""
+    needed: set[int] = set()
+    match path.sink:
+        case nodes.Insert():
+            _add_variables(sink_terms(path.sink), needed)
+        case nodes.Accumulate(key=key, value=value):
+            _add_variables((*key, value), needed)
+    result = []
+    for step in reversed(path.steps):
+        result.append(frozenset(needed))
+        _add_variables(_terms_of(step), needed)
+    return result[::-1]
+
+
+def reads(step: nodes.Step) -> set[int]:
+    """The variables that a step reads."""
+    found: set[int] = set()
+    _add_variables(_terms_of(step), found)
+    return found
+
+
+def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
+    match step:
+        case nodes.HalfJoin(key=key) | nodes.LookUp(key=key):
+            return key
+        case nodes.Extend(proposers=proposers):
+            return [t for p in proposers for t in p.key]
+        case nodes.SemiJoin(args=args) | nodes.AntiJoin(args=args):
+            return args
+        case nodes.Filter(compare=compare):
+            return compare.left, compare.right
+        case nodes.Map(term=term):
+            return (term,)
+        case nodes.Unpack(variable=variable):
+            return (Variable(variable),)
+
+
+def _add_variables(terms: Iterable[Term | None], found: set[int]) -> None:
+    """Adds the ids of the variables in terms."""
+    for term in terms:
+        if isinstance(term, Variable):
+            found.add(term.id)
+        elif isinstance(term, Functor | Record):
+            _add_variables(term.args, found)

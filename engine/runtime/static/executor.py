@@ -1,0 +1,257 @@
+"""The embedded executor: takes a typed program and its input tables, plans and runs stratum by stratum, gives tables back.
+
+Each stratum is planned just before it runs, so that join orders follow the actual sizes of everything below it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dlog.engine.formats import size_limit
+from dlog.engine.interruption import Delayed, check, delayed
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Atom, Program, Stratum
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.machine import read_ticks
+from dlog.engine.plan.explain import explain
+from dlog.engine.plan.incremental.thresholds import MARK, summed
+from dlog.engine.plan.static.build import build_scope
+from dlog.engine.plan.static.restrict import restrict
+from dlog.engine.runtime.preload import preload
+from dlog.engine.runtime.static.scope import ScopeRun
+from dlog.engine.runtime.static.thread_pool import ThreadPool
+from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.records import RecordTables
+from dlog.engine.runtime.storage.relation import Memory, raw
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
+    bytes held."""
+
+    stratum: int
+    strata: int
+    relations: tuple[str, ...]
+    iteration: int
+    delta: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleProfile:
+    """What one rule cost: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were known
+    or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
+
+    text: str
+    seconds: float
+    derived: int
+    new: int
+    iterations: int
+
+
+class Executor:
+    """Runs one program once. `load` its inputs, `run`, then read relations by name.
+
+    Parameters
+    ----------
+    threads
+        How many cores bulk work may use.
+    memory
+        Limit in bytes for relations and indexes; exceeding it raises DlogError. None: the machine's.
+    on_progress
+        Called about ten times a second during `run`, between native calls.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        threads: int = 1,
+        memory: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        preload()
+        self.program = summed(program)
+        self.memory = Memory(memory, max(threads, 1))
+        self.catalog = Catalog(self.program, self.memory)
+        self.thread_pool = ThreadPool([Worker(self.memory, n) for n in range(max(threads, 1))])
+        self.on_progress = on_progress
+        self.scopes: list[nodes.Scope] = []
+        self._profile: list[tuple[str, int, int, int, int]] = []
+        self._cycles_per_second = 1e9
+        self._loaded: set[str] = set()
+        self._begun = False
+        self.limits = {io.relation: size_limit(io, program) for io in program.io if io.action == "limitsize"}
+
+    @property
+    def symbols(self) -> SymbolTable:
+        return self.catalog.symbols
+
+    @property
+    def records(self) -> RecordTables:
+        return self.catalog.records
+
+    # ------------------------------------------------------------------------------------------------------------- data
+
+    @delayed
+    def load(self, relation: str, table: Table) -> None:
+        """Adds a table's rows to a relation (its facts from the program text, and earlier loads, stay)."""
+        stored = self.catalog.relations[relation]
+        held = self._held(relation)
+        columns: Sequence[np.ndarray] = table.columns
+        if held.rows:
+            columns = [np.concatenate((old, raw(new))) for old, new in zip(held.columns, table.columns, strict=True)]
+        stored.load(columns, held.rows + table.rows)
+        self._loaded.add(relation)
+
+    def _held(self, relation: str) -> Table:
+        """What the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
+        stored = self.catalog.relations[relation]
+        if relation not in self._loaded:
+            columns = tuple(self.catalog.fact_columns(relation))
+            return Table(stored.kinds, columns, len(self.program.facts.get(relation, ())))
+        return Table(stored.kinds, tuple(stored.column(c).astype(np.int64) for c in range(stored.arity)), stored.rows)
+
+    def table(self, relation: str, copy: bool = True) -> Table:
+        """The rows of a relation. Without `copy` the arrays are views that end with the executor."""
+        stored = self.catalog.relations[relation]
+        columns = tuple(np.array(stored.typed(c), copy=copy or None) for c in range(stored.arity))
+        return Table(stored.kinds, columns, stored.rows)
+
+    def rows(self, relation: str) -> int:
+        return self.catalog.relations[relation].rows
+
+    # -------------------------------------------------------------------------------------------------------------- run
+
+    def run(self) -> None:
+        """Evaluates all strata, once. Raises DlogError for mistakes that show only at run time."""
+        if self._begun:
+            raise InternalError("evaluation", "an executor runs once: a second time rows would come twice")
+        self._begun = True
+        with Delayed():
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        """All strata; interruptions are heeded between native calls (`_pause`), where nothing is half done."""
+        started, ticks = time.perf_counter(), int(read_ticks())
+        self._load_facts()
+        self.catalog.keys.forget()
+        last_use = self._last_uses()
+        try:
+            for number, stratum in enumerate(self.program.strata):
+                check()
+                if stratum.rules:
+                    self._run_stratum(number, stratum)
+                for name in (n for n, last in last_use.items() if last == number):
+                    self.catalog.forget(name)
+        finally:
+            self.thread_pool.close()
+        elapsed = time.perf_counter() - started
+        self._cycles_per_second = max((int(read_ticks()) - ticks) / max(elapsed, 1e-9), 1.0)
+
+    def _load_facts(self) -> None:
+        for name, facts in self.program.facts.items():
+            if name not in self._loaded and facts:
+                held = self._held(name)
+                self.catalog.relations[name].load(held.columns, held.rows)
+                self._loaded.add(name)
+
+    def _last_uses(self) -> dict[str, int]:
+        """Per relation, the last stratum that reads or makes it."""
+        last: dict[str, int] = {}
+        for number, stratum in enumerate(self.program.strata):
+            for name in (*stratum.relations, *(a for rule in stratum.rules for a in _mentioned(rule.body))):
+                last[name] = number
+        return last
+
+    def _run_stratum(self, number: int, stratum: Stratum) -> None:
+        run = self._scope_run(number, stratum)
+        try:
+            run.run()
+        except RunFailed as failure:
+            raise self._mistake(failure, run, stratum) from None
+        except DlogError as error:
+            raise self._at_rule(error, run, stratum) from None
+        for rule, text in enumerate(run.scope.rules):
+            if rule in run.costs:
+                costs = run.costs[rule]
+                self._profile.append((text, costs.cycles, costs.derived, costs.new, run.iterations))
+
+    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+        """Plans a stratum."""
+        scope = self._plan_alone(stratum)
+        self.scopes.append(scope)
+        return ScopeRun(scope, self.catalog, self.thread_pool, lambda: self._pause(number, stratum), self.limits)
+
+    def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
+        scope = build_scope(stratum, self.program, self.catalog, self._loaded)
+        self.catalog.keys.learn(scope.keys)
+        return restrict(scope)
+
+    def _pause(self, number: int, stratum: Stratum) -> None:
+        check()
+        if self.on_progress is None:
+            return
+        control = self.thread_pool.workers[0].control
+        rows = sum(self.rows(n) for n in stratum.relations)
+        shown = tuple(name for name in stratum.relations if MARK not in name)
+        done = number + 1, len(self.program.strata), shown
+        self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
+
+    def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:
+        if failure.code == L.ERROR_MEMORY:
+            return self.memory.exhausted()
+        if failure.code == L.ERROR_ROWS:
+            return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
+        if failure.code in VALUES:
+            return self._at_rule(DlogError(Diagnostic(*VALUES[failure.code])), run, stratum)
+        return InternalError("evaluation", f"kernel error {failure.code}")
+
+    def _at_rule(self, error: DlogError, run: ScopeRun, stratum: Stratum) -> DlogError:
+        """The mistake, shown at the rule that was being evaluated where it has no place yet."""
+        rule = run.current_rule()
+        if not 0 <= rule < len(stratum.rules) or any(d.labels or d.place for d in error.diagnostics):
+            return error
+        label = Label(stratum.rules[rule].span, "while evaluating this rule")
+        return DlogError([replace(d, labels=(label,), source=self.program.source) for d in error.diagnostics])
+
+    # ----------------------------------------------------------------------------------------------------------- reports
+
+    @property
+    def profile(self) -> list[RuleProfile]:
+        """What each rule cost in the last run, in order of evaluation."""
+        rate = self._cycles_per_second
+        return [RuleProfile(text, ticks / rate, derived, new, n) for text, ticks, derived, new, n in self._profile]
+
+    def explain(self) -> str:
+        """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""
+        if not self.scopes:
+            self._load_facts()
+        strata = [s for s in self.program.strata if s.rules]
+        scopes = self.scopes or [self._plan_alone(s) for s in strata]
+        return "\n".join(explain(scope, self.program) for scope in scopes)
+
+
+def _mentioned(literals: Sequence[object]) -> list[str]:
+    """Relations that occur anywhere in a body."""
+    names: list[str] = []
+    for literal in literals:
+        if isinstance(literal, Atom):
+            names.append(literal.relation)
+        elif hasattr(literal, "atom"):
+            names.append(literal.atom.relation)
+        elif hasattr(literal, "alternatives"):
+            for alternative in literal.alternatives:
+                names += _mentioned(alternative)
+    return names
+

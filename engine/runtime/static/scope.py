@@ -1,0 +1,404 @@
+"""Runs one scope of the plan: shapes the relations it fills, builds the arrangements it reads, lowers and runs its paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Constant, Kind, Lattice, Variable
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.machine import read_ticks
+from dlog.engine.kernels.static.chains import grow_arrangement
+from dlog.engine.runtime.lowering.external import evaluate
+from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Tables
+from dlog.engine.runtime.lowering.lower_runs import add_runs
+from dlog.engine.runtime.static.components import connect
+from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
+from dlog.engine.runtime.storage.arrangement import StoredArrangement
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.extent import Columns, infer_extents
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import StoredRelation
+from dlog.engine.values.floats import one_nan
+
+MERGES = {
+    (Kind.NUMBER, "min"): L.MERGE_MIN,
+    (Kind.NUMBER, "max"): L.MERGE_MAX,
+    (Kind.UNSIGNED, "min"): L.MERGE_MIN_UNSIGNED,
+    (Kind.UNSIGNED, "max"): L.MERGE_MAX_UNSIGNED,
+    (Kind.FLOAT, "min"): L.MERGE_MIN_FLOAT,
+    (Kind.FLOAT, "max"): L.MERGE_MAX_FLOAT,
+    (Kind.NUMBER, "sum"): L.MERGE_SUM,
+    (Kind.UNSIGNED, "sum"): L.MERGE_SUM,
+    (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
+}
+"""How values are combined; those of a lattice whose sums have a bound otherwise (`L.MERGE_BOUND`)."""
+_GIVEN = "@given"
+ADVANCE = 2
+"""The machine's phase that makes an iteration's additions the next one's changes."""
+DERIVE = 0
+"""The phase that follows from changes."""
+
+
+@dataclass
+class Costs:
+    """What the paths of one rule did, over all iterations."""
+
+    cycles: int = 0
+    derived: int = 0
+    new: int = 0
+
+
+@dataclass
+class ScopeRun:
+    """One run of one scope. `pause` is called between stretches of native work and may raise."""
+
+    scope: nodes.Scope
+    catalog: Catalog
+    thread_pool: ThreadPool
+    pause: Callable[[], None]
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """`.limitsize`: rows of a relation at which its stratum's loop ends."""
+    costs: dict[int, Costs] = field(default_factory=dict)
+    iterations: int = 0
+    growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
+        control = self.thread_pool.workers[0].control
+        control[L.CTL_ITERATION] = control[L.CTL_CHANGES] = 0
+        self._shape()
+        self._needed = _needed_columns(self._all_paths())
+        try:
+            self._run_all()
+        finally:
+            self._clean()
+        self.catalog.complete.update(self.scope.relations)
+
+    def _run_all(self) -> None:
+        for stage in self.scope.stages:
+            self._run_stage(stage)
+        self._run_paths(self.scope.enter)
+        if self._connects():
+            self._connect()
+        elif self.scope.variables:
+            self._iterate()
+
+    def _connects(self) -> bool:
+        """Whether union-find does what the loop would: where the keys are dense, and all rows are wanted."""
+        connection = self.scope.connection
+        if connection is None or connection.relation in self.limits:
+            return False
+        return self.relation(connection.relation).set_kind == L.SET_DENSE
+
+    def _connect(self) -> None:
+        """On the account of the loop's first rule."""
+        connection = self.scope.connection
+        assert connection is not None
+        relation = self.relation(connection.relation)
+        before, started = relation.rows, read_ticks()
+        connect(connection, self.catalog, self.pause)
+        costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
+        costs.cycles += read_ticks() - started
+        costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
+        costs.new += relation.rows - before
+
+    # ------------------------------------------------------------------------------------------------------------ shape
+
+    def _all_paths(self) -> list[nodes.Path]:
+        scope = self.scope
+        return [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
+
+    def _shape(self) -> None:
+        """Creates the planner's relations and gives every relation its widths and its set."""
+        catalog, scope = self.catalog, self.scope
+        self.reductions = {r.relation: r for r in scope.reductions}
+        for temporary in scope.temporaries:
+            catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
+        for reduction in scope.reductions:
+            catalog.add(reduction.relation, reduction_kinds(reduction))
+        made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
+        start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
+        extents = infer_extents(self._all_paths(), made, catalog.extents, start)
+        lattices = {lattice.relation: lattice for lattice in scope.lattices}
+        distinct = {p.sink.relation for p in self._all_paths() if _distinct(p)}.union(scope.variables)
+        for name in {*made, *scope.relations}:
+            relation = catalog.relations[name]
+            columns = extents.get(name, relation.extents)
+            columns = list(columns) + [None] * (relation.arity - len(columns))
+            if name in self.reductions:
+                self._shape_reduction(relation, self.reductions[name], columns)
+            elif name in lattices:
+                self._shape_lattice(relation, lattices[name], columns)
+            else:
+                relation.shape(columns)
+                if name in distinct:
+                    relation.ensure_set()
+
+    def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Columns) -> None:
+        keys = len(reduction.keys)
+        columns[keys:] = [None] * (relation.arity - keys)
+        relation.shape(columns)
+        merge = L.MERGE_SUM if reduction.op == "count" else L.MERGE_SUM_FLOAT
+        if reduction.op not in ("count", "mean"):
+            merge = MERGES[relation.kinds[keys], reduction.op]
+        relation.key_by(range(keys), keys, merge)
+
+    def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
+        kind = relation.kinds[lattice.column]
+        given = None
+        if relation.rows:
+            given = self.catalog.add(_GIVEN, relation.kinds)
+            given.shape(relation.extents)
+            given.append(relation)
+            relation.clear()
+        if lattice.op == "sum":
+            columns[lattice.column] = None
+        relation.shape(columns)
+        key = [c for c in range(relation.arity) if c != lattice.column]
+        relation.key_by(key, lattice.column, L.MERGE_BOUND if lattice.op == "sum" else MERGES[kind, lattice.op])
+        if not self._connects():
+            relation.order_changes()
+        if given is not None:
+            self._copy_given(relation)
+
+    def _copy_given(self, relation: StoredRelation) -> None:
+        """Merges rows that a lattice relation had from input."""
+        self._needed = {}
+        binds = tuple((c, c) for c in range(relation.arity))
+        terms = tuple(Variable(c) for c in range(relation.arity))
+        path = nodes.Path(-1, nodes.Scan(_GIVEN, binds), (), nodes.Insert(relation.name, terms), relation.arity)
+        self._run_paths([path])
+
+    # ------------------------------------------------------------------------------------------------------------- run
+
+    def _run_stage(self, stage: Sequence[nodes.Path]) -> None:
+        """Fills the planner's own relations of one stage."""
+        self._run_paths(stage)
+        made = {p.sink.relation for p in stage}
+        for name in made & set(self.reductions):
+            self._finish_reduction(self.catalog.relations[name], self.reductions[name])
+        self.catalog.complete.update(made)
+
+    def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
+        value = len(reduction.keys)
+        if reduction.op == "mean":
+            sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
+            sums[:] = one_nan(sums / counts)
+
+    def _run_paths(self, paths: Sequence[nodes.Path]) -> None:
+        lowered, tables = self._lower(paths)
+        self.thread_pool.prepare(tables)
+        for path in lowered:
+            if self._is_bulk(path):
+                self.thread_pool.run_path(path, self, self.pause)
+            else:
+                self.thread_pool.workers[0].run_path(path, self._evaluate, self.pause)
+        self._account(lowered)
+
+    def _is_bulk(self, path: LoweredPath) -> bool:
+        """Worth a look at what it costs. Rows that are only copied would be taken into the relation twice."""
+        if self.thread_pool.size == 1 or not path.shareable or not path.path.steps:
+            return False
+        return seed_rows(path.path, self) >= BULK_ROWS
+
+    def _evaluate(self, call: ExternalCall, args: Sequence[np.ndarray]) -> np.ndarray:
+        return evaluate(call, args, self.catalog.symbols)
+
+    def _lower(self, paths: Sequence[nodes.Path], remembers: bool = False) -> tuple[list[LoweredPath], Tables]:
+        tables = Tables(remembers=remembers)
+        lowered = [PathLowering(path, self, tables).lower() for path in paths]
+        for made in lowered:
+            self._by_address[made.address] = made.path
+        return lowered, tables
+
+    _by_address: dict[int, nodes.Path] = field(default_factory=dict)
+
+    def _account(self, lowered: Iterable[LoweredPath]) -> None:
+        for path in lowered:
+            costs = self.costs.setdefault(path.path.rule, Costs())
+            costs.cycles += path.struct[L.PATH_CYCLES]
+            costs.derived += path.struct[L.PATH_DERIVED]
+            if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
+                costs.new += path.struct[L.PATH_ADDED]
+
+    def current_rule(self) -> int:
+        """The rule whose path a worker ran last, -1 if none."""
+        failed = [w.control[L.CTL_ERROR_PATH] for w in self.thread_pool.workers if w.control[L.CTL_ERROR_PATH]]
+        path = self._by_address.get(failed[0] if failed else self.thread_pool.workers[0].control[L.CTL_RUN_PATH])
+        return path.rule if path is not None else -1
+
+    # ------------------------------------------------------------------------------------------------------------- loop
+
+    def _iterate(self) -> None:
+        """The fixed point: the rows present are the first changes."""
+        lowered, tables = self._lower(self.scope.loop, remembers=not self.catalog.memory.limited)
+        runs = add_runs(lowered, self, tables)
+        self.thread_pool.prepare(tables)
+        self._run_loop(lowered, self._loop(lowered, self.scope.variables, runs))
+        self._account(lowered)
+
+    def _loop(self, lowered: Sequence[LoweredPath], names: Iterable[str], runs: Iterable[Struct] = ()) -> Struct:
+        """The loop over these paths, whose changes are those of the relations `names`, some of them sorted to `runs`."""
+        variables = [self.catalog.relations[n] for n in names]
+        for relation in variables:
+            relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
+        early = [p for p in lowered if not _reads_neu(p.path)]
+        late = [p for p in lowered if _reads_neu(p.path)]
+        loop = Struct(L.LOOP_SIZE)
+        lists = (
+            (L.LOOP_ALT, [p.address for p in early]),
+            (L.LOOP_NEU, [p.address for p in late]),
+            (L.LOOP_RELATIONS, [v.address for v in variables]),
+            (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
+            (L.LOOP_RUNS, [r.address for r in runs]),
+        )
+        for at, addresses in lists:
+            loop.point(at, words(addresses))
+            loop[at + 1] = len(addresses)
+        self.thread_pool.workers[0].control[L.CTL_ITERATION] = 0
+        return loop
+
+    def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct, phase: int = ADVANCE) -> None:
+        """Iterates until nothing changes, or a relation has as many rows as it may. `phase` is where the machine begins."""
+        early = [p for p in lowered if not _reads_neu(p.path)]
+        late = [p for p in lowered if _reads_neu(p.path)]
+        worker = self.thread_pool.workers[0]
+        control = worker.control
+        control[L.CTL_PHASE] = phase
+        control[L.CTL_PATH] = control[L.CTL_RUNNING] = 0
+        shareable = self.thread_pool.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
+        control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
+        while worker.run_loop(loop, self._evaluate, self.pause):
+            if self._sharing_pays(lowered):
+                self._run_bulk(early, late)
+                control[L.CTL_PHASE] = ADVANCE
+        self.iterations = control[L.CTL_ITERATION]
+
+    def _sharing_pays(self, lowered: Sequence[LoweredPath]) -> bool:
+        """Whether an iteration like those up to now is better shared: rows that were there already are discarded side by side,
+        but new ones pass through a share and then, one after the other, into the relation."""
+        done = self.thread_pool.workers[0].control[L.CTL_ITERATION] - 1
+        return done > 0 and self.thread_pool.pays(lowered, self, 1 / done)
+
+    def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
+        """One iteration on all workers: the same phases as the machine's loop."""
+        self._run_phase(early)
+        self.thread_pool.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
+        self._run_phase(late)
+
+    def _run_phase(self, paths: Sequence[LoweredPath]) -> None:
+        changed = [p for p in paths if seed_rows(p.path, self) > 0]
+        shared = [p for p in changed if p.shareable]
+        if shared:
+            self.thread_pool.run_paths(shared, self, self.pause)
+        for path in changed:
+            if not path.shareable:
+                self.thread_pool.workers[0].run_path(path, self._evaluate, self.pause)
+
+    def _include(self, arrangement: StoredArrangement) -> None:
+        """Adds this iteration's changes to a growing arrangement."""
+        control = self.catalog.memory.new_control(L.CTL_SIZE)
+        if not grow_arrangement(control.address, arrangement.address, arrangement.relation.struct[L.REL_HI]):
+            self.catalog.memory.check(control)
+
+    def _clean(self) -> None:
+        for arrangement in self.growing.values():
+            arrangement.free()
+        self.growing.clear()
+        for name in (*self.reductions, *(t.relation for t in self.scope.temporaries)):
+            self.catalog.remove(name)
+        if _GIVEN in self.catalog.relations:
+            self.catalog.remove(_GIVEN)
+        for name in self.scope.relations:
+            self.catalog.relations[name].trim()
+
+    # ------------------------------------------------------------------------------------------- storage, for lowering
+
+    def relation(self, name: str) -> StoredRelation:
+        return self.catalog.relations[name]
+
+    def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
+        if wanted.relation not in self.scope.variables:
+            return self.catalog.arrangement(wanted, self._needed.get(wanted, ()))
+        if wanted not in self.growing:
+            relation = self.relation(wanted.relation)
+            made = StoredArrangement(relation, wanted.key, wanted.order, growing=True)
+            items = sorted(self._needed.get(wanted, ()))
+            inline = len(items) == 1 and relation.widths[items[0]] == 4 and not relation.keyed
+            made.start(items[0] if inline else -1)
+            if wanted.only is not None:
+                made.only(wanted.only.column, self.relation(wanted.only.relation).column(wanted.only.of))
+            self.growing[wanted] = made
+        return self.growing[wanted]
+
+    def set_of(self, name: str) -> StoredRelation:
+        """The relation with a set over all its columns."""
+        relation = self.relation(name)
+        relation.ensure_set()
+        return relation
+
+    def records(self, arity: int) -> StoredRelation:
+        return self.catalog.records.table(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self.catalog.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self.catalog.encode(constant)
+
+
+def reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
+    keys = [Kind(k) for k in reduction.keys]
+    match reduction.op:
+        case "count":
+            return [*keys, Kind.NUMBER]
+        case "mean":
+            return [*keys, Kind.FLOAT, Kind.NUMBER]
+        case _:
+            return [*keys, Kind(reduction.kind)]
+
+
+def _sink_terms(path: nodes.Path) -> Sequence[object]:
+    match path.sink:
+        case nodes.Insert(terms=terms):
+            return terms
+        case nodes.Accumulate(key=key):
+            return (*key, None)
+
+
+def _distinct(path: nodes.Path) -> bool:
+    return isinstance(path.sink, nodes.Insert) and path.sink.distinct
+
+
+def _reads_neu(path: nodes.Path) -> bool:
+    """Whether the path must run after this iteration's changes entered the arrangements."""
+    for step in path.steps:
+        match step:
+            case nodes.HalfJoin(view="neu") | nodes.SemiJoin(view="neu"):
+                return True
+            case nodes.Extend(proposers=proposers) if any(p.view == "neu" for p in proposers):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, frozenset[int]]:
+    """Per arrangement, the columns that some path reads from it."""
+    needed: dict[nodes.Arrangement, frozenset[int]] = {}
+    for path in paths:
+        for step in path.steps:
+            match step:
+                case nodes.HalfJoin(arrangement=arrangement, binds=binds):
+                    columns = frozenset(c for c, _ in binds)
+                    needed[arrangement] = needed.get(arrangement, frozenset()) | columns
+                case nodes.Extend(proposers=proposers):
+                    for p in proposers:
+                        needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
+                case _:
+                    pass
+    return needed

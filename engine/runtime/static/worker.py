@@ -1,0 +1,145 @@
+"""A worker: the control block, registers and marks with which one thread runs lowered paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import c_int64 as _Word
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels import machine
+from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
+from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.relation import Memory
+
+BUDGET = 1 << 24
+"""Rows a run may make before it returns to let signals and progress through: some tens of milliseconds."""
+
+PROBE = 1 << 15
+"""Rows of a run that only measures what a path costs."""
+
+VALUES = {
+    L.ERROR_DIVISION: ("division-by-zero", "division by zero"),
+    L.ERROR_WEIGHT: ("negative-weight", "a negative value in a `sum` that is compared within recursion"),
+    L.ERROR_SUM: ("too-large", "a `sum` that is compared within recursion is greater than 2305843009213693952"),
+}
+"""What values of a program do to a run: the code and the message."""
+
+Evaluate = Callable[[ExternalCall, Sequence[np.ndarray]], np.ndarray]
+
+
+class RunFailed(Exception):
+    """A kernel stopped with an error; `code` is one of layout's ERROR_ values, `path` the address of the path."""
+
+    def __init__(self, code: int, path: int) -> None:
+        super().__init__(f"kernel error {code}")
+        self.code = code
+        self.path = path
+
+
+class Worker:
+    """Runs paths; `number` is its place among the workers of one executor."""
+
+    def __init__(self, memory: Memory, number: int = 0) -> None:
+        self.number = number
+        self.control = memory.new_control(L.CTL_SIZE)
+        self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
+        self.share(None)
+        self.control[L.CTL_BUDGET] = BUDGET
+        self.control[L.CTL_NUMBER] = number
+        self.registers = np.empty((0, L.REGISTER), np.int64)
+
+    def prepare(self, tables: Tables) -> None:
+        """Makes room for a scope's registers, levels and marks and fills its constants."""
+        self.control.point(L.CTL_LEVELS, Struct(tables.levels * L.LEVEL_SIZE))
+        self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.REGISTER), np.int64)
+        for value, number in tables.constants.items():
+            self.registers[CONSTANTS + number] = value
+        self.control[L.CTL_ERROR_PATH] = 0
+        self.control[L.CTL_REGISTERS] = int(self.registers.ctypes.data)
+        self.marks = np.zeros(tables.marks + 1, np.int64)
+        for mark, bits in tables.marked:
+            self.marks[mark + L.MARK_LAST] = self.marks[mark + L.MARK_GROUP] = -1
+            self.marks[mark + L.MARK_BITS] = bits
+        self.control[L.CTL_MARKS] = int(self.marks.ctypes.data)
+        self.externals = tables.externals
+
+    def share(self, cursor: Struct | None) -> None:
+        """Takes rows of a seed from a cursor shared with other workers, or (None) from its own again."""
+        self.control[L.CTL_SHARED] = int(cursor is not None)
+        self._cursor = cursor or Struct(1)
+        self.control.point(L.CTL_CURSOR, self._cursor)
+
+    def run_path(self, path: LoweredPath, evaluate: Evaluate, pause: Callable[[], None]) -> None:
+        """Runs a path to its end; `pause` is called whenever the kernel yields."""
+        self.control[L.CTL_PHASE] = -1
+        machine.start_path(path.address, self.control.address)
+        self._drive(path.address, evaluate, pause)
+
+    def probe(self, path: LoweredPath) -> bool:
+        """Begins a path that calls no Python; whether a small budget was enough for all of it. If not, `resume` goes on."""
+        control, budget = self.control, self.control[L.CTL_BUDGET]
+        control[L.CTL_PHASE] = -1
+        machine.start_path(path.address, control.address)
+        control[L.CTL_BUDGET] = min(PROBE, budget)
+        status = machine.run(path.address, control.address)
+        control[L.CTL_BUDGET] = budget
+        if status == L.FAILED:
+            raise self._failure()
+        return bool(status == L.DONE)
+
+    def resume(self, path: LoweredPath, evaluate: Evaluate, pause: Callable[[], None]) -> None:
+        """Runs a path that was begun to its end."""
+        self._drive(path.address, evaluate, pause)
+
+    @property
+    def claimed(self) -> int:
+        """The first row of the seed that nobody took from the cursor yet."""
+        return self._cursor[0]
+
+    def run_loop(self, loop: Struct, evaluate: Evaluate, pause: Callable[[], None]) -> bool:
+        """Iterates a scope to its fixed point; true when it stopped before a bulk iteration instead."""
+        return self._drive(loop.address, evaluate, pause)
+
+    def _drive(self, task: int, evaluate: Evaluate, pause: Callable[[], None]) -> bool:
+        control = self.control
+        while True:
+            status = machine.run(task, control.address)
+            if status == L.DONE:
+                return False
+            if status == L.BULK:
+                return True
+            if status == L.FAILED:
+                raise self._failure()
+            if status == L.EXTERNAL:
+                self.call(evaluate)
+            else:
+                pause()
+
+    def _failure(self) -> RunFailed:
+        code, self.control[L.CTL_ERROR] = self.control[L.CTL_ERROR], 0
+        return RunFailed(code, self.control[L.CTL_ERROR_PATH])
+
+    def call(self, evaluate: Evaluate) -> None:
+        """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""
+        control = self.control
+        rows, pc = control[L.CTL_ROWS], control[L.CTL_PC]
+        instruction = np.frombuffer((_Word * 3).from_address(pc), np.int64)
+        call = self.externals[int(instruction[2])]
+        args = [_typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
+        self.registers[call.target, :rows] = _bits(evaluate(call, args))
+        control[L.CTL_PC] = pc + 8 * int(instruction[1])
+
+
+def _typed(values: np.ndarray, kind: Kind) -> np.ndarray:
+    if kind is Kind.FLOAT:
+        return values.view(np.float64)
+    return values.view(np.uint64) if kind is Kind.UNSIGNED else values
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    if values.dtype in (np.float64, np.uint64):
+        return np.ascontiguousarray(values).view(np.int64)
+    return values

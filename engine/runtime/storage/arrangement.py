@@ -1,0 +1,288 @@
+"""Arrangements as the executor builds and keeps them (kernels/static/arrange.py and chains.py do the work).
+
+The first sorted arrangement of a relation that no hash table refers to by row number is made by reordering the relation
+itself: it then costs its offsets and nothing more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.interruption import DelayedInFinalizer
+from dlog.engine.kernels.layout import (
+    ARR_CHAINS,
+    ARR_COLUMNS,
+    ARR_GROUP_CAPACITY,
+    ARR_GROUP_KEYS,
+    ARR_GROUPS,
+    ARR_GROWING,
+    ARR_ITEM,
+    ARR_KEY_COUNT,
+    ARR_KEYS,
+    ARR_KIND,
+    ARR_LOWS,
+    ARR_MAP,
+    ARR_OFFSETS,
+    ARR_ONLY,
+    ARR_ONLY_COLUMN,
+    ARR_ONLY_LOW,
+    ARR_ONLY_SPAN,
+    ARR_POOL,
+    ARR_POOL_CAPACITY,
+    ARR_RANGES,
+    ARR_RELATION,
+    ARR_SIZE,
+    ARR_SLOT_COUNT,
+    ARR_SLOTS,
+    ARR_SORTED,
+    ARR_STRIDES,
+    CHAIN_SIZE,
+    MAP_DENSE,
+    MAP_HASH,
+    SET_BITS,
+    SET_NONE,
+    SET_PAGES,
+)
+from dlog.engine.kernels.static import arrange, storage
+from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+
+ONLY_MAX = 2**24
+"""Span of values up to which an arrangement can be told which of them it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a relation's rows: 32-bit words at `address`, each less `low`; `keep` holds those that are no column."""
+
+    address: int
+    low: int
+    keep: np.ndarray | None = None
+
+
+class StoredArrangement:
+    """An index of one relation by `key`; `order` are the columns its groups are sorted by."""
+
+    _made = False
+
+    def __init__(self, relation: StoredRelation, key: tuple[int, ...], order: tuple[int, ...], growing: bool) -> None:
+        self.relation = relation
+        self.key = key
+        self.order = order
+        self.growing = growing
+        self.struct = Struct(ARR_SIZE)
+        self._owned: list[tuple[int, int]] = []
+        self._prepare(ARR_GROWING if growing else ARR_SORTED)
+        self._made = True
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    @property
+    def memory(self) -> Memory:
+        return self.relation.memory
+
+    def _prepare(self, kind: int) -> None:
+        struct = self.struct
+        struct[ARR_KIND] = kind
+        struct.point(ARR_RELATION, self.relation.struct)
+        struct[ARR_KEY_COUNT] = len(self.key)
+        struct.point(ARR_KEYS, words(self.key))
+        space = self.relation.code_space(self.key)
+        if space is not None and space <= self._dense_limit():
+            self._prepare_dense(space)
+        else:
+            struct[ARR_MAP] = MAP_HASH
+            struct.point(ARR_GROUP_KEYS, Struct(len(self.key)))
+
+    def _dense_limit(self) -> int:
+        """A dense map may have several times more keys than the relation has rows."""
+        return min(max(2**22, 8 * self.relation.rows), 2**30) if not self.growing else 2**22
+
+    def _prepare_dense(self, space: int) -> None:
+        extents = [self.relation.extents[c] for c in self.key]
+        spans = [max(e.span, 1) for e in extents if e is not None]
+        strides = [int(np.prod(spans[k + 1 :], dtype=np.int64)) for k in range(len(spans))]
+        self.struct[ARR_MAP] = MAP_DENSE
+        self.struct[ARR_GROUPS] = space
+        self.struct.point(ARR_LOWS, words(e.low for e in extents if e is not None))
+        self.struct.point(ARR_RANGES, words(spans))
+        self.struct.point(ARR_STRIDES, words(strides))
+
+    # ------------------------------------------------------------------------------------------------------------ sorted
+
+    def build(self, needed: Iterable[int]) -> None:
+        """Sorts: groups, offsets, and the columns `needed` in the groups' order."""
+        rows = self.relation.rows
+        groups = self._group_numbers()
+        size = (self.struct[ARR_GROUPS] + 2) * 4
+        self.struct[ARR_OFFSETS] = self._take(size)
+        ascending = arrange.count_groups(self.address, groups.address, groups.low, rows)
+        in_place = ascending == 1 and self._ordered(groups)
+        if in_place:
+            self._alias()
+            return
+        if self.relation.set_kind in (SET_NONE, SET_BITS, SET_PAGES) and not self.relation.keyed and not self.relation.pinned:
+            self._reorder(groups)
+            self._alias()
+        else:
+            self._copy(frozenset(needed), groups)
+
+    def _group_numbers(self) -> Groups:
+        """The group of each row: one narrow key says it itself."""
+        relation, (key, *more) = self.relation, self.key or (-1,)
+        if key >= 0 and not more and self.struct[ARR_MAP] == MAP_DENSE and relation.widths[key] == 4:
+            extent = relation.extents[key]
+            assert extent is not None
+            return Groups(relation.column_address(key), extent.low)
+        numbers = np.empty(relation.rows, np.int32)
+        if not arrange.assign_groups(self.memory.control.address, self.address, numbers.ctypes.data, relation.rows):
+            self.memory.check()
+        return Groups(int(numbers.ctypes.data), 0, numbers)
+
+    def _reorder(self, groups: Groups) -> None:
+        """Puts the relation's own rows into the groups' order, one new column at a time."""
+        relation, rows = self.relation, self.relation.rows
+        single = self.key[0] if len(self.key) == 1 and self.struct[ARR_MAP] == MAP_DENSE else -1
+        others = frozenset(range(relation.arity)) - {single}
+        columns = self._scatter(others, groups)
+        if single >= 0:
+            extent = relation.extents[single]
+            assert extent is not None
+            columns[single] = self._new_column(rows * relation.widths[single])
+            width = relation.widths[single]
+            arrange.write_keys(self.struct[ARR_OFFSETS], self.struct[ARR_GROUPS], extent.low, width, columns[single])
+        relation.replace_columns([columns[c] for c in range(relation.arity)], rows)
+        relation.sorted_by = (*self.key, *self.order)
+
+    def _scatter(self, numbers: frozenset[int], groups: Groups) -> dict[int, int]:
+        """New memory per column, with its values in the groups' order."""
+        relation, rows, offsets = self.relation, self.relation.rows, self.struct[ARR_OFFSETS]
+        targets = {c: self._new_column(rows * relation.widths[c]) for c in sorted(numbers)}
+        if len(numbers) == 1 and not self.order:
+            (number,) = numbers
+            data, width = relation.column_address(number), relation.widths[number]
+            last = self.struct[ARR_GROUPS]
+            arrange.scatter_grouped(offsets, groups.address, groups.low, data, width, rows, targets[number], last)
+            return targets
+        places = np.empty(rows, np.int32)
+        arrange.place_rows(self.address, groups.address, groups.low, self._order_rows(), rows, places.ctypes.data)
+        for number, target in targets.items():
+            data, width = relation.column_address(number), relation.widths[number]
+            arrange.scatter_column(data, width, places.ctypes.data, rows, target)
+        return targets
+
+    def _new_column(self, size: int) -> int:
+        address = int(storage.resize(self.memory.control.address, 0, 0, size))
+        self.memory.check()
+        return address
+
+    def _ordered(self, groups: Groups) -> bool:
+        if not self.order:
+            return True
+        number = self.order[0]
+        data = self.relation.column_address(number)
+        return bool(arrange.ascends_within(groups.address, data, self.relation.widths[number], self.relation.rows))
+
+    def _order_rows(self) -> int:
+        """Address of the rows in the order of `order` (a stable radix sort), 0 where there is none to keep."""
+        self._sorted_rows: np.ndarray | None = None
+        for number in reversed(self.order):
+            self._sort_by(number)
+        return int(self._sorted_rows.ctypes.data) if self._sorted_rows is not None else 0
+
+    def _sort_by(self, number: int) -> None:
+        relation = self.relation
+        values = relation.column(number)
+        if len(values) == 0:
+            return
+        low, high = int(values.min()), int(values.max())
+        counts = np.empty(2048, np.int64)
+        for shift in range(0, max((high - low).bit_length(), 1), 11):
+            target = np.empty(relation.rows, np.int32)
+            source = int(self._sorted_rows.ctypes.data) if self._sorted_rows is not None else 0
+            data = relation.column_address(number)
+            arrange.sort_pass(
+                data, relation.widths[number], low, shift, source, target.ctypes.data, relation.rows, counts.ctypes.data
+            )
+            self._sorted_rows = target
+
+    def _alias(self) -> None:
+        """The relation itself is in the groups' order: lookups read its columns."""
+        entries = Struct(2 * self.relation.arity)
+        for number in range(self.relation.arity):
+            entries[2 * number] = self.relation.column_address(number)
+            entries[2 * number + 1] = self.relation.widths[number]
+        self.struct.point(ARR_COLUMNS, entries)
+        self.relation.pinned = True
+        self.columns = frozenset(range(self.relation.arity))
+
+    def _copy(self, numbers: frozenset[int], groups: Groups) -> None:
+        """The columns lookups need, in the groups' order, beside the relation."""
+        entries = Struct(2 * self.relation.arity)
+        self.columns = numbers
+        for number, target in (self._scatter(numbers, groups) if numbers else {}).items():
+            width = self.relation.widths[number]
+            self._owned.append((target, self.relation.rows * width))
+            entries[2 * number] = target
+            entries[2 * number + 1] = width
+        self.struct.point(ARR_COLUMNS, entries)
+
+    def _take(self, size: int) -> int:
+        address = int(storage.zeroed(self.memory.control.address, size))
+        self.memory.check()
+        self._owned.append((address, max(size, 0)))
+        return address
+
+    # ----------------------------------------------------------------------------------------------------------- growing
+
+    def start(self, item: int) -> None:
+        """An empty growing arrangement whose items are the values of column `item` (4 bytes wide), or row numbers (-1)."""
+        self.struct[ARR_ITEM] = item
+        if self.struct[ARR_MAP] == MAP_DENSE:
+            self.struct[ARR_CHAINS] = self._take(self.struct[ARR_GROUPS] * CHAIN_SIZE * 4)
+
+    def only(self, column: int, values: np.ndarray) -> None:
+        """Leaves out rows, from now on, whose `column` has none of the values, if these are close to each other."""
+        low = int(values.min()) if len(values) else 0
+        span = int(values.max()) - low + 1 if len(values) else 0
+        if span > ONLY_MAX:
+            return
+        wanted = np.zeros((span + 64) // 64 * 64, bool)
+        wanted[values.astype(np.int64) - low] = True
+        self._wanted = np.packbits(wanted, bitorder="little")
+        self.struct[ARR_ONLY] = self._wanted.ctypes.data
+        self.struct[ARR_ONLY_COLUMN] = column
+        self.struct[ARR_ONLY_LOW] = low
+        self.struct[ARR_ONLY_SPAN] = span
+
+    def free(self) -> None:
+        """Gives back all memory; the arrangement must not be used afterwards."""
+        if self.struct[ARR_KEY_COUNT] < 0:
+            return
+        control = self.memory.control.address
+        for address, size in self._owned:
+            storage.release(control, address, size)
+        self._owned = []
+        if self.struct[ARR_MAP] == MAP_HASH:
+            capacity = self.struct[ARR_GROUP_CAPACITY]
+            keys = self.struct.keep[ARR_GROUP_KEYS]
+            assert isinstance(keys, Struct)
+            for k in range(len(self.key)):
+                storage.release(control, keys[k], capacity * 8)
+            storage.release(control, self.struct[ARR_SLOTS], self.struct[ARR_SLOT_COUNT] * 4)
+            if self.growing:
+                storage.release(control, self.struct[ARR_CHAINS], capacity * CHAIN_SIZE * 4)
+        storage.release(control, self.struct[ARR_POOL], self.struct[ARR_POOL_CAPACITY] * 4)
+        self.struct = Struct(ARR_SIZE)
+        self.struct[ARR_KEY_COUNT] = -1
+
+    def __del__(self) -> None:
+        if self._made and sys is not None and not sys.is_finalizing():
+            with DelayedInFinalizer():
+                self.free()

@@ -1,0 +1,491 @@
+"""Collections and indexes as Python holds them: structs of the kernels' with the memory they own.
+
+A `Collection` is a relation maintained over rounds (kernels/incremental/store/collections.py); which of its parts exist depends on who changes
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Collected
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.loop import reading
+from dlog.engine.kernels.incremental.store import implied, index_building, lists, loading
+from dlog.engine.kernels.incremental.store.histories import copy_present, copy_ranks
+from dlog.engine.kernels.incremental.store.index_building import FREE_SIZES
+from dlog.engine.kernels.incremental.store.pairs import copy_pairs, split_pairs
+from dlog.engine.kernels.static import storage
+from dlog.engine.runtime.incremental.batches import no_updates
+from dlog.engine.runtime.storage.memory_map import PER_ROW, Array, collection_arrays, index_arrays, index_cells
+from dlog.engine.runtime.storage.native import Struct, view, words
+from dlog.engine.runtime.storage.relation import Memory
+from dlog.engine.values.updates import Updates
+
+if TYPE_CHECKING:
+    from dlog.engine.runtime.storage.reduction import Reduction
+
+FEW_CHANGES = 64
+"""Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
+ROWS = 64
+"""Rows a new collection has room for."""
+
+
+class Role(Enum):
+    """Who changes a collection."""
+
+    INPUT = "from outside"
+    TOTAL = "rules without recursion"
+    PARTIAL = "rules of a recursive scope"
+    RESULT = "a reduction"
+    LATTICE = "a lattice of a recursive scope"
+    GROUPS = "keys of a reduction"
+    CANDIDATES = "values of a reduction"
+    PARTIAL_CANDIDATES = "values of a lattice"
+
+
+_PARTS = {
+    Role.INPUT: (),
+    Role.TOTAL: (L.CO_COUNTS, L.CO_STAMPS),
+    Role.PARTIAL: (L.CO_SUPPORT, L.CO_STAMPS),
+    Role.RESULT: (),
+    Role.LATTICE: (),
+    Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT),
+    Role.CANDIDATES: (),
+    Role.PARTIAL_CANDIDATES: (),
+}
+_VISIBLE = {Role.INPUT, Role.TOTAL, Role.PARTIAL, Role.RESULT, Role.LATTICE}
+_INNER = {Role.PARTIAL, Role.LATTICE}
+UNFOUND = {Role.RESULT, Role.LATTICE}
+"""Their rows are found through groups and candidates, unless paths look for them by all their values."""
+
+
+def new_list(words_each: int) -> Struct:
+    """A list, a pool or a log, whatever it is used as."""
+    made = Struct(L.LOG_SIZE)
+    made[L.LIST_WORDS] = words_each
+    return made
+
+
+def give_back(control: int, arrays: Iterable[Array]) -> None:
+    """Frees arrays; whoever points there points nowhere."""
+    for array in arrays:
+        address, array.struct[array.field] = array.struct[array.field], 0
+        storage.release(control, address, array.size)
+
+
+class ChangesBlock:
+    """Where kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
+
+    def __init__(self, block: np.ndarray) -> None:
+        self.block = block
+        # One address and its multiples: asking NumPy for each takes longer than a small round.
+        start, step = int(block.ctypes.data), block.strides[0]
+        *places, self._rounds, self._diffs = range(start, start + step * len(block), step) if step else [start] * len(block)
+        self._places = words(places)
+
+    def write(self, collection: int, first: int) -> int:
+        """Writes the last batch's changes, rounds counted from `first` on; returns how many."""
+        return int(reading.copy_changes(collection, first, self._places.address, self._rounds, self._diffs))
+
+    def copied(self, collection: int, first: int) -> np.ndarray:
+        """The last batch's changes as an array of their own."""
+        return self.block[:, : self.write(collection, first)].copy()
+
+
+class Life:
+    """Of a dataflow, as its collections know it."""
+
+    def __init__(self) -> None:
+        self.running = False
+        """Whether a batch runs, of which readers are to see nothing."""
+        self.over = False
+        """Whether the memory has been given back."""
+
+
+class Collection:
+    """Rows, their histories and logs; see kernels/layout.py for the fields."""
+
+    def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
+        self.life: Life | None = None
+        """Of the dataflow that it belongs to."""
+        self.name = name
+        self.kinds = tuple(kinds)
+        self.role = role
+        self.memory = memory
+        self.struct = Struct(L.CO_SIZE)
+        self.indexes: dict[tuple[int, ...], Index] = {}
+        self.wanted: set[tuple[int, ...]] = set()
+        """The keys of the indexes that paths ask for."""
+        self.lists: list[Struct] = []
+        self.histories: list[Struct] = []
+        self.asked = False
+        """Whether some path looks rows up here at a view, other than by iterations of the own scope."""
+        self.followed = False
+        """Whether some path looks rows up here while the iterations of a round go on."""
+        self.found = role not in UNFOUND
+        """Whether rows are looked for by all their values."""
+        self.grouped: Reduction | None = None
+        """Whose groups are the rows here; there are no others."""
+        self.struct[L.REL_ARITY] = len(self.kinds)
+        self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
+        self.struct.point(L.REL_COLUMNS, self._columns)
+        for c, kind in enumerate(self.kinds):
+            self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8 if kind is Kind.FLOAT else 4
+            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH])
+        self.struct[L.REL_CAPACITY] = ROWS
+        self.struct[L.CO_ALIVE] = self._zeroed(ROWS // 8)
+        for part in _PARTS[role]:
+            self.struct[part] = self._zeroed(ROWS * PER_ROW[part])
+        self._make_lists(scope)
+
+    def _zeroed(self, size: int) -> int:
+        address = int(storage.zeroed(self.memory.control.address, size))
+        self.memory.check()
+        return address
+
+    def _make_lists(self, scope: Struct | None) -> None:
+        wanted: list[tuple[int, int]] = []
+        role = self.role
+        if role in _VISIBLE:
+            wanted += [(L.CO_LOG, L.CHANGE_SIZE), (L.CO_BORN, 1), (L.CO_DOOMED, 1)]
+            self._point_history(L.CO_OUTER, iterations=False)
+        if role in _INNER:
+            wanted.append((L.CO_INNER_LOG, L.CHANGE_SIZE))
+            self._point_history(L.CO_INNER, iterations=True)
+        if role is Role.TOTAL:
+            wanted += [(L.CO_DERIVED, L.CHANGE_SIZE), (L.CO_TOUCHED, 1)]
+        if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
+            wanted += [(L.CO_TOUCHED, 1), (L.CO_ENTRIES, L.SUPPORT_SIZE)]
+            assert scope is not None
+            self.struct.point(L.CO_SCOPE, scope)
+        if role in (Role.LATTICE, Role.GROUPS):
+            wanted.append((L.CO_TOUCHED, 1))
+        if role in (Role.GROUPS, Role.CANDIDATES):
+            wanted.append((L.CO_DOOMED, 1))
+        for field, size in wanted:
+            self.struct.point(field, self._list(size))
+
+    def _list(self, size: int) -> Struct:
+        made = new_list(size)
+        self.lists.append(made)
+        return made
+
+    def _point_history(self, field: int, iterations: bool) -> None:
+        history = Struct(L.HI_SIZE)
+        history[L.HI_BITS] = self._zeroed(ROWS // 8)
+        if iterations:
+            history[L.HI_ITERS] = self._zeroed(ROWS * 4)
+        history.point(L.HI_ITEMS, self._list(L.ITEM_SIZE))
+        history.point(L.HI_ENTRIES, self._list(L.ENTRY_SIZE))
+        self.struct.point(field, history)
+        self.histories.append(history)
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    @property
+    def widths(self) -> tuple[Struct, tuple[int, ...]]:
+        """Where the columns' widths are."""
+        return self._columns, tuple(c * L.COL_SIZE + L.COL_WIDTH for c in range(self.arity))
+
+    @property
+    def arity(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def log(self) -> Struct:
+        return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
+
+    def point_columns(self) -> None:
+        """Points columns that have no array of their own to what implies them."""
+        for at in self.widths[1]:
+            if self._columns[at] == L.IMPLIED:
+                self._columns[at - L.COL_WIDTH + L.COL_DATA] = self.address
+
+    def hold_keys(self) -> None:
+        """Makes an implied key column one like others: it is to be read at large. Raises DlogError where memory does not
+        suffice."""
+        implied.write_keys(self.memory.control.address, self.address)
+        self.memory.check()
+
+    def keep_heads(self) -> None:
+        """Gives groups the lists of their candidates, beside the rows of their results."""
+        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, ROWS * PER_ROW[L.CO_CURRENT])])
+
+    def keep_records(self, bytes_each: int) -> None:
+        """Gives rows records of so many bytes, which are all that there is of them."""
+        self.struct[L.CO_RECORD_BYTES] = bytes_each
+        self.struct[L.CO_RECORDS] = self._zeroed(self.struct[L.REL_CAPACITY] * bytes_each)
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, ROWS // 8)])
+
+    def keep_sums(self, words_each: int) -> None:
+        """Gives groups so many words of their own."""
+        self.struct[L.CO_SUM_WORDS] = words_each
+        self.struct[L.CO_SUMS] = self._zeroed(self.struct[L.REL_CAPACITY] * words_each * 8)
+
+    def index(self, key: tuple[int, ...]) -> Index:
+        """The index by these columns, made (and filled) when it is first asked for."""
+        self.wanted.add(key)
+        if key not in self.indexes:
+            self.hold_keys()
+            made = Index(self, key)
+            made.fill()
+            self.memory.check()
+            self.indexes[key] = made
+            self._list_indexes()
+        return self.indexes[key]
+
+    def keep_indexes(self, keys: Collected[tuple[int, ...]]) -> None:
+        """Gives back all other indexes."""
+        spent = [key for key in self.indexes if key not in keys]
+        for key in spent:
+            self.indexes.pop(key).free()
+        if spent:
+            self._list_indexes()
+
+    def _list_indexes(self) -> None:
+        self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))
+        self.struct[L.CO_INDEX_COUNT] = len(self.indexes)
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def column(self, number: int) -> np.ndarray:
+        """A view of a column, dead rows included: int32 or int64."""
+        at = number * L.COL_SIZE
+        width = np.int32 if self._columns[at + L.COL_WIDTH] == 4 else np.int64
+        return view(self._columns[at + L.COL_DATA], self.struct[L.REL_ROWS], width)
+
+    def present(self, before: bool = False) -> np.ndarray:
+        """The numbers of the rows that are present (int32) or, while a batch runs, were so before it; of pairs their words
+        (int64)."""
+        if self.struct[L.CO_PAIRS]:
+            found = np.empty(0 if before and self.struct[L.CO_FRESH] else self.struct[L.CO_LIVE] + 1, np.int64)
+            count = copy_pairs(self.address, int(found.ctypes.data)) if len(found) else 0
+        else:
+            found = np.empty(self.struct[L.CO_LIVE], np.int32)
+            count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
+        found = found[:count]
+        if before and self.struct[L.CO_QUIET] and not self.struct[L.CO_FRESH]:
+            rows, _, diffs = self.changes()
+            changed, places = np.unique(rows, return_index=True)
+            kept = found[~np.isin(found, changed)]
+            return np.concatenate([kept, changed[diffs[places] < 0].astype(found.dtype)])
+        return found
+
+    def clear_stamps(self) -> None:
+        """Forgets when rows were last touched."""
+        view(self.struct[L.CO_STAMPS], self.struct[L.REL_CAPACITY], np.int32)[:] = 0
+
+    def quieten(self) -> None:
+        """Notes that no path looks rows up here, or by all their values, unless one does."""
+        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
+        two = self.arity == 2 and Kind.FLOAT not in self.kinds
+        self.struct[L.CO_PAIRABLE] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
+        self.struct[L.CO_UNKEYED] = int(not self.found)
+
+    @property
+    def ways(self) -> list[int]:
+        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows where pairs do, rows
+        of its own where groups are the rows, contributions before they are all there, and for each index rows where values
+        do."""
+        streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
+        values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
+        left = [self.struct[field] for field in (L.CO_QUIET, L.CO_UNKEYED, L.CO_PAIRABLE)]
+        return [*left, int(self.grouped is not None), int(streamed), *values]
+
+    def take_ways(self, ways: Sequence[int]) -> bool:
+        """Leaves out what `ways` (of a collection with rows) does; false where that is more than paths here allow. Before there
+        are rows."""
+        if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
+            return False
+        self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], self.struct[L.CO_PAIRABLE] = ways[:3]
+        for key, column in zip(sorted(self.indexes), ways[5:], strict=True):
+            self.indexes[key].struct[L.IX_WANTED] = column
+        if self.grouped is not None:
+            self.grouped.struct[L.RD_STREAMED] = ways[4]
+            if not ways[3]:
+                self.grouped = None
+                self.struct[L.CO_GROUPED] = 0
+        return True
+
+    def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
+        """The columns (int32 or int64) of the rows that are present or, while a batch runs, were so before it; how many."""
+        if self.grouped is not None:
+            return self.grouped.read(before)
+        rows = self.present(before)
+        return self._values(rows), len(rows)
+
+    def rows(self, before: bool = False) -> int:
+        """How many rows `read` has."""
+        return len(self.present(before)) if self.grouped is None else self.grouped.read(before)[1]
+
+    def ranks(self, before: bool = False) -> np.ndarray:
+        """The iteration at which each of the rows of `read` appears (int32)."""
+        inner = self.struct.keep.get(L.CO_INNER)
+        if not isinstance(inner, Struct):
+            return np.zeros(self.rows(before), np.int32)
+        rows = self.present(before)
+        ranks = np.empty(len(rows), np.int32)
+        copy_ranks(inner.address, int(rows.ctypes.data), len(rows), int(ranks.ctypes.data))
+        return ranks
+
+    def raw_columns(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The values of some rows (see `present`), as int64 words."""
+        return tuple(column.astype(np.int64) for column in self._values(rows))
+
+    def _values(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not self.struct[L.CO_PAIRS]:
+            return tuple(self.cells(c, rows) for c in range(self.arity))
+        words = np.ascontiguousarray(rows)
+        columns = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+        split_pairs(int(words.ctypes.data), len(rows), *(int(column.ctypes.data) for column in columns))
+        return columns
+
+    def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
+        """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
+        if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
+            return self.column(number)[rows]
+        wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
+        implied.copy_keys(self.address, int(wanted.ctypes.data), len(rows), int(found.ctypes.data))
+        return found
+
+    def hold_rows(self) -> None:
+        """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
+        self.struct[L.CO_PAIRABLE] = 0
+        if self.struct[L.CO_PAIRS]:
+            room = Struct(2)
+            loading.unpack_pairs(self.memory.control.address, self.address, room.address)
+            self.memory.check()
+
+    def updates(self, first: int) -> Updates:
+        """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
+        round."""
+        count = self.log[L.LIST_COUNT]
+        if not count:
+            return no_updates(self.arity)
+        if not self.log[L.LIST_DATA]:
+            read, count = self.read()
+            return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
+        room = count if self.grouped is None else 2 * count
+        if room <= FEW_CHANGES:
+            block = self._few_changes.copied(self.address, first)
+        else:
+            block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
+            block = block[:, : ChangesBlock(block).write(self.address, first)]
+        *columns, rounds, diffs = block
+        return Updates(tuple(columns), diffs, rounds)
+
+    @cached_property
+    def _few_changes(self) -> ChangesBlock:
+        return ChangesBlock(np.empty((self.arity + 2, FEW_CHANGES), np.int64))
+
+    def keep_changes(self) -> None:
+        """Has the batches of stretches leave their changes here; none have."""
+        if L.CO_KEPT not in self.struct.keep:
+            self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
+        self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
+
+    def kept(self) -> Updates:
+        """The changes that the batches of a stretch have left (see `updates`)."""
+        kept = self.struct.keep[L.CO_KEPT]
+        assert isinstance(kept, Struct)
+        count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
+        block = self.memory.lender.words(columns * count).reshape(columns, count)
+        if count:
+            block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
+        return Updates(tuple(block[:-2]), block[-1], block[-2])
+
+    def may_repeat(self) -> bool:
+        """Whether a row may have several changes in one round."""
+        return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
+
+    def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Row numbers (of pairs their words), rounds of the batch (from 0) and diffs of the last batch's changes, by round. Not
+        of a result that is its groups."""
+        count = self.log[L.LIST_COUNT]
+        if count and not self.log[L.LIST_DATA]:
+            rows = self.present()
+            return rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
+        log = view(self.log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
+        return log[:, L.CHANGE_ROW], (log[:, L.CHANGE_TIME] >> 32) - 1, log[:, L.CHANGE_DIFF]
+
+    # ------------------------------------------------------------------------------------------------------------ memory
+
+    def free(self) -> None:
+        """Gives all memory back; the collection is unusable afterwards."""
+        control = self.memory.control.address
+        pools = {made.address for made in self.lists}
+        give_back(control, (a for a in collection_arrays(self) if a.struct.address not in pools))
+        for made in self.lists:
+            lists.list_free(control, made.address)
+        self._free_buckets(control)
+        for index in self.indexes.values():
+            index.free()
+        self.indexes.clear()
+
+    def _free_buckets(self, control: int) -> None:
+        count = self.struct[L.CO_BUCKET_COUNT]
+        lists.lists_free(control, self.struct[L.CO_BUCKETS], count)
+        storage.release(control, self.struct[L.CO_BUCKETS], count * L.LIST_SIZE * 8)
+
+
+class Index:
+    """An arrangement of a collection by key columns (kernels/incremental/store/indexes.py)."""
+
+    def __init__(self, collection: Collection, key: tuple[int, ...]) -> None:
+        self.collection = collection
+        self.key = key
+        self.struct = Struct(L.IX_SIZE)
+        self.struct.keep[-1] = collection.struct
+        self.struct[L.IX_COLLECTION] = collection.address
+        self.struct[L.IX_KEY_COUNT] = len(key)
+        self.struct.point(L.IX_KEYS, words(key))
+        self.struct[L.IX_DENSE] = int(len(key) <= 1)
+        self.struct.point(L.IX_FREE, Struct(FREE_SIZES))
+        self.struct.point(L.IX_GONE, new_list(L.CHANGE_SIZE))
+        self.proposes = self.read = False
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def want_values(self) -> None:
+        """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
+        if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
+            self.struct[L.IX_WANTED] = 2 - self.key[0]
+
+    def hold_rows(self) -> None:
+        """Has the index hold rows from now on, whatever it was wanted for."""
+        self.struct[L.IX_WANTED] = 0
+        if not self.struct[L.IX_VALUES]:
+            return
+        made, collection = Index(self.collection, self.key), self.collection
+        try:
+            made.fill()
+            collection.memory.check()
+        except BaseException:
+            made.free()
+            raise
+        self.free()
+        for (mine, fields), (other, _) in zip(index_cells(self), index_cells(made), strict=True):
+            for field in fields:
+                mine[field] = other[field]
+        for array in index_arrays(made):
+            self.struct[array.field] = made.struct[array.field]
+
+    def fill(self) -> None:
+        """Adds all living rows of the collection to an empty index."""
+        struct, control = self.collection.struct, self.collection.memory.control.address
+        index_building.fill_index(control, self.address, struct[L.CO_ALIVE], struct[L.REL_ROWS])
+
+    def free(self) -> None:
+        give_back(self.collection.memory.control.address, index_arrays(self))

@@ -1,0 +1,135 @@
+"""Reductions as Python holds them: an aggregate or a lattice with its groups and candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.incremental.reduce.grouped import copy_groups
+from dlog.engine.kernels.incremental.reduce.streamed import TOUCHED_WORDS
+from dlog.engine.kernels.incremental.store import lists
+from dlog.engine.runtime.storage.collection import Collection, Role, give_back, new_list
+from dlog.engine.runtime.storage.memory_map import reduction_arrays
+from dlog.engine.runtime.storage.native import Struct, view
+
+_OPS = {
+    ("min", Kind.NUMBER): L.RED_MIN,
+    ("max", Kind.NUMBER): L.RED_MAX,
+    ("min", Kind.UNSIGNED): L.RED_MIN_UNSIGNED,
+    ("max", Kind.UNSIGNED): L.RED_MAX_UNSIGNED,
+    ("min", Kind.FLOAT): L.RED_MIN_FLOAT,
+    ("max", Kind.FLOAT): L.RED_MAX_FLOAT,
+    ("sum", Kind.FLOAT): L.RED_SUM_FLOAT,
+}
+
+
+def operation(op: str, kind: Kind) -> int:
+    """The kernels' number of an aggregate over values of a kind."""
+    return {"count": L.RED_COUNT, "mean": L.RED_MEAN}.get(op, _OPS.get((op, kind), L.RED_SUM))
+
+
+_SUM_WORDS = {L.RED_SUM: 2, L.RED_SUM_FLOAT: L.SUM_WORDS, L.RED_MEAN: L.SUM_WORDS}
+"""Words of a group by operation, where it is not one."""
+
+
+class Reduction:
+    """An aggregate's groups, candidates (minimum and maximum) and result. `column` is where the value stands in the result."""
+
+    def __init__(self, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None) -> None:
+        self.result = result
+        memory = result.memory
+        keys = [k for c, k in enumerate(result.kinds) if c != column]
+        self.groups = Collection(f"{result.name} groups", keys, Role.GROUPS, memory)
+        self.candidates: Collection | None = None
+        self.kind = kind
+        if op in ("min", "max"):
+            role = Role.CANDIDATES if scope is None else Role.PARTIAL_CANDIDATES
+            self.candidates = Collection(f"{result.name} candidates", (), role, memory, scope)
+            self.candidates.keep_records(L.CANDIDATE_WIDE if kind is Kind.FLOAT else L.CANDIDATE_NARROW)
+            self.groups.keep_heads()
+        if scope is None:
+            self.groups.keep_sums(_SUM_WORDS.get(operation(op, kind), 1))
+        self.struct = Struct(L.RD_SIZE)
+        self.struct[L.RD_OP] = operation(op, kind)
+        self.struct.point(L.RD_GROUPS, self.groups.struct)
+        if self.candidates is not None:
+            self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
+            # They are found by their groups.
+            self.candidates.struct[L.CO_UNKEYED] = 1
+            self.candidates.struct[L.CO_REDUCTION] = self.struct.address
+        self.struct.point(L.RD_RESULT, result.struct)
+        result.struct[L.CO_REDUCTION] = self.struct.address
+        self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
+        self.struct.point(L.RD_DERIVED, self.derived)
+        if scope is None:
+            # Nothing is seeded by what a lattice has no value for.
+            self.struct.point(L.RD_MISSING, self.missing)
+        self.struct[L.RD_KEYS] = len(keys)
+        self.struct[L.RD_VALUE] = column
+        self.seeds = False
+        """Whether some path is seeded by groups that get or lose their value."""
+        self.sources = 0
+        """Paths that contribute."""
+
+    def quieten(self) -> None:
+        """Notes that nothing asks for the result's rows, or for groups without one, unless something does. After
+        `Collection.quieten`."""
+        result = self.result
+        if not self.seeds:
+            self.struct[L.RD_MISSING] = 0
+        if result.role is Role.RESULT and self.candidates is None and result.struct[L.CO_QUIET] and result.struct[L.CO_UNKEYED]:
+            result.grouped = self
+            result.struct[L.CO_GROUPED] = self.address
+            # What one path contributes comes by round, as the changes of its seed do.
+            self.struct[L.RD_STREAMED] = int(self.sources == 1 and not self.seeds)
+
+    def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]:
+        """`Collection.read` of the result whose rows are the groups."""
+        room = self.groups.struct[L.CO_LIVE]
+        numbers, values = np.empty(room, np.int32), np.empty(room, np.int64)
+        count = copy_groups(self.result.address, numbers.ctypes.data, values.ctypes.data)
+        numbers, values = numbers[:count], values[:count]
+        if before:
+            numbers, values = self._before(numbers, values)
+        keys = iter(range(self.groups.arity))
+        place = self.struct[L.RD_VALUE]
+        columns = (values if c == place else self.groups.column(next(keys))[numbers] for c in range(self.result.arity))
+        return tuple(columns), len(numbers)
+
+    def _before(self, numbers: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Groups with a value and their values as they were before the batch that runs."""
+        log = self.result.log
+        count = log[L.LIST_COUNT]
+        if self.result.struct[L.CO_FRESH] or (count and not log[L.LIST_DATA]):
+            return numbers[:0], values[:0]
+        changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
+        touched = self._touched()
+        groups = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_NUMBER, touched[:, 0]])
+        changed, places = np.unique(groups, return_index=True)
+        had = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_HAD != 0, touched[:, 1] > 0])[places]
+        kept = ~np.isin(numbers, changed)
+        old = np.concatenate([changes[:, L.CHANGE_BEFORE], touched[:, 2]])[places[had]]
+        return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
+
+    def _touched(self) -> np.ndarray:
+        """The groups of the round that is open, with their members and values before it."""
+        noted = self.groups.struct.keep[L.CO_TOUCHED]
+        assert isinstance(noted, Struct)
+        count = noted[L.LIST_COUNT] if self.struct[L.RD_OPEN] else 0
+        if not count:
+            return np.empty((0, TOUCHED_WORDS), np.int64)
+        return view(noted[L.LIST_DATA], count, np.int64).reshape(-1, TOUCHED_WORDS)
+
+    @property
+    def address(self) -> int:
+        return self.struct.address
+
+    def free(self) -> None:
+        control = self.result.memory.control.address
+        lists.list_free(control, self.derived.address)
+        lists.list_free(control, self.missing.address)
+        give_back(control, reduction_arrays(self))
+        self.groups.free()
+        if self.candidates is not None:
+            self.candidates.free()

@@ -1,0 +1,141 @@
+"""Images as files: what an engine keeps, so that it goes on without deriving it. A description (JSON) and arrays.
+
+    magic | length of the description, its checksum, checksum of all that follows, seal | description | columns of arrays
+
+An array is a sequence of columns, which are written as narrow as their values allow; of one with a single value the description
+has that. The store does not ask what is in them. Nothing is lost with an image: a damaged one is no mistake but of no use.
+
+An engine believes an image: with numbers of somebody else's choice in it, it would write wherever that somebody likes. So an
+image has a seal, which only this user can make (a message authentication code, RFC 2104), and is gone on from only if that fits
+and nobody else can write to the file.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dlog.caches import Untrusted, own_key, refuse_others
+from dlog.engine.state import files
+
+MAGIC = b"dlogimg2"
+_HEAD = struct.Struct("<QII32s")
+_ARRAYS = "arrays"
+_WIDTHS = {type: np.dtype(type).itemsize for type in ("<i1", "<i2", "<i4", "<i8", "|u1")}
+Content = tuple[Mapping[str, Any], Sequence[Sequence[np.ndarray]]]
+"""A description, and arrays: their columns (int32 or uint8, when they are read also narrower, or of length one for a value that
+is everywhere)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """An image on disk: of which round, and of which program. The checksum is over its head, which has those of the rest."""
+
+    name: str
+    size: int
+    round: int
+    fingerprint: str
+    checksum: int
+
+
+def write_image(folder: Path, name: str, round: int, fingerprint: str, content: Content) -> ImageFile:
+    """Writes an image to a new file; nothing refers to it yet."""
+    description, arrays = content
+    narrow = [[_narrow(column) for column in array] for array in arrays]
+    written = [[(how, size) for how, size, _ in array] for array in narrow]
+    told = json.dumps({**description, _ARRAYS: written}).encode()
+    told += b" " * (-len(told) % 8)
+    pieces: list[files.Bytes] = []
+    checksum, seal = 0, _seal(round, fingerprint, told)
+    for column in (found for array in narrow for _, _, found in array if found is not None):
+        for piece in (memoryview(column).cast("B"), bytes(-column.nbytes % 8)):
+            checksum = files.checksum(piece, checksum)
+            seal.update(piece)
+            pieces.append(piece)
+    head = MAGIC + _HEAD.pack(len(told), files.checksum(told), checksum, seal.digest())
+    path = folder / name
+    with files.refusals(path, "write"):
+        files.create(path, [head, told, *pieces], 0o644)
+    size = len(head) + len(told) + sum(len(p) for p in pieces)
+    return ImageFile(name, size, round, fingerprint, files.checksum(head))
+
+
+def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.HMAC:
+    """Of an image whose columns are yet to follow. One that nobody knows again where this user can keep no secret."""
+    try:
+        key = own_key()
+    except OSError:
+        key = secrets.token_bytes()
+    made = hmac.new(key, f"{round} {fingerprint}\n".encode(), "sha256")
+    made.update(told)
+    return made
+
+
+def _narrow(column: np.ndarray) -> tuple[str, int, np.ndarray | None]:
+    """A column of at least one value, as it is written: its type and how many values it has, or nothing and the one value."""
+    column = np.ascontiguousarray(column)
+    low, high = int(column.min()), int(column.max())
+    if low == high:
+        return "", low, None
+    for type in ("<i1", "<i2"):
+        if column.dtype.kind == "i" and np.iinfo(type).min <= low and high <= np.iinfo(type).max:
+            return type, len(column), column.astype(type)
+    return column.dtype.str, len(column), column
+
+
+def map_image(folder: Path, file: ImageFile, believe: bool = False) -> Content | None:
+    """What is in a file, the columns mapped; None where it is not what was written. Raises Untrusted where an engine is to
+    believe it, and it is not this user's own."""
+    path = folder / file.name
+    start = len(MAGIC) + _HEAD.size
+    try:
+        with files.to_read(path) as opened:
+            about = os.fstat(opened.fileno())
+            if about.st_size != file.size or file.size < start:
+                return None
+            if believe:
+                refuse_others(path, about)
+            memory = np.memmap(opened, np.uint8, "r", shape=(file.size,)).view(np.ndarray)
+    except Untrusted:
+        raise
+    except OSError:
+        return None
+    if memory[: len(MAGIC)].tobytes() != MAGIC or files.checksum(memory[:start]) != file.checksum:
+        return None
+    length, described, checksum, sealed = _HEAD.unpack(memory[len(MAGIC) : start].tobytes())
+    told, rest = memory[start : start + length], memory[start + length :]
+    if files.checksum(told) != described or files.checksum(rest) != checksum:
+        return None
+    if believe:
+        seal = _seal(file.round, file.fingerprint, told)
+        seal.update(rest)
+        if not hmac.compare_digest(seal.digest(), sealed):
+            raise Untrusted(f"{path} was written by somebody else, or elsewhere")
+    try:
+        return _described(told, rest)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _described(told: np.ndarray, rest: np.ndarray) -> Content:
+    description = json.loads(told.tobytes())
+    at, arrays = 0, []
+    for array in description.pop(_ARRAYS):
+        columns = []
+        for how, size in array:
+            bytes = size * _WIDTHS[how] if how else 0
+            if not 0 <= bytes <= len(rest) - at:
+                raise ValueError("a column leads out of the image")
+            columns.append(rest[at : at + bytes].view(how) if how else np.array([size]))
+            at += bytes + -bytes % 8
+        arrays.append(columns)
+    return description, arrays

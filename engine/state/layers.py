@@ -1,0 +1,167 @@
+"""Layers as files: the bytes of their fields and index, one after the other, mapped when they are read.
+
+A layer's file holds no description of itself: the manifest has that, and refers to a file only when all of it is on the disk.
+Files never change; a layer that was written or mapped keeps its file for as long as it is part of the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels.trace.layers import FIELD_SIZE, FIELD_WIDTH, LAYER_FIELDS, LAYER_INDEX, LAYER_LOW
+from dlog.engine.state import files
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.description import Description
+from dlog.engine.trace.layer import MAX_ROWS, Layer, address_of, build
+from dlog.engine.values.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """A layer on disk. `words` describes it with offsets in the file for addresses."""
+
+    name: str
+    size: int
+    checksum: int
+    words: tuple[int, ...]
+
+
+def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
+    """Writes a layer to a new file; nothing refers to it yet."""
+    words, at = layer.words.copy(), 8  # no field is at 0, where an index would seem to be none
+    pieces: list[files.Bytes] = [bytes(8)]
+    parts = [(LAYER_FIELDS + FIELD_SIZE * f, layer.stored(f)) for f in range(layer.fields) if layer.width(f)]
+    index = layer.index()
+    if index is not None:
+        parts.append((LAYER_INDEX, index))
+    for word, array in parts:
+        words[word] = at
+        pieces += [memoryview(np.ascontiguousarray(array)).cast("B"), bytes(-array.nbytes % 8)]
+        at += array.nbytes + -array.nbytes % 8
+    checksum = 0
+    for piece in pieces:
+        checksum = files.checksum(piece, checksum)
+    path = folder / name
+    with files.refusals(path, "write"):
+        files.create(path, pieces)
+    return LayerFile(name, at, checksum, tuple(words.tolist()))
+
+
+def map_layer(folder: Path, file: LayerFile, arity: int, verify: bool) -> Layer:
+    """The layer of rows of an arity in a file. Raises DlogError where that is not what was written, or nobody can have
+    written it: kernels ask no more."""
+    path = folder / file.name
+    memory = files.mapped(path, file.size)
+    if path.exists() and path.stat().st_size != file.size:
+        raise files.damaged(path, "a layer has another size than was written")
+    if verify and files.checksum(memory) != file.checksum:
+        raise files.damaged(path, "a layer does not fit its checksum")
+    if not _is_described(file, arity):
+        raise files.damaged(path, "a layer is not where the manifest says, or of other columns")
+    words, base = np.array(file.words, np.int64), address_of(memory)
+    for f in range((len(words) - LAYER_FIELDS) // FIELD_SIZE):
+        at = LAYER_FIELDS + FIELD_SIZE * f
+        if words[at + FIELD_WIDTH]:
+            words[at] += base
+    if words[LAYER_INDEX]:
+        words[LAYER_INDEX] += base
+    layer = Layer.of(words, memory)
+    if verify and not (_ascends(layer) and _is_indexed(layer)):
+        raise files.damaged(path, "the rows of a layer are not in order")
+    return layer
+
+
+def _is_described(file: LayerFile, arity: int) -> bool:
+    """Whether words describe rows that are in the file."""
+    words = np.array(file.words, np.int64)
+    if len(words) < LAYER_FIELDS:
+        return False
+    rows, found, depth, index, _, entries = file.words[:LAYER_FIELDS]
+    if found != arity or not 0 < rows <= MAX_ROWS or depth < 0 or len(words) != LAYER_FIELDS + FIELD_SIZE * (arity + depth + 1):
+        return False
+    fields = words[LAYER_FIELDS:].reshape(-1, FIELD_SIZE)
+    parts = [(at, rows * width) for at, width, _ in fields.tolist() if width]
+    if index:
+        parts.append((index, 4 * (entries + 1)))
+    inside = all(8 <= at <= at + size <= file.size and at % 8 == 0 for at, size in parts)
+    return inside and bool(np.isin(fields[:, FIELD_WIDTH], (0, 4, 8)).all()) and (not index or (entries > 0 and arity > 0))
+
+
+def _ascends(layer: Layer) -> bool:
+    """Whether each row, with its time, is there once, and behind all that are less."""
+    equal = np.ones(layer.rows - 1, bool)
+    for field in range(layer.fields - 1):
+        if layer.width(field):
+            values = layer.stored(field)
+            if (equal & (values[1:] < values[:-1])).any():
+                return False
+            equal &= values[1:] == values[:-1]
+    return not equal.any()
+
+
+def _is_indexed(layer: Layer) -> bool:
+    """Whether the index, if there is one, says where the values of the first column begin."""
+    index = layer.index()
+    if index is None:
+        return True
+    low = int(layer.words[LAYER_LOW])
+    return np.array_equal(index, np.searchsorted(layer.values(0), low + np.arange(len(index))))
+
+
+# ------------------------------------------------------------------------------------------------------- tables and batches
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A relation of the state: its kinds, and its history as contiguous batches."""
+
+    kinds: tuple[Kind, ...]
+    batches: tuple[Batch, ...]
+
+    def table(self) -> Table:
+        """The rows of a relation that is settled, as they were saved from a table; columns may be views of a mapped file."""
+        layers = [layer for batch in self.batches for layer in batch.layers]
+        if not layers:
+            return Table(self.kinds, tuple(_column(kind, np.empty(0, np.int64)) for kind in self.kinds), 0)
+        if len(layers) != 1 or not layers[0].settled:
+            raise ValueError("the relation has a history: read it with a cursor")
+        (layer,) = layers
+        ids = (c for c, kind in enumerate(self.kinds) if kind in (Kind.SYMBOL, Kind.RECORD))
+        if any(layer.width(c) == 8 or not 0 <= (layer.constant(c) or 0) < 1 << 31 for c in ids):
+            raise ValueError("words are no ids")
+        stored = (layer.stored(c) if layer.width(c) else layer.values(c) for c in range(layer.arity))
+        return Table(self.kinds, tuple(map(_column, self.kinds, stored)), layer.rows)
+
+
+def _column(kind: Kind, stored: np.ndarray) -> np.ndarray:
+    """Raw words, perhaps narrow ones, as a table has them."""
+    match kind:
+        case Kind.NUMBER:
+            return stored
+        case Kind.UNSIGNED:
+            return stored.astype(np.int64, copy=False).view(np.uint64)
+        case Kind.FLOAT:
+            return stored.astype(np.int64, copy=False).view(np.float64)
+        case Kind.SYMBOL | Kind.RECORD:
+            return stored.astype(np.int32, copy=False)
+
+
+def settled_batch(table: Table, upper: int) -> Batch:
+    """A table as the batch of all rounds before `upper`, compacted to the last of them; rows that repeat count once."""
+    start, since = Antichain.start(1), Antichain.at(max(upper - 1, 0))
+    raw = [c.view(np.int64) if c.dtype.kind in "uf" else c for c in table.columns]
+    layer = build(raw, (0,), np.ones(table.rows, np.int64))
+    layers = () if layer is None else (_once(layer),)
+    return Batch(Description(start, Antichain.at(upper), since), layers)
+
+
+def _once(layer: Layer) -> Layer:
+    """The same rows, each once."""
+    words = layer.words.copy()
+    words[-FIELD_SIZE :] = 1, 0, layer.rows
+    return Layer.of(words, layer.memory)

@@ -1,0 +1,257 @@
+"""Plans follow the data: a stratum is planned anew when its figures have left the range that its plan was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dlog
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.incremental import replanning
+from dlog.engine.runtime.incremental.maintained import Maintained
+from dlog.engine.runtime.incremental.planner_statistics import FEWEST, RANGE, Figures, Recorded
+from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
+from dlog.engine.values.updates import Updates
+from tests.engine.runtime.maintaining import engine_of, rows
+
+EDGES = ".decl e(x: number, y: number)\n"
+TRIANGLES = EDGES + ".decl t(x: number, y: number, z: number)\nt(x, y, z) :- e(x, y), e(y, z), e(z, x).\n"
+COUNTED = EDGES + ".decl n(c: number)\nn(c) :- c = count : { e(x, y), e(y, z), e(z, x) }.\n"
+PROJECTED = EDGES + ".decl p(x: number)\np(x) :- e(x, _), e(_, x).\n"
+SPOKES = 2_000
+
+
+def star(spokes: int) -> np.ndarray:
+    """Edges to a hub and away from it: pairs of them are many, triangles there are none."""
+    outer = np.arange(1, spokes // 2 + 1)
+    return np.concatenate([np.stack([outer, 0 * outer], 1), np.stack([0 * outer, outer + spokes], 1)])
+
+
+def commit(engine: Maintained, edges: Iterable[object], diff: int = 1) -> None:
+    listed = np.array(list(edges), np.int64)
+    marks = np.full(len(listed), diff, np.int64), np.full(len(listed), engine.round + 1, np.int64)
+    engine.commit({"e": Updates((listed[:, 0], listed[:, 1]), *marks)})
+
+
+def work(engine: Maintained, edges: Iterable[object]) -> int:
+    """The rows that paths make for a commit."""
+    engine.worker.control[L.CTL_BUDGET] = 2**62
+    commit(engine, edges)
+    return int(engine.worker.control[L.CTL_WORK])
+
+
+@pytest.mark.parametrize("text", [TRIANGLES, COUNTED])
+@pytest.mark.parametrize("first", [[(1, 2)], [(1, 2), (2, 3), (3, 4)]])
+def test_a_star_after_a_few_edges_costs_what_it_costs_at_once(text: str, first: list[tuple[int, int]]) -> None:
+    with engine_of(text) as late, engine_of(text) as whole:
+        commit(late, first)
+        assert work(late, star(SPOKES)) <= 4 * work(whole, star(SPOKES)) < SPOKES**2 / 16
+
+
+def test_a_star_that_grows_edge_by_edge_is_planned_anew() -> None:
+    with engine_of(TRIANGLES) as engine:
+        edges = star(SPOKES)[np.random.default_rng(1).permutation(SPOKES)]
+        for begin in range(0, SPOKES, 8):
+            commit(engine, edges[begin : begin + 8])
+        assert work(engine, [(1, SPOKES + 1), (SPOKES + 1, 1)]) < SPOKES / 4
+        assert "extend" in engine.explain()
+        assert rows(engine, "t") == {(0, 2001, 1), (1, 0, 2001), (2001, 1, 0)}
+
+
+def test_a_plan_for_skewed_rows_is_left_when_they_go() -> None:
+    even = np.stack([np.arange(SPOKES), SPOKES + np.arange(SPOKES)], 1)
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, star(SPOKES))
+        assert "extend" in engine.explain()
+        commit(engine, star(SPOKES), -1)
+        for _ in range(150):
+            commit(engine, even)
+            commit(engine, even, -1)
+        commit(engine, even)
+        assert "extend" not in engine.explain()
+
+
+def test_rows_that_come_and_go_within_a_commit_are_not_taken_for_more() -> None:
+    with engine_of(PROJECTED) as engine:
+        edges = np.stack([np.arange(SPOKES), np.arange(SPOKES) + 1], 1)
+        commit(engine, edges)
+        columns = tuple(np.tile(np.repeat(edges[:, c], 2), 8) for c in (0, 1))
+        diffs = np.tile(np.array([-1, 1]), 8 * SPOKES)
+        waiting = Updates(columns, diffs, 2 + np.arange(len(diffs)))
+        now = Figures({"e": waiting}, frozenset(), {"e": engine._flow.collections["e"]})
+        assert (now.rows("e"), now.second_moment("e", (0,))) == (SPOKES, SPOKES)
+
+
+def test_rounds_of_one_commit_are_planned_for_together() -> None:
+    with engine_of(TRIANGLES) as late, engine_of(TRIANGLES) as whole:
+        commit(late, [(1, 2)])
+        edges = star(SPOKES)
+        for engine in (late, whole):
+            engine.worker.control[L.CTL_BUDGET] = 2**62
+            rounds = engine.round + 1 + np.arange(SPOKES)
+            engine.commit({"e": Updates((edges[:, 0].copy(), edges[:, 1].copy()), np.ones(SPOKES, np.int64), rounds)})
+        assert "extend" in late.explain() and "extend" in whole.explain()
+
+
+def test_a_plan_says_when_and_why_it_changed() -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(1, 2), (2, 3), (3, 1)])
+        assert "planned anew" not in engine.explain()
+        commit(engine, star(SPOKES))
+        assert "stratum t, over rounds\n  planned anew in round 2: e had 3 rows, now 2,003\n" in engine.explain()
+        assert rows(engine, "t") == {(1, 2, 3), (2, 3, 1), (3, 1, 2)}
+
+
+def test_a_figure_within_its_range_changes_no_plan() -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, star(SPOKES))
+        commit(engine, star(SPOKES) + 10 * SPOKES)
+        commit(engine, star(SPOKES), -1)
+        assert "planned anew" not in engine.explain()
+
+
+def test_a_relation_that_becomes_skewed_is_projected_and_derived_anew() -> None:
+    distinct = [(i, 10_000 + i) for i in range(3_000)]
+    with engine_of(PROJECTED) as late, engine_of(PROJECTED) as whole:
+        commit(late, distinct)
+        assert "@1" not in late.explain()
+        skewed = np.concatenate([star(60_000), np.array([(20_000, 7)])])
+        both = np.concatenate([skewed, np.array(distinct)])
+        commit(late, skewed)
+        commit(late, [(5, 5)])
+        commit(whole, np.concatenate([both, np.array([(5, 5)])]))
+        assert "@1" in late.explain() and "@1" in whole.explain()
+        assert rows(late, "p") == rows(whole, "p")
+        assert {name: late.rows(name) for name in late.program.relations} == {"e": 63_002, "p": len(rows(whole, "p"))}
+        commit(late, skewed, -1)
+        commit(whole, skewed, -1)
+        assert rows(late, "p") == rows(whole, "p")
+
+
+def test_no_room_for_another_plan_leaves_the_one_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(1, 2), (2, 3), (3, 1)])
+
+        def fail(*_: object) -> None:
+            raise dlog.DlogError([])
+
+        monkeypatch.setattr(replanning, "derive_new", fail)
+        commit(engine, star(SPOKES))
+        assert "planned anew" not in engine.explain()
+        assert rows(engine, "t") == {(1, 2, 3), (2, 3, 1), (3, 1, 2)}
+        monkeypatch.undo()
+        commit(engine, star(SPOKES), -1)
+        assert engine.rows("e") == 3 and rows(engine, "t") == {(1, 2, 3), (2, 3, 1), (3, 1, 2)}
+
+
+def test_an_interrupted_plan_leaves_the_round_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(1, 2), (2, 3), (3, 1)])
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(replanning, "derive_new", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            commit(engine, star(SPOKES))
+        assert engine.round == 1 and engine.rows("e") == 3
+        monkeypatch.undo()
+        commit(engine, star(SPOKES))
+        assert engine.rows("e") == SPOKES + 3 and "planned anew in round 2" in engine.explain()
+
+
+def test_strata_that_can_be_planned_in_one_way_only_are_not_looked_at() -> None:
+    closure = EDGES + ".decl p(x: number, y: number)\np(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
+    with engine_of(closure) as engine, engine_of(TRIANGLES) as other:
+        for one in (engine, other):
+            commit(one, [(1, 2)])
+        assert engine._watched.due == replanning.NEVER > other._watched.due
+
+
+def test_rows_that_figures_were_taken_from_are_not_kept() -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, star(SPOKES))
+        assert engine._flow is not None
+        assert not any(hasattr(figures, "_statistics") for figures in engine._flow.figures.values())
+
+
+@pytest.mark.parametrize(("rows", "left"), [(999, False), (1000 * RANGE - 1, False), (1000 * RANGE, True), (125, True)])
+def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
+    figures = Recorded(_Sized(1000))
+    figures.rows("e")
+    figures.close()
+    assert (figures.left(_Sized(int(rows))) is not None) == left
+
+
+def test_small_figures_do_not_matter() -> None:
+    figures = Recorded(_Sized(0))
+    figures.rows("e")
+    figures.close()
+    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), figures.countable()) is None
+
+
+def test_rules_added_to_a_session_that_began_small_are_planned_for_what_is_there() -> None:
+    with dlog.session(EDGES, {"e": [(1, 2)]}, threads=1) as session:
+        session.insert("e", star(SPOKES))
+        session.commit()
+        session.add_rules(TRIANGLES.removeprefix(EDGES))
+        assert "extend" in session.explain()
+
+
+def test_a_state_goes_on_with_a_plan_for_its_rows(tmp_path) -> None:
+    with dlog.session(TRIANGLES, {"e": [(1, 2), (2, 3), (3, 1)]}, state=tmp_path / "s", threads=1) as session:
+        session.insert("e", star(SPOKES))
+        session.commit()
+    with dlog.session(None, state=tmp_path / "s", threads=1) as session:
+        session.insert("e", (5, 5))
+        session.commit()
+        assert set(session["t"]) == {(1, 2, 3), (2, 3, 1), (3, 1, 2), (5, 5, 5)}
+        assert "extend" in session.explain()
+
+
+class _Sized:
+    """Every relation has so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+
+    def rows(self, relation: str) -> int:
+        return self._rows
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> None:
+        return None
+
+
+def test_derived_relations_are_unknown_while_more_rows_wait_than_there_are() -> None:
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(1, 2), (2, 3), (3, 1)])
+        assert engine._flow is not None
+        few, many = star(2), star(20)
+        for waiting, known in ((few, 3), (many, None)):
+            marks = np.ones(len(waiting), np.int64), np.full(len(waiting), 2, np.int64)
+            given = {"e": Updates((waiting[:, 0], waiting[:, 1]), *marks)}
+            figures = Figures(given, frozenset(), engine._flow.collections)
+            assert (figures.rows("e"), figures.rows("t")) == (3 + len(waiting), known)
+
+
+def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def noted(what: str, count: Any) -> Any:
+        return lambda *args: counted.append(what) or count(*args)
+
+    monkeypatch.setattr(replanning, "WORK_PER_PATH", 1)
+    monkeypatch.setattr(replanning, "WORK_PER_FIGURES", 0)
+    with engine_of(TRIANGLES) as engine:
+        commit(engine, [(k, k * 7 % 5000) for k in range(5000)])
+        for count in (distinct_values, second_moment):
+            monkeypatch.setattr(f"dlog.engine.runtime.incremental.planner_statistics.{count.__name__}", noted(count.__name__, count))
+        found = []
+        for number in range(40):
+            counted.clear()
+            commit(engine, [(10_000 + number, 1)])
+            found.append(len(counted))
+        assert max(found) == 1

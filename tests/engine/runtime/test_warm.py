@@ -1,0 +1,160 @@
+"""`dlog warmup` compiles all that runs need. What a process has loaded stays loaded, so that each test needs one of its own."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+RUNS = """
+import sys
+import tempfile
+from pathlib import Path
+from dlog.pipeline import Job, run_job
+from dlog.progress import Display
+from dlog.warmup import warm
+from tests.engine.runtime.runs import ran, variant
+from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
+import dlog
+
+warm()
+for threads in (1, 2):
+    for flags in ({}, {"hashed": True}, {"bulk": True}, {"hashed": True, "bulk": True}):
+        with variant(**flags):
+            for text in PROGRAMS.values():
+                ran(DECLS + text, {"e": EDGES, "w": WEIGHTS}, threads=threads)
+for program in sorted(Path("programs").glob("*/program.dl")):
+    with tempfile.TemporaryDirectory() as output:
+        facts = next((str(f) for f in (program.parent / "facts", program.parent / "data") if f.is_dir()), str(program.parent))
+        run_job(Job(program, facts=facts, output=output, threads=1), Display())
+with tempfile.TemporaryDirectory() as state, dlog.session(program.parent.parent / "transitive_closure" / "program.dl",
+                                                          state=state, history=3) as session:
+    for edge in ((1, 2), (2, 3), (3, 1)):
+        session.insert("edge", [edge])
+        session.commit()
+    session.remove("edge", [(2, 3)])
+    assert session.commit().changes("path")
+    assert session.at(2)["path"].to_numpy()
+    assert list(session.query("?- path(1, X)"))
+assert "numba" not in sys.modules, "a kernel that Python calls is no entry of the library"
+"""
+LIGHT = """
+import sys
+from pathlib import Path
+from dlog.pipeline import Job, run_job
+from dlog.progress import Display
+
+program = Path(sys.argv[1])
+run_job(Job(program, facts=str(program.parent), output=str(program.parent), threads=1), Display())
+assert "pandas" not in sys.modules and "numba" not in sys.modules
+"""
+FRESH = """
+from pathlib import Path
+from dlog.warmup import warm
+from dlog.engine.kernels.core.jit import cache_folder
+from tests.engine.runtime.runs import ran
+from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
+
+def files():
+    return {(f.name, f.stat().st_mtime_ns) for f in cache_folder().rglob("*") if f.is_file()}
+
+warm()
+before = files()
+assert len([name for name, _ in before if not name.endswith(".lock")]) == 1
+for text in PROGRAMS.values():
+    ran(DECLS + text, {"e": EDGES, "w": WEIGHTS}, threads=2)
+assert files() == before
+"""
+
+
+def in_a_process(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900
+    )
+
+
+def decorator(function: ast.FunctionDef) -> str:
+    """How a kernel is declared, "" for a function of Python."""
+    names = {n.id for d in function.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)}
+    return next(iter(names & {"kernel", "entry"}), "")
+
+
+def calls_from_python(tree: ast.AST) -> Iterator[str]:
+    """Names and attributes that are called outside kernels."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and decorator(node):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
+        yield from calls_from_python(node)
+
+
+def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
+    trees = {path: ast.parse(path.read_text()) for folder in ("engine", "dlog") for path in (ROOT / folder).rglob("*.py")}
+    declared: dict[str, dict[str, str]] = {"kernel": {}, "entry": {}}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and (kind := decorator(node)):
+                declared[kind][f"{path.stem}.{node.name}"] = node.name
+    called = set()
+    for path, tree in trees.items():
+        imported = {a.asname or a.name: f"{n.module.split('.')[-1]}.{a.name}" for n in ast.walk(tree)
+                    if isinstance(n, ast.ImportFrom) and n.module for a in n.names}  # fmt: skip
+        for name in calls_from_python(tree):
+            first, _, rest = name.partition(".")
+            if rest:
+                called.add(f"{imported.get(first, first).split('.')[-1]}.{rest}")
+            else:
+                called.add(imported.get(name, f"{path.stem}.{name}"))
+    assert called & set(declared["entry"]) >= {"machine.run", "rounds.run_batch", "seeking.seek", "render.write_rows"}
+    assert not called & set(declared["kernel"])
+
+
+def test_runs_need_nothing_but_the_library() -> None:
+    done = in_a_process(RUNS)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_that_writes_symbols_brings_in_neither_pandas_nor_numba(tmp_path: Path) -> None:
+    (tmp_path / "program.dl").write_text('.decl a(x: symbol)\na("b"). a("a"). a("").\n.output a\n')
+    done = in_a_process(LIGHT, str(tmp_path / "program.dl"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.csv").read_text() == "\na\nb\n"
+
+
+@pytest.mark.slow
+def test_after_a_warm_up_in_an_empty_cache_nothing_is_compiled(tmp_path: Path) -> None:
+    done = in_a_process(FRESH, DLOG_CACHE=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_kernels_work_without_compilation() -> None:
+    command = [sys.executable, "-m", "pytest", "tests/engine/kernels", "-q", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+ITERATIONS = """
+import dlog
+s = dlog.session(".decl e(x: number, y: number) .decl p(x: number) p(0) :- e(_, _). p(y) :- p(x), e(x, y).\\n")
+for change in (s.insert, s.remove, s.insert):
+    change("e", [(i, i + 1) for i in range(70)] if not s.round else (66, 67))
+    s.commit()
+    print(len(s["p"]))
+"""
+
+
+def test_iterations_that_fill_a_word_of_bits_run_without_compiled_code_too() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", ITERATIONS], env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.stderr, done.stdout.split()) == ("", ["71", "67", "71"])
