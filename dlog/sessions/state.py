@@ -225,7 +225,7 @@ class State:
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
-            content = self._store.map_image()
+            content = self._store.map_image(self._tables())
         except Untrusted as why:
             raise Unfit(str(why)) from None
         if content is None:
@@ -442,14 +442,20 @@ class State:
     ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
-            frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
+            frozen = self._held.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
-        tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
+        tables = self._tables(entries)
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
+
+    def _tables(self, interned: Callable[[], dict[str, Entries]] | None = None) -> dict[str, Entries]:
+        """All tables of the state, with all entries that `interned` has, by default those in memory."""
+        with self._lock:
+            own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._held.entries)}
+        return (interned or self.interned.every)() | own
 
     def _steps(self, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
         """A checkpoint's steps; after the last one the external rows are those it has written."""
