@@ -15,7 +15,7 @@ from dlog.engine.program.rules import Kind, Type
 from dlog.engine.trace.durable.entries import Entries
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
-from dlog.sessions.inspection import dump_state
+from dlog.sessions.inspection import check_state, dump_state
 from dlog.sessions.lots import TABLE
 from dlog.sessions.references import References
 from dlog.sessions.state import PROGRAM as TEXTS
@@ -73,6 +73,18 @@ def test_the_text_of_a_state_reads_no_files(tmp_path: Path) -> None:
         with pytest.raises(DlogError, match="the text of its program is no program"):
             use()
     assert not (tmp_path / "dumped").exists()
+
+
+@pytest.mark.parametrize("id", [-1, 1, 1 << 30])
+def test_a_check_looks_at_ids(tmp_path: Path, id: int) -> None:
+    folder = tmp_path / "a state"
+    forged_in_the_log(folder, id)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+    with pytest.raises(DlogError, match="rows of `name` make no sense") as error:
+        check_state(folder)
+    [found] = error.value.diagnostics
+    assert found.place.startswith(str(folder)) and f"dlog state check '{folder}'" in found.notes[0]
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"} == before
 
 
 def rewritten(folder: Path, packed: bytes) -> None:
