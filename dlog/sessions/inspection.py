@@ -136,8 +136,8 @@ def _elsewhere(error: DlogError, copy: Path, folder: Path) -> DlogError:
     def there(text: str) -> str:
         return text.replace(shlex.quote(str(copy)), shlex.quote(str(folder)))
 
-    given = (replace(d, place=d.place.replace(str(copy), str(folder)), notes=tuple(map(there, d.notes))) for d in error.diagnostics)
-    return DlogError(list(given))
+    given = error.diagnostics
+    return DlogError([replace(d, place=d.place.replace(str(copy), str(folder)), notes=tuple(map(there, d.notes))) for d in given])
 
 
 def _contents(found: Inspection) -> list[str]:
