@@ -92,8 +92,12 @@ def sweep(places: Iterable[Path]) -> None:
         with suppress(OSError), os.scandir(place) as entries:
             found = [Path(entry.path) for entry in entries if _is_like_ours(entry)]
             for folder in found:
-                if folder not in _kept:
-                    _remove_if_left(folder)
+                if folder in _kept:
+                    continue
+                if _is_left(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+                else:
+                    _remove_if_begun(folder)
 
 
 def _is_like_ours(entry: os.DirEntry[str]) -> bool:
@@ -126,17 +130,14 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _remove_if_left(folder: Path) -> None:
-    """Removes a folder that nobody holds any more. Others may have given its name to what is this user's, but was never a
-    folder of ours: that has no lock with a token in it, and stays."""
+def _is_left(folder: Path) -> bool:
+    """Whether a folder had an owner, and nobody holds it any more. Others may have given its name to what is this user's, but
+    was never a folder of ours: that has no lock with a token in it."""
     try:
         about = (folder / LOCK).lstat()
-        if (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and _is_free(folder / LOCK):
-            shutil.rmtree(folder, ignore_errors=True)
-    except FileNotFoundError:
-        _remove_if_begun(folder)
+        return (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and _is_free(folder / LOCK)
     except OSError:
-        pass
+        return False
 
 
 def _remove_if_begun(folder: Path) -> None:

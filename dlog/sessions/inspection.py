@@ -136,8 +136,10 @@ def _elsewhere(error: DlogError, copy: Path, folder: Path) -> DlogError:
     def there(text: str) -> str:
         return text.replace(shlex.quote(str(copy)), shlex.quote(str(folder)))
 
-    given = error.diagnostics
-    return DlogError([replace(d, place=d.place.replace(str(copy), str(folder)), notes=tuple(map(there, d.notes))) for d in given])
+    def moved(found: Diagnostic) -> Diagnostic:
+        return replace(found, place=found.place.replace(str(copy), str(folder)), notes=tuple(map(there, found.notes)))
+
+    return DlogError(list(map(moved, error.diagnostics)))
 
 
 def _contents(found: Inspection) -> list[str]:
