@@ -101,7 +101,9 @@ def _warn(
     line: str | None = None,
 ) -> None:
     """Shows a warning as what it is to the user: a remark about the program, wherever in dlog it was noticed."""
-    print(f"warning: {message}", file=sys.stderr)
+    from dlog.grammar.diagnostics import printable
+
+    print(printable(f"warning: {message}"), file=sys.stderr)
 
 
 def main() -> NoReturn:

@@ -22,6 +22,8 @@ KINDS = ("cache", "dump", "kernels", "spark", "worker", "zipped")
 """What follows in a folder's name: others that begin alike are somebody's own."""
 LOCK = "owner"
 """The file that a folder's owner keeps locked; it holds the folder's token."""
+TOKEN_SIZE = 32
+"""Characters of a token."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
 
@@ -35,7 +37,7 @@ class Lease:
     def __init__(self, folder: Path) -> None:
         """Raises OSError."""
         self.folder = folder
-        self.token = secrets.token_hex(16)
+        self.token = secrets.token_hex(TOKEN_SIZE // 2)
         self._owner = os.getpid()
         # It is open as long as the process lives, and gets its name when it is locked: whoever sweeps takes it for left before.
         self._lock = open(folder / f".{LOCK}", "xb", buffering=0)  # noqa: SIM115
@@ -90,8 +92,12 @@ def sweep(places: Iterable[Path]) -> None:
         with suppress(OSError), os.scandir(place) as entries:
             found = [Path(entry.path) for entry in entries if _is_like_ours(entry)]
             for folder in found:
-                if folder not in _kept and _is_left(folder):
+                if folder in _kept:
+                    continue
+                if _is_left(folder):
                     shutil.rmtree(folder, ignore_errors=True)
+                else:
+                    _remove_if_begun(folder)
 
 
 def _is_like_ours(entry: os.DirEntry[str]) -> bool:
@@ -125,15 +131,21 @@ def _is_alive(process: int) -> bool:
 
 
 def _is_left(folder: Path) -> bool:
-    """Whether nobody holds it any more, or somebody was killed before."""
+    """Whether a folder had an owner, and nobody holds it any more. Others may have given its name to what is this user's, but
+    was never a folder of ours: that has no lock with a token in it."""
     try:
-        return _is_free(folder / LOCK)
-    except FileNotFoundError:
-        with suppress(OSError):  # it may be about to get one
-            return time.time() - folder.stat().st_mtime > YOUNG
-        return False
+        about = (folder / LOCK).lstat()
+        return (about.st_uid, about.st_size) == (os.getuid(), TOKEN_SIZE) and _is_free(folder / LOCK)
     except OSError:
         return False
+
+
+def _remove_if_begun(folder: Path) -> None:
+    """Removes a folder whose owner was killed before it had its lock: nothing else is in it then."""
+    with suppress(OSError):
+        if time.time() - folder.stat().st_mtime > YOUNG:  # it may be about to get one
+            (folder / f".{LOCK}").unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def _is_free(path: Path) -> bool:

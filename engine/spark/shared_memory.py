@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlog import temporary
-from dlog.temporary import LOCK, Lease, lease
+from dlog.temporary import LOCK, TOKEN_SIZE, Lease, lease
 
 KIND = "worker"
 LARGE = 1 << 16
@@ -75,7 +75,7 @@ class Slot:
 
     @classmethod
     def found(cls, address: str, sender: int) -> Slot | None:
-        token, folder = address[:32], Path(address[32:])
+        token, folder = address[:TOKEN_SIZE], Path(address[TOKEN_SIZE:])
         try:
             there = address and os.access(folder, os.W_OK | os.X_OK) and (folder / LOCK).read_bytes() == token.encode()
         except OSError:

@@ -58,7 +58,7 @@ def write_checkpoint(
         yield None
     kept = old.image if old.image is not None and old.image.fingerprint == fingerprint else None
     if image is not None:
-        kept = write_image(folder, f"{number:08d}.image", round, fingerprint, image)
+        kept = write_image(folder, f"{number:08d}.image", round, fingerprint, image, tables)
         number += 1
         yield None
     new = replace(old, fingerprint=fingerprint, round=round, next=number, relations=described, tables=sizes, image=kept)

@@ -140,10 +140,10 @@ class Store:
         """The last image that was written, if it is of the program that the last checkpoint was for."""
         return self._manifest.image
 
-    def map_image(self) -> Content | None:
-        """What is in the image; None where there is none, or what is there is damaged. Raises Untrusted if it is not this
-        user's."""
-        return None if self._manifest.image is None else map_image(self.path, self._manifest.image, believe=True)
+    def map_image(self, tables: Mapping[str, Entries]) -> Content | None:
+        """What is in the image, for whom its ids are those of `tables`; None where there is none, or what is there is damaged.
+        Raises Untrusted if it is not this user's, or of other tables."""
+        return None if self._manifest.image is None else map_image(self.path, self._manifest.image, tables)
 
     def stored(self, relation: str) -> Stored | None:
         """A relation as the last checkpoint wrote it, also one since the state was opened."""

@@ -1,4 +1,5 @@
-"""Patterns that no automaton knows (references, look-around), tried by Python's `re`: whose time may double with each byte.
+"""Patterns that no automaton knows (references, look-around), tried by Python's `re`: whose time may double with each byte, and
+which takes a quarter of an hour to compile some patterns of a megabyte.
 
 So it works in a process of its own, which the system ends after some seconds of work, with or without this one. It gets nothing
 but the pattern and the texts, and imports nothing but what Python brings.
@@ -18,6 +19,8 @@ SECONDS = 10
 AT_ONCE = 10_000
 MORE = 20
 """Times longer on the clock, on a machine that is busy."""
+WRONG = 3
+"""The exit code for a pattern that is none."""
 
 _TRIAL = """
 import re, struct, sys
@@ -29,7 +32,11 @@ except ImportError:
     pass
 given = sys.stdin.buffer
 length, count = struct.unpack("<QQ", given.read(16))
-pattern = re.compile(given.read(length).decode(), re.ASCII)
+try:
+    pattern = re.compile(given.read(length).decode(), re.ASCII)
+except (re.error, OverflowError, RecursionError) as error:
+    sys.stdout.buffer.write(str(error).encode())
+    sys.exit(int(sys.argv[2]))
 ends = struct.unpack(f"<{count}Q", given.read(8 * count))
 texts = given.read()
 found = (pattern.fullmatch(texts[start:end].decode()) is not None for start, end in zip((0, *ends), ends))
@@ -37,9 +44,13 @@ sys.stdout.buffer.write(bytes(found))
 """
 
 
+class WrongPattern(Exception):
+    """What `re` does not take; says why."""
+
+
 def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
-    """Whether the pattern, which `re` has compiled, matches each text (UTF-8), told by where it ends. Raises DlogError where
-    that takes too long."""
+    """Whether the pattern matches each text (UTF-8), told by where it ends. Raises WrongPattern, or DlogError where finding out
+    takes too long."""
     out = np.zeros(len(ends), np.bool_)
     for first in range(0, len(ends), AT_ONCE):
         some = ends[first : first + AT_ONCE]
@@ -51,7 +62,7 @@ def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
 def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
-    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(SECONDS)]
+    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(SECONDS), str(WRONG)]
     try:
         done = subprocess.run(command, input=given, capture_output=True, timeout=MORE * SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -59,6 +70,8 @@ def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     except OSError as error:
         message = f"a pattern with references or look-around needs a process of its own: {error.strerror}"
         raise DlogError(Diagnostic("no-process", message)) from error
+    if done.returncode == WRONG:
+        raise WrongPattern(done.stdout.decode())
     if done.returncode or len(done.stdout) != len(ends):
         raise _too_slow(pattern)
     return np.frombuffer(done.stdout, np.bool_)

@@ -6,7 +6,6 @@ character; `\\w`, `\\d` and the like are ASCII's.
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
@@ -20,7 +19,7 @@ from dlog.engine.kernels.layout import (
     VERDICT_UNKNOWN,
     VERDICT_YES,
 )
-from dlog.engine.values.backtracking import fullmatches
+from dlog.engine.values.backtracking import WrongPattern, fullmatches
 from dlog.engine.values.symbols import SymbolTable
 
 
@@ -78,9 +77,8 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     except pa.ArrowInvalid:
         pass
     try:
-        re.compile(pattern, re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
+        found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
+    except WrongPattern as error:
         warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
         return np.full(len(ids), VERDICT_NEITHER, np.uint8)
-    found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
     return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)

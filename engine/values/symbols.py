@@ -226,7 +226,8 @@ class SymbolTable:
         _, offsets_buffer, data_buffer = strings.buffers()
         if not len(strings):
             return np.empty(0, np.int32)
-        offsets = np.frombuffer(offsets_buffer, width)[strings.offset : strings.offset + len(strings) + 1].astype(np.int64)
+        size = np.dtype(width).itemsize  # the buffer may end in a part of one more
+        offsets = np.frombuffer(offsets_buffer, width, len(strings) + 1, strings.offset * size).astype(np.int64)
         data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         return self.intern_slices(data, offsets[:-1], offsets[1:])
 

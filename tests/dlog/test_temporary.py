@@ -60,6 +60,23 @@ def test_a_forked_child_removes_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_what_somebody_gave_the_name_of_a_folder_of_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a place without the sticky bit others can rename what is this user's, though not remove what is in it."""
+    monkeypatch.setattr(temporary, "YOUNG", -1.0)
+    for name in ("without", "begun", "owned"):
+        mine = tmp_path / f"dlog-dump-{name}" / "thesis"
+        mine.mkdir(parents=True)
+        (mine / "chapter").write_text("years of work")
+    (tmp_path / "dlog-dump-begun" / f".{LOCK}").write_text("")
+    (tmp_path / "dlog-dump-owned" / LOCK).write_text("me")
+    begun = tmp_path / "dlog-dump-left"
+    begun.mkdir()
+    (begun / f".{LOCK}").write_text("")
+    lease("dump", tmp_path).remove()
+    assert not begun.exists()
+    assert len(list(tmp_path.glob("dlog-dump-*/thesis/chapter"))) == 3
+
+
 def test_what_only_looks_alike_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(temporary, "YOUNG", -1.0)
     (tmp_path / "dlog-mine").mkdir()

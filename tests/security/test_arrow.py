@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dlog
+from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.streaming import _Feed, _write_changes
 from tests.security.planted import dlog as command
@@ -54,6 +55,15 @@ def test_rows_whose_texts_are_not_in_their_dictionary_are_refused(tmp_path: Path
     forged(tmp_path / "r.parquet", 0xFFFFFF)
     with without_file(tmp_path) as session, pytest.raises(DlogError, match="not in its dictionary"):
         session.insert("r", pq.read_table(tmp_path / "r.parquet"))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_offsets_of_texts_may_lie_in_a_buffer_of_any_size(kind: pa.DataType) -> None:
+    whole = pa.array(["one", "two", "three"], kind)
+    offsets = pa.py_buffer(whole.buffers()[1].to_pybytes() + b"\0")
+    texts = pa.Array.from_buffers(kind, 3, [None, offsets, whole.buffers()[2]])
+    symbols = SymbolTable()
+    assert [symbols.text(id) for id in symbols.intern_arrow(texts[1:])] == ["two", "three"]
 
 
 def test_changes_of_a_stream_are_not_recovered_from_texts_that_are_not_there(tmp_path: Path) -> None:

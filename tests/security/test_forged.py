@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -13,13 +15,14 @@ from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.state.entries import Entries
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
+from dlog.sessions.persistence.bulk_files import TABLE
 from dlog.sessions.persistence.folder import PROGRAM as TEXTS
 from dlog.sessions.persistence.folder import State
-from dlog.sessions.persistence.inspection import dump_state
+from dlog.sessions.persistence.inspection import check_state, dump_state
 from dlog.sessions.persistence.references import References
 from tests.dlog.persistence.state_damage import SHAPES, Shape, shape_of
 from tests.dlog.persistence.state_forging import FORGERS, wrong
-from tests.dlog.persistence.state_frames import taking_frames
+from tests.dlog.persistence.state_frames import Frame, taking_frames
 from tests.dlog.persistence.state_sessions import crash
 
 NAMES = """.decl name(x: number, text: symbol)
@@ -64,19 +67,85 @@ def test_a_symbol_that_is_not_there_is_damage_of_the_log(tmp_path: Path, id: int
 def test_the_text_of_a_state_reads_no_files(tmp_path: Path) -> None:
     """It was preprocessed before it was stored."""
     (tmp_path / "secret.dl").write_text('.decl secret(x: symbol)\nsecret("read").\n')
-    session = dlog.session(NAMES, state=tmp_path / "state", threads=1)
-    session.insert("name", [(1, "one")])
-    session.commit()
-    crash(session)
-    state = State(tmp_path / "state", "never", None)
-    text = zlib.compress(f'#include "{tmp_path}/secret.dl"\n{NAMES}'.encode())
-    state._store.append(2, {}, {TEXTS: Entries.of([text])})
-    state.close()
+    rewritten(tmp_path / "state", zlib.compress(f'#include "{tmp_path}/secret.dl"\n{NAMES}'.encode()))
     folder = tmp_path / "state"
     for use in (lambda: dump_state(folder, tmp_path / "dumped"), lambda: dlog.session(None, state=folder)):
         with pytest.raises(DlogError, match="the text of its program is no program"):
             use()
     assert not (tmp_path / "dumped").exists()
+
+
+@pytest.mark.parametrize("id", [-1, 1, 1 << 30])
+def test_a_check_looks_at_ids(tmp_path: Path, id: int) -> None:
+    folder = tmp_path / "a state"
+    forged_in_the_log(folder, id)
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"}
+    with pytest.raises(DlogError, match="rows of `name` make no sense") as error:
+        check_state(folder)
+    [found] = error.value.diagnostics
+    assert found.place.startswith(str(folder)) and f"dlog state check '{folder}'" in found.notes[0]
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "lock"} == before
+
+
+def rewritten(folder: Path, packed: bytes) -> None:
+    """A state whose log has another text for its program."""
+    session = dlog.session(NAMES, state=folder, threads=1)
+    session.insert("name", [(1, "one")])
+    session.commit()
+    crash(session)
+    state = State(folder, "never", None)
+    state._store.append(2, {}, {TEXTS: Entries.of([packed])})
+    state.close()
+
+
+def test_a_text_that_unpacks_to_any_number_of_bytes_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlog.sessions.persistence.folder.TEXT_MOST", 1 << 20)
+    rewritten(tmp_path / "state", zlib.compress(f"{NAMES}//{' ' * (64 << 20)}".encode()))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DlogError, match="the text of its program cannot be read"):
+            dlog.session(None, state=tmp_path / "state")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_text_that_ends_early_is_damage(tmp_path: Path) -> None:
+    rewritten(tmp_path / "state", zlib.compress(NAMES.encode())[:-8])
+    with pytest.raises(DlogError, match="the text of its program cannot be read"):
+        dlog.session(None, state=tmp_path / "state")
+
+
+def test_a_program_whose_text_a_state_does_not_keep_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlog.sessions.persistence.folder.TEXT_MOST", 50)
+    with pytest.raises(DlogError, match="a state keeps 50 at most"), dlog.session(NAMES, state=tmp_path / "state") as session:
+        session.commit()
+
+
+def test_changes_between_lots_with_other_columns_are_damage(tmp_path: Path) -> None:
+    """The first rows are those of an earlier relation of that name, with as many columns as the changes."""
+    folder, other = tmp_path / "state", tmp_path / "other"
+    with dlog.session(".decl r(a: number, b: number, c: number)", state=folder, threads=1) as session:
+        session.insert("r", [(1, 2, 3)])
+        session.commit()
+    pairs = ".decl r(a: number, b: number)\n.decl s(a: number)\ns(a) :- r(a, _).\n"
+    with taking_frames():
+        with dlog.session(pairs, state=other, threads=1) as session:
+            session.insert("r", Frame.of(*((n, n) for n in range(200_000))))
+            session.commit()
+            entries = session._engine._state._held.entries  # type: ignore[attr-defined]
+        state = State(folder, "never", None)
+        state._store.append(2, {}, {TEXTS: Entries.of([zlib.compress(pairs.encode())]), TABLE: Entries.of(entries)})
+        marks = np.array([1])
+        state._store.append(3, {"r": Updates((marks, marks, marks), marks, 3 * marks)}, {})
+        state._store.append(4, {}, {TABLE: Entries.of(entries)})
+        state.close()
+        for part in other.glob("*.parquet"):
+            shutil.copy(part, folder)
+        session = dlog.session(None, state=folder, threads=1)
+        with pytest.raises(DlogError, match="rows of `r` make no sense"):
+            len(session["s"])
+        crash(session)
 
 
 NUMBER, SYMBOL = Type("number", Kind.NUMBER), Type("symbol", Kind.SYMBOL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -102,6 +103,37 @@ def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: 
     building._run(seen / "library")
     assert ran(here) == []
     assert (seen / "seen").read_text() == f"['{ROOT}'] {seen} True\n"
+
+
+BUILDER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from dlog.engine.kernels import building
+real = building.subprocess.run
+
+def instead(command, **given):
+    done = real([command[0], "-P", "-c", "import random, dlog; print(dlog.__file__)"], **given)
+    print(done.stdout + done.stderr)
+    Path(command[-1]).touch()
+    return done
+
+building.subprocess.run = instead
+building._run(Path("library").absolute())
+"""
+
+
+@pytest.mark.parametrize("name", ["dlog", "checkout"])
+def test_the_builder_of_the_kernels_looks_nowhere_above_a_checkout(tmp_path: Path, name: str) -> None:
+    """`git clone` names it as the package: what is beside it in a folder for everybody is anybody's."""
+    (tmp_path / "random.py").write_text(module(tmp_path / "ran random"))
+    (tmp_path / "elsewhere").mkdir()
+    checkout = tmp_path / name
+    for part in ("engine", "grammar"):
+        shutil.copytree(ROOT / part, checkout / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "dlog", checkout / "dlog", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    done = run(sys.executable, "-P", "-c", BUILDER, str(checkout), cwd=tmp_path / "elsewhere")
+    assert (done.stdout.strip(), ran(tmp_path / name)) == (str(checkout / "dlog" / "__init__.py"), []), done.stderr
 
 
 @pytest.mark.spark

@@ -40,7 +40,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, Meaning
-from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, applied, last_changes
+from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, Frozen, applied, last_changes
 from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations, FrozenRows, Written
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
@@ -65,6 +65,8 @@ AT_ONCE = 1 << 20
 OVERDUE = 1 << 26
 """Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
 session that never pauses would be derived anew after a crash."""
+TEXT_MOST = 1 << 28
+"""Bytes of a program's text: a packed one that somebody else wrote may say that it has any number of them."""
 MARK = "/mark"
 """A relation of one row, the mark; no program can declare it."""
 
@@ -133,7 +135,11 @@ class State:
     def _program(self, packed: bytes) -> str:
         """The text of a program from the table of them. Raises DlogError where it is damaged."""
         try:
-            return zlib.decompress(packed).decode()
+            unpacking = zlib.decompressobj()
+            text = unpacking.decompress(packed, TEXT_MOST)
+            if not unpacking.eof:
+                raise zlib.error("it is too long, or ends early")
+            return text.decode()
         except (zlib.error, UnicodeDecodeError):
             raise damaged(self.path / NAME, "the text of its program cannot be read") from None
 
@@ -225,7 +231,7 @@ class State:
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
-            content = self._store.map_image()
+            content = self._store.map_image(self._tables())
         except Untrusted as why:
             raise Unfit(str(why)) from None
         if content is None:
@@ -263,6 +269,16 @@ class State:
             return None  # whether rows of that kind are left is seen when all are read
         return found
 
+    def after_lot(self, relation: str, stretch: Frozen) -> Chunk:
+        """What became of rows of a relation after a lot came. Raises DlogError where that makes no sense."""
+        try:
+            changes = stretch.changes()
+            if len(changes.columns) != self.relations[relation].arity:
+                raise ValueError("rows have other columns than their relation")
+        except ValueError as error:
+            raise damaged(self._store.log_path, f"rows of `{relation}` make no sense ({error})") from None
+        return changes.columns, changes.diffs
+
     def believed(self, relation: str, changes: Updates) -> Updates:
         """Changes that were read from here. Raises DlogError where they make no sense."""
         try:
@@ -294,7 +310,7 @@ class State:
         """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
         one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
         fresh = self.interned.fresh()
-        new = [] if text is None else [zlib.compress(text.encode())]
+        new = [] if text is None else [_packed(text)]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[MARK] = _marking(self.mark, mark, round)
@@ -442,14 +458,20 @@ class State:
     ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
-            frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
+            frozen = self._held.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
         readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
-        tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
+        tables = self._tables(entries)
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)
+
+    def _tables(self, interned: Callable[[], dict[str, Entries]] | None = None) -> dict[str, Entries]:
+        """All tables of the state, with all entries that `interned` has, by default those in memory."""
+        with self._lock:
+            own = {PROGRAM: Entries.of(self._texts), TABLE: Entries.of(self._held.entries)}
+        return (interned or self.interned.every)() | own
 
     def _steps(self, steps: Iterator[None], frozen: FrozenRows) -> Iterator[None]:
         """A checkpoint's steps; after the last one the external rows are those it has written."""
@@ -498,6 +520,14 @@ class _Read(Mapping[str, "Table | History"]):
 
     def __len__(self) -> int:
         return len(self._readers)
+
+
+def _packed(text: str) -> bytes:
+    """The text of a program for the table of them."""
+    encoded = text.encode()
+    if len(encoded) > TEXT_MOST:
+        raise mistake("text-too-long", f"the program's text has {len(encoded):,} bytes, a state keeps {TEXT_MOST:,} at most")
+    return zlib.compress(encoded)
 
 
 def _marking(old: int | None, new: int, round: int) -> Updates:

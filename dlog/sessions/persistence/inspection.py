@@ -35,9 +35,10 @@ from dlog.temporary import leased
 
 
 def check_state(folder: str | Path) -> list[str]:
-    """Verifies every file of a state, and says what is in it. Raises DlogError with all that is damaged."""
+    """Verifies every file of a state and every row of its inputs, and says what is in it. Raises DlogError with all that is
+    damaged."""
     with _looked_over(folder) as found:
-        lost = [*found.errors, *_lost_parts(found).values()]
+        lost = [*found.errors, *_lost_parts(found).values()] or _strange(found)
         if lost:
             raise _together(lost)
         return _contents(found)
@@ -59,9 +60,7 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
         wrong = irreparable(found, lambda name: True)
         if wrong:
             raise _together(wrong)
-        copy = place / "state"
-        copy.mkdir()
-        _copy(found.folder, copy)
+        copy = _copied(found.folder, place)
         lost = _lost_parts(found) | found.contents.lost_relations
         inputs = {_input(name) for name in lost if not name.endswith(DERIVED)}
         said = [line for line in _repaired(inspect(copy), inputs) if line.startswith("lost: ")]
@@ -111,6 +110,36 @@ def _lost_parts(found: Inspection) -> dict[str, DlogError]:
             except DlogError as error:
                 lost[name] = _together([*([lost[name]] if name in lost else []), error])
     return lost
+
+
+def _strange(found: Inspection) -> list[DlogError]:
+    """What a session would refuse though all checksums are right: rows of inputs with ids of nothing, a text that is no
+    program."""
+    wrong = []
+    with leased("dump") as place:
+        copy = _copied(found.folder, place)
+        try:
+            with _opened(copy) as (state, _, program):
+                for relation in program.relations.values():
+                    try:
+                        state.external(relation.name, relation.kinds)
+                    except DlogError as error:
+                        wrong.append(_elsewhere(error, copy, found.folder))
+        except DlogError as error:
+            wrong.append(_elsewhere(error, copy, found.folder))
+    return wrong
+
+
+def _elsewhere(error: DlogError, copy: Path, folder: Path) -> DlogError:
+    """An error of a copy as one of what it was copied from."""
+
+    def there(text: str) -> str:
+        return text.replace(shlex.quote(str(copy)), shlex.quote(str(folder)))
+
+    def moved(found: Diagnostic) -> Diagnostic:
+        return replace(found, place=found.place.replace(str(copy), str(folder)), notes=tuple(map(there, found.notes)))
+
+    return DlogError(list(map(moved, error.diagnostics)))
 
 
 def _contents(found: Inspection) -> list[str]:
@@ -180,31 +209,41 @@ def _not_dumped(lost: Mapping[str, DlogError]) -> DlogError:
 # ------------------------------------------------------------------------------------------------------------------ dumping
 
 
-def _copy(folder: Path, copy: Path) -> None:
-    """The files of a state: those that never change as links."""
+def _copied(folder: Path, place: Path) -> Path:
+    """A copy of a state: files that never change are links."""
+    copy = place / "state"
+    copy.mkdir()
     for path in folder.iterdir():
         if path.suffix in (".layer", ".image", parts.SUFFIX) and hasattr(os, "symlink"):
             (copy / path.name).symlink_to(path.absolute())
         elif path.is_file():
             shutil.copy2(path, copy / path.name)
+    return copy
+
+
+@contextmanager
+def _opened(copy: Path) -> Iterator[tuple[State, Text, Program]]:
+    """A copy of a state, with its program; one without a text has that of no relations."""
+    state = State(copy, "never", None)
+    try:
+        text = stored_text(state.text or "", copy)
+        program = text.compiled()
+        state.means(program)
+        yield state, text, program
+    finally:
+        state.close()
 
 
 def _dumped(folder: Path, output: Path, without: Collection[str]) -> list[str]:
-    state = State(folder, "never", None)
-    try:
+    with _opened(folder) as (state, text, program):
         if state.text is None:
             return ["the state is empty"]
-        text = stored_text(state.text, folder)
-        program = text.compiled()
-        state.means(program)
         names = [name for name in program.relations if name in state.externals() and name not in without]
         with files.refusals(output, "write"):
             output.mkdir(parents=True, exist_ok=True)
             files.replace(output / "program.dl", _reading(text, names).encode())
         said = [f"{output / 'program.dl'}: the program as of round {state.round}"]
         return said + [_written(state, program, program.relations[name], output) for name in names]
-    finally:
-        state.close()
 
 
 _FORMAT = (("rfc4180", "true"),)

@@ -112,7 +112,7 @@ def recovered(
         return None
     before = state.rows_of(relation.name, [first], relation.kinds)
     here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
-    later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
+    later = [state.after_lot(relation.name, stretch) for stretch in others]
     frames = []
     for place, stretch in enumerate(others):
         assert stretch.lot is not None

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from dlog.engine.kernels.core.jit import ENGINE
+import dlog
 
 DAY = 86_400.0
 UNUSED = 30 * DAY
@@ -61,9 +61,8 @@ def _run(path: Path) -> None:
     however this one ends: its standard input is a pipe that nobody writes to and only this process holds open."""
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     _remove_remains(path)
-    root = str(ENGINE.parent.parent) if ENGINE.parent.name == "dlog" else str(ENGINE.parent)
     # It looks for modules, and for settings of Numba's, in no folder but these: none of them is the current one.
-    places = [root, *(os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place)]
+    places = [_root(), *(os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     command = [sys.executable, "-P", "-m", "dlog.engine.kernels.core.build", str(beside.absolute())]
     watched, held = os.pipe()
@@ -77,6 +76,11 @@ def _run(path: Path) -> None:
         os.close(watched)
         os.close(held)
         beside.unlink(missing_ok=True)
+
+
+def _root() -> str:
+    """The folder that this process has the package from: not one above it, which may be anybody's."""
+    return os.path.dirname(os.path.abspath(dlog.__path__[0]))
 
 
 def _remove_remains(path: Path) -> None:

@@ -52,7 +52,7 @@ t(x, y, z) :- e(x, y), e(y, z), e(z, x).
 
 def through_a_file(taken: Image) -> Image:
     with tempfile.TemporaryDirectory() as folder:
-        written = write_image(Path(folder), "1.image", taken.round, "", (taken.head, taken.arrays))
+        written = write_image(Path(folder), "1.image", taken.round, "", (taken.head, taken.arrays), {})
         found = map_image(Path(folder), written)
     assert found is not None
     return Image(taken.round, *found)
@@ -209,7 +209,7 @@ def test_an_image_that_is_larger_than_the_memory_is_a_mistake_of_the_users() -> 
 
 @pytest.mark.parametrize("place", [3, 20, 200, -1])
 def test_a_damaged_image_is_of_no_use(tmp_path: Path, place: int) -> None:
-    written = write_image(tmp_path, "1.image", 1, "", ({"some": "text" * 50}, [[np.arange(100, dtype=np.uint8)]]))
+    written = write_image(tmp_path, "1.image", 1, "", ({"some": "text" * 50}, [[np.arange(100, dtype=np.uint8)]]), {})
     assert map_image(tmp_path, written) is not None
     path = tmp_path / "1.image"
     content = bytearray(path.read_bytes())

@@ -447,7 +447,7 @@ def test_no_flipped_bit_is_ever_believed(tmp_path: Path) -> None:
 
 def test_no_flipped_bit_of_an_image_is_ever_believed(tmp_path: Path) -> None:
     arrays = [[np.arange(20, dtype=np.int32), np.array([7])], [np.array([1, 300, 5], np.int64)]]
-    file = write_image(tmp_path, "1.image", 3, "program", ({"what": "ever"}, arrays))
+    file = write_image(tmp_path, "1.image", 3, "program", ({"what": "ever"}, arrays), {})
     whole = (tmp_path / "1.image").read_bytes()
     assert map_image(tmp_path, file) is not None
     for at, bit in itertools.product(range(len(whole)), range(8)):

@@ -12,6 +12,8 @@ import pytest
 
 from dlog.engine.values import backtracking
 from dlog.engine.values.backtracking import fullmatches
+from dlog.engine.values.patterns import match
+from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from tests.security.planted import dlog
 
@@ -36,6 +38,23 @@ def test_a_pattern_that_would_take_for_ever_is_told(tmp_path: Path, monkeypatch:
     code, out, err = run(tmp_path, r"(a+)+(?=b)", 64 * "a")
     assert (code, out) == (1, "")
     assert err.startswith("error: match(") and "takes more than 10 seconds" in err and "Traceback" not in err
+
+
+def test_a_pattern_that_takes_for_ever_to_compile_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its classes takes some milliseconds: this process must not be the one that compiles it. Patterns may be data."""
+    monkeypatch.setattr(backtracking, "SECONDS", 1)
+    symbols = SymbolTable()
+    ids = symbols.intern_texts(["(?i)" + 4000 * "[\x01-\uffff]" + r"(a)\1", "aa"])
+    begun = time.process_time()
+    with pytest.raises(DlogError, match="takes more than 1 seconds"):
+        match(ids[:1], ids[1:], symbols, True)
+    assert time.process_time() - begun < 5
+
+
+def test_why_a_pattern_is_none_is_told_as_python_says(tmp_path: Path) -> None:
+    code, out, err = run(tmp_path, "(?=é)(?P<é>", "a")
+    assert (code, out) == (0, "p\t0\n")
+    assert err.startswith("warning: wrong pattern") and "missing ), unterminated subpattern at position 5" in err
 
 
 def test_references_and_look_around_hold_as_python_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,54 @@
+"""What a terminal is told by mistakes and warnings: whatever the data, nothing that it would obey."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.security.planted import dlog
+
+COMMANDS = "\x1b]52;c;cm0gLXJmIH4K\x07\x1b[2J\x9b2J\x7f\u202e"
+"""Of terminals: a text for the clipboard, a screen without anything, a line from right to left."""
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+NUMBERS = """.decl n(a: number)
+.input n({parameters})
+.decl s(a: number)
+s(a) :- n(a).
+.output s
+"""
+PATTERNS = """.decl p(a: symbol)
+.input p
+.decl s(a: symbol)
+s(a) :- p(a), match(a, "x").
+.output s
+"""
+
+
+def told(folder: Path, program: str) -> str:
+    (folder / "p.dl").write_text(program)
+    done = dlog("run", "p.dl", cwd=folder)
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_fields_of_facts_are_shown_with_signs_for_controls(tmp_path: Path) -> None:
+    (tmp_path / "n.facts").write_text(f"1\n{COMMANDS}\n")
+    said = told(tmp_path, NUMBERS.format(parameters=""))
+    assert said.startswith("error") and "␛]52;c;cm0gLXJmIH4K␇␛[2J�2J␡�" in said and not OBEYED.search(said)
+
+
+def test_names_of_columns_are_shown_with_signs_for_controls(tmp_path: Path) -> None:
+    pq.write_table(pa.table({COMMANDS: [1], "b": [2]}), tmp_path / "n.parquet")
+    said = told(tmp_path, NUMBERS.format(parameters='IO=parquet, filename="n.parquet"'))
+    assert said.startswith("error") and "␛]52" in said and not OBEYED.search(said)
+
+
+@pytest.mark.parametrize("pattern", [f"({COMMANDS}", f"(?=x)({COMMANDS}"])
+def test_wrong_patterns_are_shown_with_signs_for_controls(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "p.facts").write_text(f"{pattern}\n")
+    said = told(tmp_path, PATTERNS)
+    assert said.startswith("warning: wrong pattern") and "␛]52" in said and not OBEYED.search(said)
