@@ -1,5 +1,5 @@
 """The executor against the naive evaluator on random programs, and against itself on programs that mean the same; every engine
-on graphs too large for the naive evaluator. Random programs meet several workers in `engine/shards` and in `spark`."""
+on graphs too large for the naive evaluator. Random programs meet several workers in `engine/cluster` and in `spark`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ far() :- d(_, 7).
 EDGES = [(f"{'a' if i == 0 else i}", f"{i + 1}") for i in range(6)] + [("2", "6")]
 
 
-@settings(max_examples=4, phases=[Phase.generate])  # each example takes many seconds: shrink in engine/shards
+@settings(max_examples=4, phases=[Phase.generate])  # each example takes many seconds: shrink in engine/cluster
 @given(case=programs())
 def test_jobs_equal_naive_evaluation_on_random_programs(spark: SparkSession, case: Case) -> None:
     expected = by_naive_evaluation(case)

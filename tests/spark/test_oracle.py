@@ -1,4 +1,4 @@
-"""Programs on Spark against the naive evaluator: a few of those that the workers meet in `engine/shards` without it."""
+"""Programs on Spark against the naive evaluator: a few of those that the workers meet in `engine/cluster` without it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("everywhere", [10**6, 0], ids=["copying", "moving"])
-@settings(max_examples=25, phases=[Phase.generate])  # each example takes a second: shrink in engine/shards
+@settings(max_examples=25, phases=[Phase.generate])  # each example takes a second: shrink in engine/cluster
 @given(case=programs())
 def test_spark_equals_naive_evaluation_on_random_programs(spark: SparkSession, everywhere: int, case: Case) -> None:
     expected = by_naive_evaluation(case)

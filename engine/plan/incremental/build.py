@@ -1,6 +1,6 @@
 """A stratum becomes a `Scope` that maintains its relations over rounds, while its inputs change (see nodes, "Over rounds").
 
-Stages maintain what the rules look up: reductions, and temporaries (see rounds_temporaries, rounds_risks). Paths seeded by
+Stages maintain what the rules look up: reductions, and temporaries (see temporaries, risks). Paths seeded by
 changes of earlier relations `enter`; those seeded by the scope's variables `loop`.
 """
 
