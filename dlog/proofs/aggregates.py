@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.traversal import term_variables
 from dlog.engine.values.differences import row_groups
 from dlog.engine.values.floats import one_nan
 from dlog.proofs.terms import Frame

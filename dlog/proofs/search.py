@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Variable
+from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.pipeline import stage
 from dlog.proofs import wording

@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -27,6 +26,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
+from dlog.engine.ir.traversal import term_variables
 from dlog.proofs.aggregates import reduced
 from dlog.proofs.stored import BLOCK, Stored
 from dlog.proofs.terms import Frame, Terms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
+from dlog.engine.ir.traversal import term_variables
 
 
 def literal_variables(literal: Literal) -> Iterator[int]:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 from dlog.engine.optimize.filters import is_partial
 
 _ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})

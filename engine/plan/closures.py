@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Unpack, Variable
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 
 
 def closure(body: Iterable[Literal]) -> set[int]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -25,7 +24,7 @@ from dlog.engine.ir.rules import (
     Term,
     Variable,
 )
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 
 _ALLOWED: Final = "allowed are v, v + e, e + v, v - e, min and max"
 

@@ -14,10 +14,9 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.compile.strata.lattice import NotWellDefined
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 
 SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, Protocol
 
-from dlog.engine.compile.normal.lower import term_variables
 from dlog.engine.compile.strata.thresholds import Threshold, mentioned, thresholds
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -26,7 +25,7 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
-from dlog.engine.ir.traversal import literal_variables
+from dlog.engine.ir.traversal import literal_variables, term_variables
 from dlog.engine.plan.closures import closure, connected, evaluable
 from dlog.engine.plan.incremental.weights import NUMBER, ONE, ZERO, exceeded, greatest, signed, weight_of
 from dlog.engine.plan.joins.emit import term_kind
