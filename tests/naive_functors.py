@@ -41,8 +41,9 @@ def power(a: int, b: int) -> int:
 
 
 def substr(text: str, index: int, length: int) -> str:
-    """From `index`, at most `length` characters; outside of the text there is nothing."""
-    return text[index : index + length] if 0 <= index <= len(text) and length > 0 else ""
+    """From `index`, at most `length` characters, a negative length meaning all; outside of the text there is nothing."""
+    end = index + length if length >= 0 else len(text)
+    return text[index:end] if 0 <= index <= len(text) else ""
 
 
 INTEGER: dict[str, Callable[..., int]] = {

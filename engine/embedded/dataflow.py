@@ -14,6 +14,7 @@ import numpy as np
 
 from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Life, Role, new_list
+from dlog.engine.embedded.combining import combine_in, combine_of
 from dlog.engine.embedded.figures import Recorded
 from dlog.engine.embedded.lower import LoweredPath, Tables
 from dlog.engine.embedded.lower_rounds import RoundLowering
@@ -21,11 +22,11 @@ from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
 from dlog.engine.embedded.schedule import Reading, Task, Visits, connect, connect_scope, path_task
-from dlog.engine.embedded.scope import reduction_kinds
 from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists, storage, stretches
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.plan import nodes
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.plan.templates import Templates
@@ -180,11 +181,11 @@ class Dataflow:
         return found
 
     def reduce(
-        self, name: str, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None
+        self, name: str, result: Collection, combine: Combine, kind: Kind, column: int, scope: Struct | None = None
     ) -> Reduction:
         """The reduction with a result."""
         found = self.heritage.reduction(name, result, scope) if self.heritage is not None and name in self.taken else None
-        self.reductions[name] = found = found or Reduction(result, op, kind, column, scope)
+        self.reductions[name] = found = found or Reduction(result, combine, kind, column, scope)
         return found
 
     def input(self, relation: str) -> Collection | None:
@@ -361,9 +362,8 @@ class StratumBuilder:
         for reduction in scope.reductions:
             name = self._name(reduction.relation)
             keys = len(reduction.keys)
-            result = flow.add(name, reduction_kinds(reduction)[: keys + 1], Role.RESULT)
-            kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
-            flow.reduce(name, result, reduction.op, kind, keys)
+            result = flow.add(name, reduction.columns[: keys + 1], Role.RESULT)
+            flow.reduce(name, result, combine_of(reduction), reduction.columns[keys], keys)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
         bounded = {p.sink.relation for p in scope.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None}
         for name in scope.relations:
@@ -371,7 +371,8 @@ class StratumBuilder:
             if name in lattices:
                 lattice = lattices[name]
                 result = flow.add(name, kinds, Role.LATTICE)
-                flow.reduce(name, result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
+                kind = kinds[lattice.column]
+                flow.reduce(name, result, combine_in(lattice, kind), kind, lattice.column, self.loop)
             elif name not in flow.reductions:
                 made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
                 made.struct[L.CO_BOUND] = len(kinds) if name in bounded else 0

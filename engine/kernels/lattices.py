@@ -10,6 +10,7 @@ from dlog.engine.kernels.candidate import candidate_at, candidate_value, value_a
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import log_fresh
 from dlog.engine.kernels.collections import enter_indexes
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.derivations import (
     derivations_after,
     is_single,
@@ -67,7 +68,6 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_empty, list_push, push_change
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32
-from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.reductions import candidate_result, remove_groups, replace_result, trim_fresh
 from dlog.engine.kernels.supports import AHEAD, bucket_at, schedule, support_at
 
@@ -168,13 +168,13 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
                 had_old = old
                 had_new = new
             number = word >> 32
-        if old > 0 and (old_after < 0 or is_better(op, value, candidate_value(candidates, old_after))):
+        if old > 0 and (old_after < 0 or dominates(op, value, candidate_value(candidates, old_after))):
             old_after = row
-        if new > 0 and (new_after < 0 or is_better(op, value, candidate_value(candidates, new_after))):
+        if new > 0 and (new_after < 0 or dominates(op, value, candidate_value(candidates, new_after))):
             new_after = row
-        if had_old > 0 and (old_before < 0 or is_better(op, value, candidate_value(candidates, old_before))):
+        if had_old > 0 and (old_before < 0 or dominates(op, value, candidate_value(candidates, old_before))):
             old_before = row
-        if had_new > 0 and (new_before < 0 or is_better(op, value, candidate_value(candidates, new_before))):
+        if had_new > 0 and (new_before < 0 or dominates(op, value, candidate_value(candidates, new_before))):
             new_before = row
     if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
@@ -314,7 +314,7 @@ def best_derived(reduction, group):
         place = candidate_at(candidates, at - 1)
         if derivations_after(candidates, place) > 0:
             value = value_at(candidates, place)
-            if best < 0 or is_better(op, value, candidate_value(candidates, best)):
+            if best < 0 or dominates(op, value, candidate_value(candidates, best)):
                 best = at - 1
         at = load_i32(place, CANDIDATE_NEXT)
     return best

@@ -18,6 +18,7 @@ from dlog.engine.kernels.candidate import (
 from dlog.engine.kernels.candidates import unlink
 from dlog.engine.kernels.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.collections import add_values, cell, enter_indexes, find_or_add, remove_row, trim_rows
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.heads import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.histories import get_bit
 from dlog.engine.kernels.jit import kernel
@@ -57,7 +58,6 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import change_at, list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.slots import has_values, hash_values
 from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
@@ -370,4 +370,4 @@ def derived_times(candidates, row):
 
 @kernel
 def beats(op, candidates, row, other):
-    return is_better(op, candidate_value(candidates, row), candidate_value(candidates, other))
+    return dominates(op, candidate_value(candidates, row), candidate_value(candidates, other))

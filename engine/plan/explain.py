@@ -81,9 +81,9 @@ def _over(model: Model) -> str:
 
 
 def _kept(lattice: Lattice) -> str:
-    if lattice.op == "sum":
+    if lattice.dominance is None:
         return f"sums what column {lattice.column} gets, and changes where that exceeds column {lattice.column - 1}"
-    return f"keeps the {'least' if lattice.op == 'min' else 'greatest'} value of column {lattice.column}"
+    return f"keeps the {lattice.dominance.name.lower()} value of column {lattice.column}"
 
 
 def connected(connection: Connection) -> str:

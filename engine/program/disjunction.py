@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
-from dlog.engine.program.functors import OPPOSITE
+from dlog.engine.program.comparisons import OPPOSITE
 from dlog.engine.program.problems import Label, Problems
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import And, Atom, Body, Clause, Constraint, Not, Or, Truth

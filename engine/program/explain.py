@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from dlog.engine.program.aggregates import keeper_of
 from dlog.engine.program.check import Checked
 from dlog.engine.program.rules import (
     Aggregate,
@@ -134,7 +135,7 @@ def _type_name(name: str, kind: Kind) -> str:
 def _stratum(number: int, stratum: Stratum, program: Program) -> Iterator[str]:
     lattices = [program.lattices[r] for r in stratum.relations if r in program.lattices]
     how = " recursive" if stratum.recursive else ""
-    how += "".join(f" ({x.op} over column {x.column} of {x.relation})" for x in lattices)
+    how += "".join(f" ({keeper_of(x.dominance)} over column {x.column} of {x.relation})" for x in lattices)
     yield f"stratum {number}: {', '.join(stratum.relations)}{how}"
     for rule in stratum.rules:
         yield f"  {show_rule(rule)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.engine.program.functors import FLOAT, NUMERIC, UNSIGNED
+from dlog.engine.program.kinds import FLOAT, NUMERIC, UNSIGNED
 from dlog.engine.program.rules import Constant, Kind
 from dlog.grammar.syntax import Call, Number, Term
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from dlog.engine.program.functors import HAS_TYPE
+from dlog.engine.program.comparisons import HAS_TYPE
 from dlog.engine.program.grounding import bound_variables, is_bound
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.scope import Aggregation, Scoped, ScopedClause, display

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlog.engine.program.functors import ALL, INTEGRAL, NUMERIC, ORDERED
+from dlog.engine.program.kinds import ALL, INTEGRAL, NUMERIC, ORDERED
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.rules import Kind, Type
 from dlog.grammar.source import Span

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dlog.engine.garbage import uncollected
+from dlog.engine.program.aggregates import dominance_of
 from dlog.engine.program.check import Checked
 from dlog.engine.program.dependencies import Dependency, components, dependencies, path_between
 from dlog.engine.program.lattice import NotWellDefined, lattice_of
@@ -83,7 +84,7 @@ def _lattice(
 
 def _is_extreme(dependency: Dependency) -> bool:
     """Whether it goes through a `min` or `max`."""
-    return dependency.how == "aggregation" and dependency.op in ("min", "max")
+    return dependency.how == "aggregation" and dominance_of(dependency.op) is not None
 
 
 def _extreme(component: list[str], graph: _Graph, checked: Checked) -> Lattice:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dlog.engine.program.aggregates import AGGREGATES
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.resolve import Resolved
 from dlog.engine.program.scope import display
@@ -71,7 +72,7 @@ class _Subtypes:
                 case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
                     self._join(a, b)
                 case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
-                    if op in ("min", "max", "sum") and target is not None and isinstance(target.node, Variable):
+                    if AGGREGATES[op].result is None and target is not None and isinstance(target.node, Variable):
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)

@@ -14,12 +14,11 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from dlog.engine.program.comparisons import COMPARISONS
 from dlog.engine.program.lattice import NotWellDefined
 from dlog.engine.program.lower import term_variables
 from dlog.engine.program.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule
 from dlog.engine.program.variables import literal_variables
-
-SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +100,10 @@ def _compares(rule: Rule, aggregate: Aggregate, falls: bool, results: Collection
 
 def _on_the_left(literal: Literal, result: int) -> Compare | None:
     """An inequality with the result alone on its left side."""
-    if not isinstance(literal, Compare) or literal.op not in SWAPPED:
+    if not isinstance(literal, Compare) or literal.op not in ("<", "<=", ">", ">="):
         return None
     left, op, right = literal.left, literal.op, literal.right
     if list(term_variables(left)) != [result]:
-        left, op, right = right, SWAPPED[op], left
+        left, op, right = right, COMPARISONS[op].mirrored, left
     alone = getattr(left, "id", None) == result and result not in term_variables(right)
     return Compare(op, left, right, literal.kind, literal.span) if alone else None

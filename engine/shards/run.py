@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dlog.engine.embedded.combining import combine_in
 from dlog.engine.embedded.lower import LoweredPath
 from dlog.engine.embedded.native import Struct
 from dlog.engine.embedded.relation import StoredRelation
-from dlog.engine.embedded.scope import ADVANCE, DERIVE, MERGES, ScopeRun
+from dlog.engine.embedded.scope import ADVANCE, DERIVE, ScopeRun
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import partition
 from dlog.engine.plan import nodes
@@ -76,7 +77,7 @@ class ShardRun(ScopeRun):
         if lattice is not None and exchange.role == "home":
             relation = self.relation(exchange.name)
             key = [c for c in range(relation.arity) if c != lattice.column]
-            relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op])
+            relation.key_by(key, lattice.column, combine_in(lattice, relation.kinds[lattice.column]))
 
     def _forget_sent(self, outbox: StoredRelation) -> None:
         """Whether a row was sent before is asked where a bit tells, or where one column is left of a body, which is found as

@@ -20,8 +20,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dlog.engine.program.dependencies import components, dependencies, through_aggregates
+from dlog.engine.program.functors import may_stop
 from dlog.engine.program.passes.bindings import Known, next_atom, settled
-from dlog.engine.program.passes.filters import is_partial, with_named_head
+from dlog.engine.program.passes.filters import with_named_head
 from dlog.engine.program.passes.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules
 from dlog.engine.program.rules import (
     Aggregate,
@@ -262,7 +263,7 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
     if isinstance(term, Constant):
         return True
     if not isinstance(term, Variable):
-        return relation.kinds[column] is not Kind.FLOAT and not is_partial(term)
+        return relation.kinds[column] is not Kind.FLOAT and not may_stop(term)
     if any(isinstance(x, Aggregate) and x.result == term for x in rule.body):
         return False
     if relation.kinds[column] is not Kind.FLOAT:

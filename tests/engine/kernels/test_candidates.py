@@ -18,6 +18,7 @@ from dlog.engine.embedded.worker import Worker
 from dlog.engine.kernels import candidate, candidates, heads, slots
 from dlog.engine.kernels import collections as kernels
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.program.rules import Kind
 from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
 
@@ -33,7 +34,7 @@ class Groups:
         self.worker = Worker(self.memory)
         self.control = self.worker.control.address
         self.result = Collection("m", (Kind.NUMBER, Kind.NUMBER), Role.RESULT, self.memory)
-        self.reduction = Reduction(self.result, "min", Kind.NUMBER, 1)
+        self.reduction = Reduction(self.result, Combine.LEAST, Kind.NUMBER, 1)
         self.rows: dict[tuple[int, int], int] = {}
         self.longest = 0
 

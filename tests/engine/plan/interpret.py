@@ -9,6 +9,7 @@ from typing import Any
 
 from dlog.engine.plan import nodes
 from dlog.engine.plan.nodes import Path, Scope
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import (
     Aggregate,
     Atom,
@@ -95,7 +96,7 @@ class Interpreter:
 
     def improve(self, name: str, rows: set[Row]) -> set[Row]:
         lattice = self.lattices[name]
-        best, c = (min if lattice.op == "min" else max), lattice.column
+        best, c = (min if lattice.dominance is Dominance.LEAST else max), lattice.column
         fresh = set()
         for key in {r[:c] + r[c + 1 :] for r in rows}:
             old = {r for r in self.data[name] if r[:c] + r[c + 1 :] == key}

@@ -13,6 +13,7 @@ from typing import Any
 
 from dlog.engine.plan import nodes
 from dlog.engine.plan.nodes import Path, Reduction, Scope, View
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from tests import naive
 from tests.naive_functors import apply, result_type
@@ -155,7 +156,7 @@ class Interpreter:
             return set(counts)
         lattice = self.lattices[relation]
         best: dict[Row, Row] = {}
-        choose: Callable[..., Row] = min if lattice.op == "min" else max
+        choose: Callable[..., Row] = min if lattice.dominance is Dominance.LEAST else max
         for row in counts:
             key = row[: lattice.column] + row[lattice.column + 1 :]
             best[key] = choose(best.get(key, row), row, key=lambda r: r[lattice.column])

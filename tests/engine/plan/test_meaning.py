@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import Lattice
 from tests.engine.plan.interpret import Random, Relations, Row, naive, run
 from tests.engine.plan.rules_text import program
@@ -130,7 +131,7 @@ def test_recursion_reaches_the_fixed_point(text: str, seed: int) -> None:
 def test_a_lattice_keeps_the_least_value(seed: int) -> None:
     text = "d(x, v) :- n(x), v = min c : { c = 0, s(x) ; d(y, b), w(y, x, l), c = b + l }."
     facts = data(seed, n=1, s=1, w=3)
-    stratum, whole = program(text, recursive=True, lattices={"d": Lattice("d", "min", 1)})
+    stratum, whole = program(text, recursive=True, lattices={"d": Lattice("d", Dominance.LEAST, 1)})
     far = {x: 0 for (x,) in facts["s"] if (x,) in facts["n"]}
     for _ in range(10):
         for y, x, length in facts["w"]:

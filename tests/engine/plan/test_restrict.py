@@ -10,6 +10,7 @@ from dlog.engine.plan.build import build_scope
 from dlog.engine.plan.check import check
 from dlog.engine.plan.nodes import Only, arrangements
 from dlog.engine.plan.restrict import restrict
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import Lattice
 from tests.engine.plan.rules_text import program
 from tests.engine.plan.test_shapes import Sizes
@@ -34,7 +35,7 @@ def test_rows_that_a_later_join_drops_are_left_out() -> None:
 
 
 def test_lattices_stay_whole() -> None:
-    lattice = Lattice("p", "min", 1)
+    lattice = Lattice("p", Dominance.LEAST, 1)
     stratum, whole = program(START + "p(x, o) :- load(x, y), p(y, q), p(q, o).", recursive=True)
     scope = build_scope(stratum, whole, Sizes(e=(4000, (4000, 4000)), load=FEW))
     assert any(a.only for a in arrangements(restrict(scope)))

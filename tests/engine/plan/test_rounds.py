@@ -15,6 +15,7 @@ from dlog.engine.plan.nodes import Path as DeltaPath
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope, explain_maintenance
 from dlog.engine.plan.statistics import Declared
 from dlog.engine.plan.thresholds import weighted
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import Lattice
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.preprocess import preprocess
@@ -150,7 +151,7 @@ def test_a_count_is_a_seed_twice_for_its_values_and_for_its_default() -> None:
 
 def test_shortest_paths_are_candidates_of_a_lattice() -> None:
     rule = "d(x, v) :- n(x), v = min c : { s(x), c = 0 ; d(y, b), w(y, x, l), c = b + l }."
-    assert drawn(rule, True, {"d": Lattice("d", "min", 1)}) == (
+    assert drawn(rule, True, {"d": Lattice("d", Dominance.LEAST, 1)}) == (
         "stratum d, recursive, over rounds and iterations\n"
         "  d keeps the least value of column 1\n"
         "  arrangements\n"

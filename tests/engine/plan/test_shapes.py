@@ -13,6 +13,7 @@ from dlog.engine.plan.check import check
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.nodes import Extend, Filter, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit, arrangements
 from dlog.engine.plan.statistics import Declared
+from dlog.engine.program.dominance import Dominance
 from dlog.engine.program.rules import Lattice
 from dlog.grammar.diagnostics import DlogError, InternalError
 from tests.engine.plan.rules_text import program
@@ -198,7 +199,7 @@ def test_an_aggregate_bound_by_the_recursion_only_is_refused() -> None:
 
 def test_shortest_paths_become_a_lattice_with_a_delta_path() -> None:
     text = "d(x, v) :- n(x), v = min c : { s(x), c = 0 ; d(y, b), w(y, x, l), c = b + l }."
-    assert drawn(text, True, {"d": Lattice("d", "min", 1)}, n=(99, (99,)), s=(1, (1,)), w=(500, (99, 99, 9))) == (
+    assert drawn(text, True, {"d": Lattice("d", Dominance.LEAST, 1)}, n=(99, (99,)), s=(1, (1,)), w=(500, (99, 99, 9))) == (
         "stratum d, recursive\n"
         "  d keeps the least value of column 1\n"
         "  arrangements\n"
