@@ -30,10 +30,30 @@ class Comparison:
 _ROWS: Final = (
     Comparison("=", ALL, "!=", "The values are equal.", "1 + 1 = 2", "=", truth=operator.eq),
     Comparison("!=", ALL, "=", "The values are different.", "1 + 1 != 3", "!=", truth=operator.ne),
-    Comparison("<", ORDERED, ">=", "The left side is less; symbols are ordered by code points.", '"a" < "b"', ">", "LESS", operator.lt),
-    Comparison("<=", ORDERED, ">", "The left side is less or equal; symbols are ordered by code points.", "2 <= 2", ">=", "LESS_EQUAL", operator.le),
-    Comparison(">", ORDERED, "<=", "The left side is greater; symbols are ordered by code points.", "3 > 2", "<", truth=operator.gt),
-    Comparison(">=", ORDERED, "<", "The left side is greater or equal; symbols are ordered by code points.", "2 >= 2", "<=", truth=operator.ge),
+    Comparison(
+        "<", ORDERED, ">=",
+        "The left side is less; symbols are ordered by code points.",
+        '"a" < "b"',
+        ">", "LESS", operator.lt,
+    ),
+    Comparison(
+        "<=", ORDERED, ">",
+        "The left side is less or equal; symbols are ordered by code points.",
+        "2 <= 2",
+        ">=", "LESS_EQUAL", operator.le,
+    ),
+    Comparison(
+        ">", ORDERED, "<=",
+        "The left side is greater; symbols are ordered by code points.",
+        "3 > 2",
+        "<", truth=operator.gt,
+    ),
+    Comparison(
+        ">=", ORDERED, "<",
+        "The left side is greater or equal; symbols are ordered by code points.",
+        "2 >= 2",
+        "<=", truth=operator.ge,
+    ),
     Comparison(
         "match",
         SYMBOL,
