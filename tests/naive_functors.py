@@ -99,6 +99,8 @@ def apply(name: str, args: list[Any], kind: str) -> Any:
             return min(args)
         case ("max", _):
             return max(args)
+        case ("abs", [value]):
+            return abs(value) if kind == "float" else wrap(abs(value), kind)
         case ("-", [value]):
             return -value if kind == "float" else wrap(-value, kind)
         case ("-", _):

@@ -41,6 +41,7 @@ class Arithmetic(IntEnum):
     BNOT = auto()
     LNOT = auto()
     NEG = auto()
+    ABS = auto()
     ITOF = auto()
     FTOI = auto()
     UTOF = auto()
@@ -54,6 +55,7 @@ class Arithmetic(IntEnum):
     MIN_F = auto()
     MAX_F = auto()
     NEG_F = auto()
+    ABS_F = auto()
 
 
 @kernel
@@ -184,6 +186,8 @@ def float_block(operation, left, right, n, target):
             a = a**b
         elif operation == Arithmetic.NEG_F:
             a = -a
+        elif operation == Arithmetic.ABS_F:
+            a = abs(a)
         elif operation == Arithmetic.MIN_F:
             a = b if b < a else a
         else:
@@ -235,6 +239,8 @@ def unary_operation(operation, a):
         return 1 if a == 0 else 0
     if operation == Arithmetic.NEG:
         return -a
+    if operation == Arithmetic.ABS:
+        return -a if a < 0 else a
     if operation == Arithmetic.ITOF:
         return as_bits(float(a))
     if operation == Arithmetic.FTOI:

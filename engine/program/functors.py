@@ -242,6 +242,14 @@ _ROWS: Final = (
         monotone="all",
     ),
     Intrinsic(
+        "abs",
+        _same(NUMBER | FLOAT, 1),
+        {Kind.NUMBER: "ABS", Kind.FLOAT: "ABS_F"},
+        abs,
+        "The value without its sign; the least number, which has no positive, stays as it is.",
+        "abs(-3) = 3",
+    ),
+    Intrinsic(
         "cat",
         Signature((SYMBOL, SYMBOL), Kind.SYMBOL, variadic=True),
         {Kind.SYMBOL: "CAT"},
