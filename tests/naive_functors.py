@@ -88,13 +88,30 @@ def result_type(name: str) -> str | None:
     return FIXED[name][0] if name in FIXED else None
 
 
+AGGREGATES: dict[str, tuple[int | None, Callable[[list[Any]], Any]]] = {
+    "count": (0, len),
+    "sum": (0, sum),
+    "min": (None, min),
+    "max": (None, max),
+    "mean": (None, lambda values: sum(values) / len(values)),
+}
+"""Aggregates: the value of nothing, None where there is none, and that of values."""
+
+
+def aggregated(name: str, values: list[Any], kind: str) -> Any:
+    """The aggregate over values; its own is of this kind, None if there is none."""
+    nothing, function = AGGREGATES[name]
+    value = function(values) if values else nothing
+    if value is None or kind not in ("number", "unsigned"):
+        return value if value is None or kind != "float" else float(value)
+    return wrap(value, kind)
+
+
 def apply(name: str, args: list[Any], kind: str) -> Any:
-    """The functor (or the aggregate `sum`) on values of this kind; `as` reads a value as this kind."""
+    """The functor on values of this kind; `as` reads a value as this kind."""
     match name, args:
         case ("as", [value]):
             return wrap(value, kind) if kind in ("number", "unsigned") else value
-        case ("sum", _):
-            return sum(args, 0.0) if kind == "float" else wrap(sum(args), kind)
         case ("min", _):
             return min(args)
         case ("max", _):

@@ -9,10 +9,9 @@ from dlog.engine.embedded.held import reduction_arrays
 from dlog.engine.embedded.native import Struct, view
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import lists
-from dlog.engine.kernels.combine import DOMINANCES, Combine
+from dlog.engine.kernels.combine import DOMINANCES, GROUP_WORDS, Combine
 from dlog.engine.kernels.grouped import copy_groups
 from dlog.engine.kernels.streamed import TOUCHED_WORDS
-from dlog.engine.kernels.sums import GROUP_WORDS
 from dlog.engine.program.rules import Kind
 
 

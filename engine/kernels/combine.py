@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum, auto
 
 from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.layout import SUM_WORDS
 
 _SIGN = -9223372036854775808
 
@@ -31,6 +32,15 @@ class Combine(IntEnum):
 
 
 DOMINANCES = frozenset(way for way in Combine if way >= Combine.LEAST)
+INTEGERS = frozenset(way for way in Combine if Combine.COUNT < way < Combine.SUM_FLOAT)
+GROUP_WORDS = dict.fromkeys(INTEGERS, 2) | dict.fromkeys((Combine.SUM_FLOAT, Combine.MEAN), SUM_WORDS)
+"""Words of a group over rounds by what combines its values, where it is not one."""
+
+
+@kernel
+def joined(combine, total, value, times):
+    """What integers make together, before SUM_FLOAT in the list: `total` with a value `times` times more (or less)."""
+    return total + value * times
 
 
 @kernel

@@ -9,7 +9,7 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 from __future__ import annotations
 
 from dlog.engine.kernels.bitmaps import dense_codes
-from dlog.engine.kernels.combine import Combine, rank
+from dlog.engine.kernels.combine import Combine, joined, rank
 from dlog.engine.kernels.floats import float_word
 from dlog.engine.kernels.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
 from dlog.engine.kernels.jit import kernel
@@ -102,8 +102,8 @@ def merge_block(ctl, relation, registers, keys, n, codes):
             store_i64(data, row, before + value)
             if before > bound or before + value <= bound:
                 continue
-        elif merge in (Combine.SUM, Combine.COUNT):
-            store_i64(data, row, load_i64(data, row) + value)
+        elif merge < Combine.SUM_FLOAT:
+            store_i64(data, row, joined(merge, load_i64(data, row), value, 1))
             continue
         elif merge in (Combine.SUM_FLOAT, Combine.MEAN):
             store_i64(data, row, float_word(as_float(load_i64(data, row)) + as_float(value)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.kernels.combine import Combine
+from dlog.engine.kernels.combine import Combine, joined
 from dlog.engine.kernels.floats import NAN
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
@@ -12,17 +12,12 @@ from dlog.engine.kernels.layout import (
     SUM_LOST,
     SUM_ODD,
     SUM_VALUE,
-    SUM_WORDS,
 )
 from dlog.engine.kernels.memory import as_bits, as_float, load_i64, store_i64
 
 _SCALE = 2.0**-64
 _TOP = -9223372036854775808
 _INFINITE = 9218868437227405312
-
-
-GROUP_WORDS = {Combine.SUM: 2, Combine.SUM_FLOAT: SUM_WORDS, Combine.MEAN: SUM_WORDS}
-"""Words of a group by what combines its values, where it is not one."""
 
 
 @kernel
@@ -41,7 +36,7 @@ def add_to_sum(op, place, value, diff):
     if op == Combine.COUNT:
         return
     if op not in (Combine.SUM_FLOAT, Combine.MEAN):
-        store_i64(place, SUM_VALUE, load_i64(place, SUM_VALUE) + value * diff)
+        store_i64(place, SUM_VALUE, joined(op, load_i64(place, SUM_VALUE), value, diff))
         return
     number = as_float(value)
     if number - number != 0:

@@ -14,9 +14,9 @@ from typing import Any
 from dlog.engine.plan import nodes
 from dlog.engine.plan.nodes import Path, Reduction, Scope, View
 from dlog.engine.program.dominance import Dominance
-from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.program.rules import Compare, Constant, Functor, Record, Term, Variable
 from tests import naive
-from tests.naive_functors import apply, result_type
+from tests.naive_functors import aggregated, apply, result_type
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -276,21 +276,8 @@ def reduced(reduction: Reduction, counts: Mapping[Row, int]) -> set[Row]:
     groups: dict[Row, list[Any]] = defaultdict(list)
     for row, n in counts.items():
         groups[row[:-1]] += [row[-1]] * n
-    return {(*key, reduce(reduction.op, values, Kind(reduction.kind))) for key, values in groups.items()}
-
-
-def reduce(op: str, values: Sequence[Any], kind: Kind) -> Any:
-    match op:
-        case "count":
-            return len(values)
-        case "sum":
-            return apply("sum", list(values), kind.value)
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case _:
-            return sum(values) / len(values)
+    kind = reduction.columns[len(reduction.keys)].value
+    return {(*key, aggregated(reduction.op, values, kind)) for key, values in groups.items()}
 
 
 def appearing(history: History) -> History:
