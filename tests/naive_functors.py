@@ -93,6 +93,7 @@ AGGREGATES: dict[str, tuple[int | None, Callable[[list[Any]], Any]]] = {
     "sum": (0, sum),
     "min": (None, min),
     "max": (None, max),
+    "bit_xor": (0, lambda values: reduce(operator.xor, values)),
     "mean": (None, lambda values: sum(values) / len(values)),
 }
 """Aggregates: the value of nothing, None where there is none, and that of values."""

@@ -20,6 +20,7 @@ class Combine(IntEnum):
     NONE = 0
     COUNT = auto()
     SUM = auto()
+    BIT_XOR = auto()
     SUM_FLOAT = auto()
     MEAN = auto()
     BOUND = auto()
@@ -40,6 +41,8 @@ GROUP_WORDS = dict.fromkeys(INTEGERS, 2) | dict.fromkeys((Combine.SUM_FLOAT, Com
 @kernel
 def joined(combine, total, value, times):
     """What integers make together, before SUM_FLOAT in the list: `total` with a value `times` times more (or less)."""
+    if combine == Combine.BIT_XOR:
+        return total ^ value if times & 1 else total
     return total + value * times
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 from typing import Any, Final
 
 from dlog.engine.program.dominance import Dominance
-from dlog.engine.program.kinds import NUMERIC, Kinds
+from dlog.engine.program.kinds import INTEGRAL, NUMERIC, Kinds
 from dlog.engine.program.rules import Aggregate, Constant, Kind
 from dlog.engine.program.scalars import as_kind
 
@@ -108,6 +110,16 @@ _ROWS: Final = (
         "The mean of the values over all matches, as a float.",
         "mean x : { p(x) } = 3.0",
         beside=(Kind.NUMBER,),
+    ),
+    AggregateFunction(
+        "bit_xor",
+        INTEGRAL,
+        None,
+        dict.fromkeys(INTEGRAL, "BIT_XOR"),
+        lambda values: reduce(xor, values),
+        "The bitwise exclusive or of the values over all matches: a checksum that does not depend on their order.",
+        "bit_xor x : { p(x) } = 5",
+        identity=0,
     ),
 )
 
