@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
+
+import numpy as np
 
 
 class DivisionByZero(Exception):
@@ -64,11 +67,21 @@ INTEGER: dict[str, Callable[..., int]] = {
     "lxor": lambda a, b: int((a != 0) != (b != 0)),
     "lnot": lambda a: int(a == 0),
 }
-FLOAT: dict[str, Callable[..., float]] = {"+": operator.add, "*": operator.mul, "/": operator.truediv, "^": operator.pow}
+FLOAT: dict[str, Callable[..., float]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+    "floor": lambda a: float(np.floor(a)),
+    "ceil": lambda a: float(np.ceil(a)),
+    "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
+}
 FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
     "cat": ("symbol", lambda *parts: "".join(parts)),
     "substr": ("symbol", substr),
     "strlen": ("number", len),
+    "strpos": ("number", str.find),
+    "bit_count": ("number", lambda a: f"{a & 2**64 - 1:b}".count("1")),
     "to_string": ("symbol", str),
     "to_number": ("number", int),
     "to_unsigned": ("unsigned", int),

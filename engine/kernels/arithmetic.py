@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum, auto
 
+import numpy as np
+
 from dlog.engine.kernels.floats import float_word
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import ERROR_DIVISION, ERROR_SUM, ERROR_WEIGHT, SUM_MOST
@@ -42,6 +44,7 @@ class Arithmetic(IntEnum):
     LNOT = auto()
     NEG = auto()
     ABS = auto()
+    BIT_COUNT = auto()
     ITOF = auto()
     FTOI = auto()
     UTOF = auto()
@@ -56,6 +59,9 @@ class Arithmetic(IntEnum):
     MAX_F = auto()
     NEG_F = auto()
     ABS_F = auto()
+    FLOOR = auto()
+    CEIL = auto()
+    SQRT = auto()
 
 
 @kernel
@@ -105,6 +111,16 @@ def unsigned_power(a, b):
         base *= base
         b = (b >> 1) & 0x7FFFFFFFFFFFFFFF
     return result
+
+
+@kernel
+def bit_count(a):
+    """The ones among the bits of a word, counted in pairs, in fours and in bytes, which a product adds up (Warren, Hacker's
+    Delight, 5-1)."""
+    pairs = a - ((a >> 1) & 0x5555555555555555)
+    fours = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
+    eights = (fours + (fours >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return ((eights * 0x0101010101010101) >> 56) & 0xFF
 
 
 @kernel
@@ -188,6 +204,12 @@ def float_block(operation, left, right, n, target):
             a = -a
         elif operation == Arithmetic.ABS_F:
             a = abs(a)
+        elif operation == Arithmetic.FLOOR:
+            a = np.floor(a)
+        elif operation == Arithmetic.CEIL:
+            a = np.ceil(a)
+        elif operation == Arithmetic.SQRT:
+            a = np.sqrt(a) if a >= 0 else np.nan
         elif operation == Arithmetic.MIN_F:
             a = b if b < a else a
         else:
@@ -241,6 +263,8 @@ def unary_operation(operation, a):
         return -a
     if operation == Arithmetic.ABS:
         return -a if a < 0 else a
+    if operation == Arithmetic.BIT_COUNT:
+        return bit_count(a)
     if operation == Arithmetic.ITOF:
         return as_bits(float(a))
     if operation == Arithmetic.FTOI:

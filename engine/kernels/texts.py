@@ -67,9 +67,12 @@ class Text(IntEnum):
     NUMBER = auto()
     UNSIGNED = auto()
     FLOAT = auto()
+    POSITION = auto()
 
 
-READING = frozenset({Text.LENGTH, Text.MIN, Text.MAX, Text.LESS, Text.LESS_EQUAL, Text.CONTAINS, Text.CONTAINS_NOT})
+READING = frozenset(
+    (Text.LENGTH, Text.MIN, Text.MAX, Text.LESS, Text.LESS_EQUAL, Text.CONTAINS, Text.CONTAINS_NOT, Text.POSITION)
+)
 """Those that never need Python and make no strings: several threads may do them at once."""
 
 _STARTS, _ENDS, _HASHES = range(3)
@@ -96,10 +99,10 @@ def order_texts(left, left_length, right, right_length):
 
 
 @kernel
-def is_within(needle, needle_length, text, length):
-    """Whether the text at `needle` occurs in the one at `text`."""
+def place_within(needle, needle_length, text, length):
+    """The byte of the text at `text` where the one at `needle` first occurs in it, or -1."""
     if needle_length == 0:
-        return True
+        return 0
     first = load_u8(needle, 0)
     for start in range(length - needle_length + 1):
         if load_u8(text, start) == first:
@@ -107,8 +110,8 @@ def is_within(needle, needle_length, text, length):
             while i < needle_length and load_u8(text, start + i) == load_u8(needle, i):
                 i += 1
             if i == needle_length:
-                return True
-    return False
+                return start
+    return -1
 
 
 @kernel
@@ -138,7 +141,8 @@ def relate(table, operation, left, right, n, out):
         other = load_i64(offsets, b)
         other_length = load_i64(offsets, b + 1) - other
         if operation in (Text.CONTAINS, Text.CONTAINS_NOT):
-            holds = is_within(heap + start, length, heap + other, other_length) == (operation == Text.CONTAINS)
+            found = place_within(heap + start, length, heap + other, other_length) >= 0
+            holds = found == (operation == Text.CONTAINS)
         elif a == b:
             holds = operation != Text.LESS
         else:
@@ -196,6 +200,22 @@ def measure(table, ids, n, out):
         number = load_i64(ids, i)
         start = load_i64(offsets, number)
         store_i64(out, i, count_characters(heap + start, load_i64(offsets, number + 1) - start))
+
+
+@kernel
+def locate(table, texts, parts, n, out):
+    """out[i] = the index of the character of string texts[i] where string parts[i] first occurs in it, or -1. The table is
+    being read."""
+    heap = load_i64(table, SYM_HEAP)
+    offsets = load_i64(table, SYM_OFFSETS)
+    for i in range(n):
+        text = load_i64(texts, i)
+        part = load_i64(parts, i)
+        start = load_i64(offsets, text)
+        needle = load_i64(offsets, part)
+        size = load_i64(offsets, text + 1) - start
+        place = place_within(heap + needle, load_i64(offsets, part + 1) - needle, heap + start, size)
+        store_i64(out, i, count_characters(heap + start, place) if place >= 0 else -1)
 
 
 @entry()
@@ -312,7 +332,9 @@ def read_block(ctl, table, pc, n, target):
         return judge(load_i64(pc, 5), wanted, second, n, target)
     warm_texts(table, first, n)
     warm_texts(table, second, n)
-    if operation in (Text.MIN, Text.MAX):
+    if operation == Text.POSITION:
+        locate(table, first, second, n, target)
+    elif operation in (Text.MIN, Text.MAX):
         better(table, operation, first, second, n, target)
         for p in range(2, load_i64(pc, 6)):
             better(table, operation, target, register(ctl, load_i64(pc, 8 + p * 2)), n, target)

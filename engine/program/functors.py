@@ -9,6 +9,7 @@ for strings), a line in the oracle (tests/naive_functors.py), and `python -m tes
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -116,6 +117,10 @@ def _converting(name: str, source: Kinds, result: Kind, opcode: str, value: Call
     rounded = ", towards zero" if kind is Kind.FLOAT else ""
     documentation = f"The {kind.value} as {'an' if result is Kind.UNSIGNED else 'a'} {result.value}{rounded}."
     return Intrinsic(name, Signature((source,), result), {kind: opcode}, value, documentation, example)
+
+
+def _rounding(name: str, opcode: str, value: Callable[[float], int], documentation: str, example: str) -> Intrinsic:
+    return Intrinsic(name, _same(FLOAT, 1), {Kind.FLOAT: opcode}, scalars.whole(value), documentation, example)
 
 
 _ROWS: Final = (
@@ -250,6 +255,24 @@ _ROWS: Final = (
         "abs(-3) = 3",
     ),
     Intrinsic(
+        "bit_count",
+        Signature((INTEGRAL,), Kind.NUMBER),
+        _of(INTEGRAL, "BIT_COUNT"),
+        lambda a: scalars.unsigned(a).bit_count(),
+        "How many of the 64 bits are ones.",
+        "bit_count(11) = 3",
+    ),
+    _rounding("floor", "FLOOR", math.floor, "The greatest whole float that is not above the value.", "floor(-2.5) = -3.0"),
+    _rounding("ceil", "CEIL", math.ceil, "The least whole float that is not below the value.", "ceil(-2.5) = -2.0"),
+    Intrinsic(
+        "sqrt",
+        _same(FLOAT, 1),
+        {Kind.FLOAT: "SQRT"},
+        scalars.root,
+        "The square root; of a negative value it is NaN.",
+        "sqrt(6.25) = 2.5",
+    ),
+    Intrinsic(
         "cat",
         Signature((SYMBOL, SYMBOL), Kind.SYMBOL, variadic=True),
         {Kind.SYMBOL: "CAT"},
@@ -273,6 +296,14 @@ _ROWS: Final = (
         "The characters of a text from an index on (the first one has 0), at most so many, or all where that is negative; the "
         "empty text where the index lies outside.",
         'substr("datalog", 4, 3) = "log"',
+    ),
+    Intrinsic(
+        "strpos",
+        Signature((SYMBOL, SYMBOL), Kind.NUMBER),
+        {Kind.SYMBOL: "POSITION"},
+        str.find,
+        "Where the second text first occurs in the first one: the index of a character, or -1 where it does not.",
+        'strpos("datalog", "log") = 4',
     ),
     Intrinsic(
         "ord",

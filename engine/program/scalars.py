@@ -7,6 +7,7 @@ Integers come as they are read, signed or unsigned, and a result may leave 64 bi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from dlog.engine.program.rules import Kind
 
@@ -48,6 +49,15 @@ def power(a: int | float, b: int | float) -> int | float:
         return -math.inf if a < 0 and b % 2 == 1 else math.inf
     except ValueError:
         return math.nan if a != 0 else math.copysign(math.inf, a) if b % 2 == 1 else math.inf
+
+
+def root(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def whole(rounded: Callable[[float], int]) -> Callable[[float], float]:
+    """A rounding of floats to floats, which keeps infinities, NaN and the sign of zero."""
+    return lambda value: math.copysign(rounded(value), value) if math.isfinite(value) else value
 
 
 def unsigned(value: int) -> int:
