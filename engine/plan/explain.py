@@ -41,9 +41,9 @@ from dlog.engine.plan.nodes import (
     Unpack,
     View,
 )
+from dlog.engine.program.functors import FUNCTORS
 from dlog.engine.program.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
 
-INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
 NOTES_AT = 44
 
 
@@ -216,7 +216,7 @@ class Drawer:
                 return self.name(i)
             case Constant(value=value):
                 return "nil" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
-            case Functor(op=op, args=(left, right)) if op in INFIX:
+            case Functor(op=op, args=(left, right)) if FUNCTORS[op].form == "infix":
                 return f"({self.term(left)} {op} {self.term(right)})"
             case Functor(op=op, args=args):
                 return f"{op}({self.terms(args)})"

@@ -8,6 +8,7 @@ from typing import Final
 
 from dlog.engine.program.aggregates import keeper_of
 from dlog.engine.program.check import Checked
+from dlog.engine.program.functors import FUNCTORS
 from dlog.engine.program.rules import (
     Aggregate,
     Atom,
@@ -30,7 +31,6 @@ from dlog.engine.program.rules import (
 _SHOWN_FACTS: Final = 10
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _MARKS: Final = {Kind.NUMBER: "", Kind.UNSIGNED: "u", Kind.FLOAT: "f", Kind.SYMBOL: "s", Kind.RECORD: "r"}
-_INFIX: Final = frozenset({"+", "-", "*", "/", "%", "^"})
 
 
 def show(program: Program) -> str:
@@ -81,7 +81,7 @@ def show_term(term: Term | None, names: tuple[str, ...]) -> str:
             return names[id]
         case Constant(value=value, kind=kind):
             return _constant(value, kind)
-        case Functor(op=op, args=(left, right), kind=kind) if op in _INFIX:
+        case Functor(op=op, args=(left, right), kind=kind) if FUNCTORS[op].form == "infix":
             return f"({show_term(left, names)} {op}{_MARKS[kind]} {show_term(right, names)})"
         case Functor(op=op, args=args):
             return _call(op, args, names)
