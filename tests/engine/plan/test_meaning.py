@@ -71,6 +71,7 @@ AGGREGATES = [
     "p(x, m) :- n(x), m = min y : { e(x, y), t(y, _, _) }.",
     "p(x, m) :- n(x), m = max y + z : { t(x, y, z), y < z }.",
     "p(x, m) :- n(x), m = mean y : { e(x, y) }.",
+    "p(x, m) :- n(x), m = bit_xor y : { e(x, y) }.",
     "p(x, c) :- n(x), c = count : { n(y), y < x }.",
     "p(x, c) :- n(x), e(x, z), c = count : { e(y, z), y < x }.",
     "p(x, c) :- n(x), c = count : { e(x, y) ; e(y, x) }.",
