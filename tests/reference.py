@@ -8,9 +8,10 @@ from pathlib import Path
 
 from dlog.engine.program.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.program.comparisons import COMPARISONS, Comparison
-from dlog.engine.program.functors import FUNCTORS, Intrinsic
+from dlog.engine.program.functors import FUNCTORS
 from dlog.engine.program.kinds import Kinds
 from dlog.engine.program.rules import Kind
+from dlog.engine.program.signatures import Intrinsic
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ROWS_OF_EXAMPLES = (1, 2, 6)

@@ -20,8 +20,9 @@ from dlog.engine.kernels.texts import READING, Text
 from dlog.engine.plan import nodes
 from dlog.engine.plan.emit import sink_terms
 from dlog.engine.program.comparisons import COMPARISONS
-from dlog.engine.program.functors import FUNCTORS, KEEP
+from dlog.engine.program.functors import FUNCTORS
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.program.signatures import KEEP
 from dlog.engine.values.patterns import Verdicts
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 

@@ -1,8 +1,5 @@
 """The intrinsic functors: one row each, which every stage reads.
 
-A signature names the kinds each argument may have and the result's. Without a result's kind, all arguments and the result have
-one common kind among those: that is how `+` and `min` are overloaded.
-
 To add a functor: a row here, a case in the kernels for each opcode that it names (kernels/arithmetic.py, or kernels/texts.py
 for strings), a line in the oracle (tests/naive_functors.py), and `python -m tests.reference` for its documentation.
 """
@@ -11,123 +8,29 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
 from dlog.engine.program import scalars
-from dlog.engine.program.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED, Kinds
+from dlog.engine.program.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
 from dlog.engine.program.rules import Constant, Functor, Kind, Record, Term
-
-Form: TypeAlias = Literal["call", "infix", "prefix", "internal"]
-"""How a functor is written: `f(x, y)`, `x f y`, `f x`, or not at all: the compiler makes it."""
-
-KEEP: Final = "KEEP"
-"""The opcode of a functor whose value has the bits of its argument: there is nothing to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """`args` per argument (the last repeats when `variadic`); `result` None says: of the arguments' common kind."""
-
-    args: tuple[Kinds, ...]
-    result: Kind | None
-    variadic: bool = False
-
-    def accepts(self, count: int) -> bool:
-        return count >= len(self.args) if self.variadic else count == len(self.args)
-
-    def arg(self, index: int) -> Kinds:
-        return self.args[min(index, len(self.args) - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Intrinsic:
-    """A functor of the language.
-
-    `opcodes` names, by the kind of the first argument, the kernels' operation: of kernels/texts.py for symbols, else of
-    kernels/arithmetic.py; more than two arguments are taken from the left. `overloads` are functors of their own that it
-    becomes on some kinds. `partial` tells on which arguments it stops the run; empty: it is total. `value` computes it in
-    Python, up to `scalars.as_kind`. `example` is a condition that holds.
-    """
-
-    name: str
-    signature: Signature
-    opcodes: Mapping[Kind, str]
-    value: Callable[..., Any]
-    documentation: str
-    example: str
-    form: Form = "call"
-    symbol: str = ""
-    """What is written, where that is not the name."""
-    overloads: Mapping[Kind, str] = field(default_factory=dict)
-    identity: bool = False
-    """Whether it is the value itself where that has the result's kind already: a conversion."""
-    partial: str = ""
-    monotone: Literal["", "first", "all"] = ""
-    """The arguments with which a number it makes never falls."""
-
-    @property
-    def written(self) -> str:
-        return self.symbol or self.name
-
-    @property
-    def by_argument(self) -> bool:
-        """Whether an operation is told by the kind of its arguments and not by that of its result."""
-        result = self.signature.result
-        kinds = self.signature.args[0] - self.overloads.keys() - ({result} if self.identity else set())
-        return result is None or len(kinds) > 1
-
-
-def _same(allowed: Kinds, count: int = 2, variadic: bool = False) -> Signature:
-    """Arguments and result have one kind."""
-    return Signature((allowed,) * count, None, variadic)
-
-
-def _of(kinds: Kinds, opcode: str) -> dict[Kind, str]:
-    return dict.fromkeys(kinds, opcode)
-
-
-def _numeric(number: str, unsigned: str, floating: str) -> dict[Kind, str]:
-    return {Kind.NUMBER: number, Kind.UNSIGNED: unsigned, Kind.FLOAT: floating}
-
-
-def _bitwise(name: str, opcode: str, value: Callable[..., Any], documentation: str, example: str) -> Intrinsic:
-    return Intrinsic(name, _same(INTEGRAL), _of(INTEGRAL, opcode), value, documentation, example, "infix")
-
-
-def _reading(name: str, result: Kind, opcode: str, overloads: dict[Kind, str], kind: str, example: str) -> Intrinsic:
-    """A conversion that reads the number a text begins with."""
-    return Intrinsic(
-        name,
-        Signature((ORDERED,), result),
-        {Kind.SYMBOL: opcode},
-        float if result is Kind.FLOAT else int,
-        f"The value as {kind}; of a symbol, the one that its text begins with.",
-        example,
-        overloads=overloads,
-        identity=True,
-        partial=f"a text that does not begin with {kind}",
-    )
-
-
-def _converting(name: str, source: Kinds, result: Kind, opcode: str, value: Callable[..., Any], example: str) -> Intrinsic:
-    (kind,) = source
-    rounded = ", towards zero" if kind is Kind.FLOAT else ""
-    documentation = f"The {kind.value} as {'an' if result is Kind.UNSIGNED else 'a'} {result.value}{rounded}."
-    return Intrinsic(name, Signature((source,), result), {kind: opcode}, value, documentation, example)
-
-
-def _rounding(name: str, opcode: str, value: Callable[[float], int], documentation: str, example: str) -> Intrinsic:
-    return Intrinsic(name, _same(FLOAT, 1), {Kind.FLOAT: opcode}, scalars.whole(value), documentation, example)
-
+from dlog.engine.program.signatures import (
+    KEEP,
+    Intrinsic,
+    Signature,
+    alike,
+    bitwise,
+    converting,
+    numeric,
+    reading,
+    rounding,
+    same,
+)
 
 _ROWS: Final = (
     Intrinsic(
         "+",
-        _same(ORDERED),
-        _numeric("ADD", "ADD", "ADD_F"),
+        same(ORDERED),
+        numeric("ADD", "ADD", "ADD_F"),
         operator.add,
         "The sum; integers wrap around at 64 bits. Symbols are joined, as by `cat`.",
         "2 + 3 = 5",
@@ -137,8 +40,8 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "-",
-        _same(NUMERIC),
-        _numeric("SUB", "SUB", "SUB_F"),
+        same(NUMERIC),
+        numeric("SUB", "SUB", "SUB_F"),
         operator.sub,
         "The difference; integers wrap around at 64 bits.",
         "2 - 3 = -1",
@@ -147,8 +50,8 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "*",
-        _same(NUMERIC),
-        _numeric("MUL", "MUL", "MUL_F"),
+        same(NUMERIC),
+        numeric("MUL", "MUL", "MUL_F"),
         operator.mul,
         "The product; integers wrap around at 64 bits.",
         "2 * 3 = 6",
@@ -156,8 +59,8 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "/",
-        _same(NUMERIC),
-        _numeric("DIV", "DIV_U", "DIV_F"),
+        same(NUMERIC),
+        numeric("DIV", "DIV_U", "DIV_F"),
         scalars.quotient,
         "The quotient; of integers, towards zero.",
         "-7 / 2 = -3",
@@ -166,7 +69,7 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "%",
-        _same(INTEGRAL),
+        same(INTEGRAL),
         {Kind.NUMBER: "MOD", Kind.UNSIGNED: "MOD_U"},
         scalars.remainder,
         "The remainder of `/`: it has the sign of the left side.",
@@ -176,8 +79,8 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "^",
-        _same(NUMERIC),
-        _numeric("POW", "POW_U", "POW_F"),
+        same(NUMERIC),
+        numeric("POW", "POW_U", "POW_F"),
         scalars.power,
         "The power; integers wrap around at 64 bits, and a negative power of one is the reciprocal, towards zero.",
         "2 ^ 10 = 1024",
@@ -185,7 +88,7 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "neg",
-        _same(NUMBER | FLOAT, 1),
+        same(NUMBER | FLOAT, 1),
         {Kind.NUMBER: "NEG", Kind.FLOAT: "NEG_F"},
         operator.neg,
         "The negative.",
@@ -193,13 +96,13 @@ _ROWS: Final = (
         "prefix",
         "-",
     ),
-    _bitwise("band", "BAND", operator.and_, "Bitwise and.", "12 band 10 = 8"),
-    _bitwise("bor", "BOR", operator.or_, "Bitwise or.", "12 bor 10 = 14"),
-    _bitwise("bxor", "BXOR", operator.xor, "Bitwise exclusive or.", "12 bxor 10 = 6"),
+    bitwise("band", "BAND", operator.and_, "Bitwise and.", "12 band 10 = 8"),
+    bitwise("bor", "BOR", operator.or_, "Bitwise or.", "12 bor 10 = 14"),
+    bitwise("bxor", "BXOR", operator.xor, "Bitwise exclusive or.", "12 bxor 10 = 6"),
     Intrinsic(
-        "bnot", _same(INTEGRAL, 1), _of(INTEGRAL, "BNOT"), operator.invert, "All bits inverted.", "bnot 0 = -1", "prefix"
+        "bnot", same(INTEGRAL, 1), alike(INTEGRAL, "BNOT"), operator.invert, "All bits inverted.", "bnot 0 = -1", "prefix"
     ),
-    _bitwise(
+    bitwise(
         "bshl",
         "SHL",
         lambda a, b: a << (b & 63),
@@ -208,30 +111,30 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "bshr",
-        _same(INTEGRAL),
+        same(INTEGRAL),
         {Kind.NUMBER: "SHR", Kind.UNSIGNED: "SHRU"},
         lambda a, b: a >> (b & 63),
         "The left side's bits shifted right, a number's sign coming in; of the right side, the low six bits count.",
         "-8 bshr 1 = -4",
         "infix",
     ),
-    _bitwise(
+    bitwise(
         "bshru",
         "SHRU",
         lambda a, b: scalars.unsigned(a) >> (b & 63),
         "The left side's bits shifted right, zeros coming in; of the right side, the low six bits count.",
         "-1 bshru 63 = 1",
     ),
-    _bitwise("land", "LAND", lambda a, b: int(a != 0 and b != 0), "1 where neither side is zero, else 0.", "2 land 3 = 1"),
-    _bitwise("lor", "LOR", lambda a, b: int(a != 0 or b != 0), "0 where both sides are zero, else 1.", "0 lor 3 = 1"),
-    _bitwise("lxor", "LXOR", lambda a, b: int((a != 0) != (b != 0)), "1 where one side is zero, else 0.", "2 lxor 3 = 0"),
+    bitwise("land", "LAND", lambda a, b: int(a != 0 and b != 0), "1 where neither side is zero, else 0.", "2 land 3 = 1"),
+    bitwise("lor", "LOR", lambda a, b: int(a != 0 or b != 0), "0 where both sides are zero, else 1.", "0 lor 3 = 1"),
+    bitwise("lxor", "LXOR", lambda a, b: int((a != 0) != (b != 0)), "1 where one side is zero, else 0.", "2 lxor 3 = 0"),
     Intrinsic(
-        "lnot", _same(INTEGRAL, 1), _of(INTEGRAL, "LNOT"), lambda a: int(a == 0), "1 for zero, else 0.", "lnot 5 = 0", "prefix"
+        "lnot", same(INTEGRAL, 1), alike(INTEGRAL, "LNOT"), lambda a: int(a == 0), "1 for zero, else 0.", "lnot 5 = 0", "prefix"
     ),
     Intrinsic(
         "min",
-        _same(ORDERED, 1, variadic=True),
-        _numeric("MIN", "MIN_U", "MIN_F") | {Kind.SYMBOL: "MIN"},
+        same(ORDERED, 1, variadic=True),
+        numeric("MIN", "MIN_U", "MIN_F") | {Kind.SYMBOL: "MIN"},
         min,
         "The least of two values or more; symbols are ordered by their texts' code points.",
         "min(3, 1, 2) = 1",
@@ -239,8 +142,8 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "max",
-        _same(ORDERED, 1, variadic=True),
-        _numeric("MAX", "MAX_U", "MAX_F") | {Kind.SYMBOL: "MAX"},
+        same(ORDERED, 1, variadic=True),
+        numeric("MAX", "MAX_U", "MAX_F") | {Kind.SYMBOL: "MAX"},
         max,
         "The greatest of two values or more; symbols are ordered by their texts' code points.",
         "max(3, 1, 2) = 3",
@@ -248,7 +151,7 @@ _ROWS: Final = (
     ),
     Intrinsic(
         "abs",
-        _same(NUMBER | FLOAT, 1),
+        same(NUMBER | FLOAT, 1),
         {Kind.NUMBER: "ABS", Kind.FLOAT: "ABS_F"},
         abs,
         "The value without its sign; the least number, which has no positive, stays as it is.",
@@ -257,16 +160,16 @@ _ROWS: Final = (
     Intrinsic(
         "bit_count",
         Signature((INTEGRAL,), Kind.NUMBER),
-        _of(INTEGRAL, "BIT_COUNT"),
+        alike(INTEGRAL, "BIT_COUNT"),
         lambda a: scalars.unsigned(a).bit_count(),
         "How many of the 64 bits are ones.",
         "bit_count(11) = 3",
     ),
-    _rounding("floor", "FLOOR", math.floor, "The greatest whole float that is not above the value.", "floor(-2.5) = -3.0"),
-    _rounding("ceil", "CEIL", math.ceil, "The least whole float that is not below the value.", "ceil(-2.5) = -2.0"),
+    rounding("floor", "FLOOR", math.floor, "The greatest whole float that is not above the value.", "floor(-2.5) = -3.0"),
+    rounding("ceil", "CEIL", math.ceil, "The least whole float that is not below the value.", "ceil(-2.5) = -2.0"),
     Intrinsic(
         "sqrt",
-        _same(FLOAT, 1),
+        same(FLOAT, 1),
         {Kind.FLOAT: "SQRT"},
         scalars.root,
         "The square root; of a negative value it is NaN.",
@@ -308,16 +211,16 @@ _ROWS: Final = (
     Intrinsic(
         "ord",
         Signature((ALL,), Kind.NUMBER),
-        _of(ALL, KEEP),
+        alike(ALL, KEEP),
         lambda value: value,
         "The number that stands for a value; of a symbol or a record it differs between runs.",
         'ord("a") - ord("a") = 0',
         identity=True,
     ),
-    _reading(
+    reading(
         "to_number", Kind.NUMBER, "NUMBER", {Kind.FLOAT: "ftoi", Kind.UNSIGNED: "utoi"}, "a number", 'to_number("0x1F") = 31'
     ),
-    _reading(
+    reading(
         "to_unsigned",
         Kind.UNSIGNED,
         "UNSIGNED",
@@ -325,22 +228,22 @@ _ROWS: Final = (
         "an unsigned number",
         'to_unsigned("7") = 7u',
     ),
-    _reading("to_float", Kind.FLOAT, "FLOAT", {Kind.NUMBER: "itof", Kind.UNSIGNED: "utof"}, "a float", 'to_float("2.5") = 2.5'),
+    reading("to_float", Kind.FLOAT, "FLOAT", {Kind.NUMBER: "itof", Kind.UNSIGNED: "utof"}, "a float", 'to_float("2.5") = 2.5'),
     Intrinsic(
         "to_string",
         Signature((ORDERED,), Kind.SYMBOL),
-        _of(NUMERIC, "CAT"),
+        alike(NUMERIC, "CAT"),
         scalars.text_of,
         "The text of a value; floats have six digits behind the point.",
         'to_string(12) = "12"',
         identity=True,
     ),
-    _converting("itof", NUMBER, Kind.FLOAT, "ITOF", float, "itof(3) = 3.0"),
-    _converting("ftoi", FLOAT, Kind.NUMBER, "FTOI", int, "ftoi(-2.5) = -2"),
-    _converting("utof", UNSIGNED, Kind.FLOAT, "UTOF", float, "utof(3u) = 3.0"),
-    _converting("ftou", FLOAT, Kind.UNSIGNED, "FTOU", int, "ftou(2.5) = 2u"),
-    _converting("itou", NUMBER, Kind.UNSIGNED, KEEP, scalars.unsigned, "itou(3) = 3u"),
-    _converting("utoi", UNSIGNED, Kind.NUMBER, KEEP, int, "utoi(3u) = 3"),
+    converting("itof", NUMBER, Kind.FLOAT, "ITOF", float, "itof(3) = 3.0"),
+    converting("ftoi", FLOAT, Kind.NUMBER, "FTOI", int, "ftoi(-2.5) = -2"),
+    converting("utof", UNSIGNED, Kind.FLOAT, "UTOF", float, "utof(3u) = 3.0"),
+    converting("ftou", FLOAT, Kind.UNSIGNED, "FTOU", int, "ftou(2.5) = 2u"),
+    converting("itou", NUMBER, Kind.UNSIGNED, KEEP, scalars.unsigned, "itou(3) = 3u"),
+    converting("utoi", UNSIGNED, Kind.NUMBER, KEEP, int, "utoi(3u) = 3"),
     Intrinsic(
         "weight",
         Signature((NUMBER,), Kind.NUMBER),
@@ -371,9 +274,7 @@ def find_functor(name: str, arity: int) -> Intrinsic | None:
 
 def fold(name: str, args: tuple[scalars.Scalar, ...], result: Kind) -> scalars.Scalar:
     """The value of a functor on values, which has this kind."""
-    row = FUNCTORS[name]
-    value = reduce(row.value, args) if len(args) > 2 and row.form == "infix" else row.value(*args)
-    return scalars.as_kind(value, result)
+    return scalars.as_kind(FUNCTORS[name].value(*args), result)
 
 
 def may_stop(term: Term | None) -> bool:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dlog.engine.program.aggregates import AGGREGATES
-from dlog.engine.program.functors import FUNCTORS, Intrinsic, find_functor
+from dlog.engine.program.functors import FUNCTORS, find_functor
 from dlog.engine.program.literals import literal_text, number_constant
 from dlog.engine.program.problems import Label, Problems
 from dlog.engine.program.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.program.scope import display
+from dlog.engine.program.signatures import Intrinsic
 from dlog.engine.program.typed import TypedAggregate, TypedAtom, TypedClause, TypedCompare, TypedFalse, TypedLiteral, TypedTerm
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span

@@ -15,8 +15,9 @@ from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
 from dlog.engine.kernels.texts import Text
 from dlog.engine.program.comparisons import COMPARISONS
-from dlog.engine.program.functors import FUNCTORS, KEEP, Intrinsic, fold
+from dlog.engine.program.functors import FUNCTORS, fold
 from dlog.engine.program.rules import Kind
+from dlog.engine.program.signatures import KEEP, Intrinsic
 from dlog.engine.values.functions import evaluate
 from tests.engine.kernels.desk import EXAMPLES, MAX, MIN, Desk
 from tests.engine.kernels.test_texts import Desk as TextDesk
