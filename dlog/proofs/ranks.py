@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
 from dlog.proofs.forms import forms_of
 from dlog.proofs.solve import Below, Relations, Solver
@@ -127,7 +128,7 @@ def _improved(columns: Rows, held: int, lattice: Lattice, kinds: Sequence[Kind])
     keys = [column for c, column in enumerate(columns) if c != lattice.column]
     dtype = {Kind.UNSIGNED: np.uint64, Kind.FLOAT: np.float64}.get(kinds[lattice.column], np.int64)
     values = np.unique(columns[lattice.column].view(dtype), return_inverse=True)[1]
-    goodness = values if lattice.op == "min" else -values
+    goodness = values if lattice.dominance is Dominance.LEAST else -values
     order = np.lexsort((np.arange(len(values)), goodness, *keys[::-1]))  # of equal values the one held comes first
     starts = np.zeros(len(order), bool)
     starts[:1] = True
