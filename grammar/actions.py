@@ -330,6 +330,10 @@ class Actions:
     def call(self, c: Children) -> syntax.Call:
         return syntax.Call(c[0].value, tuple(c[2]), span=_whole(c))
 
+    def wrapped_call(self, c: Children) -> syntax.Call:
+        """What was read as an atom until its parentheses ended."""
+        return syntax.Call(c[0].name, c[0].args, span=c[0].span)
+
     def user_call(self, c: Children) -> syntax.Call:
         return syntax.Call("@" + c[1].value, tuple(c[3]), span=_whole(c))
 
@@ -354,5 +358,5 @@ class Actions:
         """An aggregate's body in braces: the node's span takes the braces in, so that the aggregate ends where they do."""
         return replace(c[1], span=_whole(c))
 
-    def longer_qualified(self, c: Children) -> Word:
+    def longer(self, c: Children) -> Word:
         return Word("IDENT", f"{c[0].value}.{c[2].value}", _start(c[0]), _end(c[2]))

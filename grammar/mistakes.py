@@ -16,7 +16,7 @@ from lark import Token
 from dlog.grammar.diagnostics import Diagnostic, Label
 from dlog.grammar.source import Source, Span
 from dlog.grammar.suggest import closest
-from dlog.grammar.words import AGGREGATES, DIRECTIVES, FUNCTORS, RESERVED
+from dlog.grammar.words import DIRECTIVES, FUNCTORS, RESERVED
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = frozenset(PAIRS.values())
@@ -314,16 +314,6 @@ def open_component(f: Failure) -> Diagnostic | None:
     return None
 
 
-def unknown_functor(f: Failure) -> Diagnostic | None:
-    """`y = abs(x)`: a name that is no functor's, called where a value must stand."""
-    name = f.previous
-    if f.token != "(" or name is None or name.type != "IDENT" or not f.expected >= OPERATORS:
-        return None
-    guess = closest(name, FUNCTORS | AGGREGATES | {"match", "contains"})
-    note = f"did you mean `{guess}`?" if guess else "a relation is read by a condition of its own: `p(x), y = x + 1`"
-    return f.report(f"there is no functor `{name}`", place(name), notes=[note])
-
-
 def word_for_operator(f: Failure) -> Diagnostic | None:
     """What other languages write: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
     if f.previous == "not" and f.token.type == "IDENT":
@@ -379,7 +369,6 @@ MISTAKES: tuple[Mistake, ...] = (
     wrong_arrow,
     reserved_word,
     fact_with_two_heads,
-    unknown_functor,
     bracket,
     term_for_literal,
     unfinished_clause,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 STORAGE = frozenset({"brie", "btree", "btree_delete", "eqrel"})
 QUALIFIERS = STORAGE | {"input", "output", "printsize", "overridable", "inline", "no_inline", "magic", "no_magic"}
-AGGREGATES = frozenset({"count", "sum", "min", "max", "mean"})
+AGGREGATES = frozenset({"count", "sum", "min", "max", "mean", "bit_xor"})
+# Souffle's, and no others: what dlog has besides is a name like any other, which relations may have, too.
 FUNCTORS = frozenset(
     {"cat", "ord", "range", "strlen", "substr", "to_float", "to_number", "to_string", "to_unsigned"}
     | {"itof", "itou", "utoi", "utof", "ftoi", "ftou", "recursive_iteration_cnt"}

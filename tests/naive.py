@@ -47,7 +47,7 @@ from tests.naive_bodies import (
     variables,
     walk,
 )
-from tests.naive_functors import DivisionByZero, apply, literal, result_type
+from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
 
@@ -318,15 +318,8 @@ class _Evaluation:
             return len(matches)
         t = self.type_of(term.target)
         values = [v for m in matches if (v := self.value(term.target, t, m, inner_scope)) is not FAILED]
-        match term.op:
-            case "sum":
-                return apply("sum", values, self.kind(t))
-            case "mean":
-                return sum(values) / len(values) if values else FAILED
-            case "min" | "max":
-                return apply(term.op, values, self.kind(t)) if values else FAILED
-            case _:
-                raise NotImplementedError(f"the naive evaluator does not know the aggregate {term.op}")
+        value = aggregated(term.op, values, self.kind("float" if term.op == "mean" else t))
+        return FAILED if value is None else value
 
 
 def counts_bindings(body: Body) -> bool:

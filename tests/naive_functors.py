@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
+
+import numpy as np
 
 
 class DivisionByZero(Exception):
@@ -41,8 +44,9 @@ def power(a: int, b: int) -> int:
 
 
 def substr(text: str, index: int, length: int) -> str:
-    """From `index`, at most `length` characters; outside of the text there is nothing."""
-    return text[index : index + length] if 0 <= index <= len(text) and length > 0 else ""
+    """From `index`, at most `length` characters, a negative length meaning all; outside of the text there is nothing."""
+    end = index + length if length >= 0 else len(text)
+    return text[index:end] if 0 <= index <= len(text) else ""
 
 
 INTEGER: dict[str, Callable[..., int]] = {
@@ -63,11 +67,21 @@ INTEGER: dict[str, Callable[..., int]] = {
     "lxor": lambda a, b: int((a != 0) != (b != 0)),
     "lnot": lambda a: int(a == 0),
 }
-FLOAT: dict[str, Callable[..., float]] = {"+": operator.add, "*": operator.mul, "/": operator.truediv, "^": operator.pow}
+FLOAT: dict[str, Callable[..., float]] = {
+    "+": operator.add,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+    "floor": lambda a: float(np.floor(a)),
+    "ceil": lambda a: float(np.ceil(a)),
+    "sqrt": lambda a: math.sqrt(a) if a >= 0 else math.nan,
+}
 FIXED: dict[str, tuple[str, Callable[..., Any]]] = {
     "cat": ("symbol", lambda *parts: "".join(parts)),
     "substr": ("symbol", substr),
     "strlen": ("number", len),
+    "strpos": ("number", str.find),
+    "bit_count": ("number", lambda a: f"{a & 2**64 - 1:b}".count("1")),
     "to_string": ("symbol", str),
     "to_number": ("number", int),
     "to_unsigned": ("unsigned", int),
@@ -87,17 +101,37 @@ def result_type(name: str) -> str | None:
     return FIXED[name][0] if name in FIXED else None
 
 
+AGGREGATES: dict[str, tuple[int | None, Callable[[list[Any]], Any]]] = {
+    "count": (0, len),
+    "sum": (0, sum),
+    "min": (None, min),
+    "max": (None, max),
+    "bit_xor": (0, lambda values: reduce(operator.xor, values)),
+    "mean": (None, lambda values: sum(values) / len(values)),
+}
+"""Aggregates: the value of nothing, None where there is none, and that of values."""
+
+
+def aggregated(name: str, values: list[Any], kind: str) -> Any:
+    """The aggregate over values; its own is of this kind, None if there is none."""
+    nothing, function = AGGREGATES[name]
+    value = function(values) if values else nothing
+    if value is None or kind not in ("number", "unsigned"):
+        return value if value is None or kind != "float" else float(value)
+    return wrap(value, kind)
+
+
 def apply(name: str, args: list[Any], kind: str) -> Any:
-    """The functor (or the aggregate `sum`) on values of this kind; `as` reads a value as this kind."""
+    """The functor on values of this kind; `as` reads a value as this kind."""
     match name, args:
         case ("as", [value]):
             return wrap(value, kind) if kind in ("number", "unsigned") else value
-        case ("sum", _):
-            return sum(args, 0.0) if kind == "float" else wrap(sum(args), kind)
         case ("min", _):
             return min(args)
         case ("max", _):
             return max(args)
+        case ("abs", [value]):
+            return abs(value) if kind == "float" else wrap(abs(value), kind)
         case ("-", [value]):
             return -value if kind == "float" else wrap(-value, kind)
         case ("-", _):

@@ -167,6 +167,8 @@ def reduction(draw: Draw, inner: Scope) -> tuple[str, str, str]:
             choices += [(op, f" {variable}", type_name) for op in ("min", "max", *(["sum"] if exact else []))]
             if type_name == "float" and exact:
                 choices += [("mean", f" {variable}", "float")] * 2
+            if type_name != "float":
+                choices.append(("bit_xor", f" {variable}", type_name))
             if type_name == "number":
                 choices += [("sum", f" {variable} * 2 - 1", "number"), ("max", f" 0 - {variable}", "number")]
     return draw(st.sampled_from(choices))

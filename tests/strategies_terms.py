@@ -89,6 +89,9 @@ EXPRESSIONS: dict[str, list[str]] = {
         "min({x}, {y})",
         "max({x}, {y}, {k})",
         "strlen({s})",
+        "strpos({s}, substr({s}, 1, 1))",
+        "abs({x})",
+        "bit_count({x})",
         "to_number(to_string({x}))",
     ],
     "unsigned": [
@@ -102,7 +105,17 @@ EXPRESSIONS: dict[str, list[str]] = {
         "min({x}, {y})",
         "max({x}, {y})",
     ],
-    "float": ["{x} + {y}", "{x} - {y}", "{x} * 0.5", "{x} * 2", "{x} / 4", "min({x}, {y})", "max({x}, {y})"],
+    "float": [
+        "{x} + {y}",
+        "{x} - {y}",
+        "{x} * 0.5",
+        "{x} * 2",
+        "{x} / 4",
+        "min({x}, {y})",
+        "max({x}, {y})",
+        "abs({x})",
+        "floor({x}) + ceil({y})",
+    ],
     "symbol": ["cat({x}, {y})", 'cat("<", {x})', "substr({x}, 0, 1)", "substr({x}, 1, {k})", "to_string({n})"],
 }
 

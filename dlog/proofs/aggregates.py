@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dlog.engine.ir.aggregates import AGGREGATES, fold_all
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.engine.values.differences import row_groups
 from dlog.engine.values.floats import one_nan
-from dlog.engine.values.table import DTYPES
+from dlog.engine.values.table import typed
 from dlog.proofs.terms import Frame
 
 if TYPE_CHECKING:
@@ -117,21 +119,29 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
 
 def _values(aggregate: Aggregate, found: Matches, groups: int) -> tuple[np.ndarray, np.ndarray]:
     """The words of each group's value, and whether it has one."""
-    counts = np.bincount(found.groups, minlength=groups)
-    if aggregate.op == "count":
-        return counts.astype(np.int64), np.ones(groups, bool)
-    dtype = np.float64 if aggregate.op == "mean" else DTYPES.get(aggregate.kind, np.int64)
-    targets = found.targets.view(dtype)
+    row, counts = AGGREGATES[aggregate.op], np.bincount(found.groups, minlength=groups)
+    has_value = (counts > 0) | (row.identity is not None)
+    if not row.target:
+        return counts.astype(np.int64), has_value
+    targets = typed(found.targets, aggregate.kind)
+    if row.dominance is not None:
+        return _dominant(row.dominance, targets, found.groups, counts).view(np.int64), has_value
     if aggregate.op in ("sum", "mean"):
-        totals = np.zeros(groups, dtype)
-        np.add.at(totals, found.groups, targets)
+        made = np.zeros(groups, targets.dtype)
+        np.add.at(made, found.groups, targets)
         if aggregate.op == "mean":
-            return one_nan(totals / np.maximum(counts, 1)).view(np.int64), counts > 0
-        return (one_nan(totals) if dtype is np.float64 else totals).view(np.int64), np.ones(groups, bool)
-    order = np.lexsort((targets, found.groups))
-    groups_in_order = found.groups[order]
-    ends = np.searchsorted(groups_in_order, np.arange(groups), "left" if aggregate.op == "min" else "right")
-    places = ends if aggregate.op == "min" else ends - 1
-    best = np.zeros(groups, dtype)
+            made = np.divide(made, np.maximum(counts, 1), dtype=np.float64)
+    else:
+        parts = np.split(targets[np.argsort(found.groups, kind="stable")], np.cumsum(counts)[:-1])
+        made = np.array([fold_all(aggregate, part.tolist()) or 0 for part in parts], targets.dtype)
+    return (one_nan(made) if made.dtype == np.float64 else made).view(np.int64), has_value
+
+
+def _dominant(dominance: Dominance, targets: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Each group's value that no other dominates; of groups without values, zero."""
+    order = np.lexsort((targets, groups))
+    ends = np.cumsum(counts)
+    places = ends - counts if dominance is Dominance.LEAST else ends - 1
+    best = np.zeros(len(counts), targets.dtype)
     best[counts > 0] = targets[order[places[counts > 0]]]
-    return best.view(np.int64), counts > 0
+    return best

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
+from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
@@ -67,7 +68,7 @@ def forms_of(rule: Rule, own: frozenset[str]) -> tuple[Form, ...]:
     head = _Head(rule)
     args = tuple(head.arg(term) for term in rule.head.args)
     kinds = tuple(head.kinds)
-    extremes = (x for x in rule.body if isinstance(x, Aggregate) and x.op in ("min", "max"))
+    extremes = (x for x in rule.body if isinstance(x, Aggregate) and dominance_of(x.op) is not None)
     through = next((x for x in extremes if own & relations_of((x,))), None)
     if through is None:
         return (Form(rule, args, (*_given_values(rule.body), *head.literals), kinds),)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from dlog.engine.compile.strata.thresholds import mentioned as relations_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Aggregate, Atom, Kind, Lattice, Literal, Rule, Stratum
 from dlog.engine.values.table import typed
 from dlog.proofs.forms import forms_of
@@ -127,7 +128,7 @@ def _improved(columns: Rows, held: int, lattice: Lattice, kinds: Sequence[Kind])
     """The places behind the first `held` rows of values that are better than those held for the same key, the best of each."""
     keys = [column for c, column in enumerate(columns) if c != lattice.column]
     values = np.unique(typed(columns[lattice.column], kinds[lattice.column]), return_inverse=True)[1]
-    goodness = values if lattice.op == "min" else -values
+    goodness = values if lattice.dominance is Dominance.LEAST else -values
     order = np.lexsort((np.arange(len(values)), goodness, *keys[::-1]))  # of equal values the one held comes first
     starts = np.zeros(len(order), bool)
     starts[:1] = True

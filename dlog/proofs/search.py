@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
@@ -173,7 +174,7 @@ class Search:
         solver = replace(found.solver, every=True)
         all_of = matches(solver, aggregate, outer)
         chosen = all_of.kept
-        if aggregate.op in ("min", "max"):
+        if dominance_of(aggregate.op) is not None:
             value = np.broadcast_to(frame.values[aggregate.result.id], all_of.targets.shape)
             chosen = chosen[agree(all_of.targets, np.ascontiguousarray(value), aggregate.kind)][:1]
         premises: list[Premise] = []

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
-from dlog.engine.kernels.block import arithmetic_block
-from dlog.engine.runtime.lowering.lower import keeps_bits, operation
+from dlog.engine.kernels.arithmetic import arithmetic_block
+from dlog.engine.kernels.values.texts import Text
+from dlog.engine.runtime.lowering.lower import operation
 from dlog.engine.values import functions
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import typed
@@ -100,11 +101,11 @@ class Terms:
                 return self._functor(term, [self._value(a, frame, has_value) for a in term.args], has_value)
 
     def _functor(self, term: Functor, args: list[np.ndarray], has_value: np.ndarray) -> np.ndarray:
-        if keeps_bits(term):
-            return args[0]
         kinds = tuple(self.kind(a) for a in term.args)
         op = operation(term, kinds)
         if op is None:
+            return args[0]
+        if isinstance(op, Text):
             return self._on_symbols(term, args, kinds, has_value)
         if term.op in ("/", "%") and term.kind is not Kind.FLOAT:
             has_value &= args[1] != 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -19,11 +20,10 @@ from dlog.engine.ir.rules import (
     Unpack,
     Variable,
 )
-from dlog.grammar.operators import BINDING, PREFIX
 from dlog.grammar.source import Source
 from dlog.grammar.unparse import quote
 
-_WORDS = {"neg": "-", "not_match": "!match", "not_contains": "!contains"}
+_WORDS = {"not_match": "!match", "not_contains": "!contains"}
 
 
 def literal_of(value: Any) -> str:
@@ -81,11 +81,12 @@ def term_text(term: Term | None, names: Sequence[str]) -> str:
         case Constant(value=value, kind=kind):
             return f"{value}u" if kind is Kind.UNSIGNED else literal_of(value)
         case Functor(op=op, args=args):
-            op = _WORDS.get(op, op)
-            texts = [term_text(a, names) for a in args]
-            if op in BINDING and len(args) == 2:
-                return f"({texts[0]} {op} {texts[1]})"
-            return f"{op}({', '.join(texts)})" if op not in PREFIX else f"{op}{' ' * op.isalpha()}{texts[0]}"
+            row, texts = FUNCTORS[op], [term_text(a, names) for a in args]
+            if row.form == "infix":
+                return f"({texts[0]} {row.written} {texts[1]})"
+            if row.form == "prefix":
+                return f"{row.written}{' ' * row.written.isalpha()}{texts[0]}"
+            return f"{op}({', '.join(texts)})"
         case Record(args=args):
             return f"[{', '.join(term_text(a, names) for a in args)}]"
 

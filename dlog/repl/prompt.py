@@ -19,7 +19,8 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from dlog.caches import home, named_folder
-from dlog.grammar.words import AGGREGATES, DIRECTIVES, FUNCTORS, QUALIFIERS, RESERVED
+from dlog.engine.ir.functors import written_functors
+from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS, RESERVED
 from dlog.interruption import heeded_interruption
 from dlog.repl.manual import PAGES
 from dlog.repl.shell import Shell
@@ -44,7 +45,7 @@ STYLE: Final = Style.from_dict(
 )
 _TYPES = ("number", "symbol", "float", "unsigned")
 _DECLARING: Final = sorted(QUALIFIERS | {*_TYPES})
-_COMPUTING: Final = sorted(FUNCTORS | AGGREGATES | {"match", "contains", "nil"})
+_COMPUTING: Final = sorted({*written_functors(), *AGGREGATES, "match", "contains", "nil"})
 _WORD = re.compile(r"[?A-Za-z_][?\w.]*$")
 
 

@@ -19,7 +19,8 @@ from dlog.engine.plan.column_types import Types
 from dlog.engine.plan.exchange.exchanges import DistributedScope, Exchange, Phase
 from dlog.engine.plan.exchange.places import EVERYWHERE, SOME, Copy, Place
 from dlog.engine.runtime.lowering.lower import LoweredPath
-from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, MERGES, ScopeRun
+from dlog.engine.runtime.static.combining import combine_in
+from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, ScopeRun
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.loans import DoubleBuffer
@@ -76,7 +77,7 @@ class ShardRun(ScopeRun):
         if lattice is not None and exchange.role == "home":
             relation = self.relation(exchange.name)
             key = [c for c in range(relation.arity) if c != lattice.column]
-            relation.key_by(key, lattice.column, MERGES[relation.kinds[lattice.column], lattice.op])
+            relation.key_by(key, lattice.column, combine_in(lattice, relation.kinds[lattice.column]))
 
     def _forget_sent(self, outbox: StoredRelation) -> None:
         """Whether a row was sent before is asked where a bit tells, or where one column is left of a body, which is found as

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dlog.engine.compile.check import Checked
+from dlog.engine.ir.aggregates import session_worker_of
+from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -29,7 +31,6 @@ from dlog.engine.ir.rules import (
 _SHOWN_FACTS: Final = 10
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _MARKS: Final = {Kind.NUMBER: "", Kind.UNSIGNED: "u", Kind.FLOAT: "f", Kind.SYMBOL: "s", Kind.RECORD: "r"}
-_INFIX: Final = frozenset({"+", "-", "*", "/", "%", "^"})
 
 
 def show(program: Program) -> str:
@@ -80,7 +81,7 @@ def show_term(term: Term | None, names: tuple[str, ...]) -> str:
             return names[id]
         case Constant(value=value, kind=kind):
             return _constant(value, kind)
-        case Functor(op=op, args=(left, right), kind=kind) if op in _INFIX:
+        case Functor(op=op, args=(left, right), kind=kind) if FUNCTORS[op].form == "infix":
             return f"({show_term(left, names)} {op}{_MARKS[kind]} {show_term(right, names)})"
         case Functor(op=op, args=args):
             return _call(op, args, names)
@@ -134,7 +135,7 @@ def _type_name(name: str, kind: Kind) -> str:
 def _stratum(number: int, stratum: Stratum, program: Program) -> Iterator[str]:
     lattices = [program.lattices[r] for r in stratum.relations if r in program.lattices]
     how = " recursive" if stratum.recursive else ""
-    how += "".join(f" ({x.op} over column {x.column} of {x.relation})" for x in lattices)
+    how += "".join(f" ({session_worker_of(x.dominance)} over column {x.column} of {x.relation})" for x in lattices)
     yield f"stratum {number}: {', '.join(stratum.relations)}{how}"
     for rule in stratum.rules:
         yield f"  {show_rule(rule)}"

@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
-from dlog.engine.ir.functors import COMPARISONS, SIGNATURES, canonical
+from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.syntax import (
@@ -27,7 +27,6 @@ from dlog.grammar.syntax import (
     UnionDecl,
 )
 
-AGGREGATES: Final = ("count", "sum", "min", "max", "mean")
 _LEGACY_IO: Final = ("input", "output", "printsize")
 
 
@@ -181,19 +180,28 @@ def _count(number: int, noun: str) -> str:
 
 def _unknown_relation(name: str, span: Span, relations: Iterable[str], problems: Problems) -> None:
     hint = suggestion(name, relations) or f"declare it with .decl {name}(...)"
+    if name in written_functors():
+        hint = f"`{name}` is a functor: compare its value, as in `y = {name}(x)`"
     problems.add("unknown-relation", f"unknown relation `{name}`", Label(span), notes=[hint])
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
-    name = canonical(call.name, len(call.args))
-    signature = SIGNATURES.get(name)
-    if signature is None:
-        notes = [suggestion(call.name, [*SIGNATURES, *COMPARISONS])]
-        if call.name in resolved.relations:
-            notes = ["a relation is not a function: bind its column with an atom in the body, or use an aggregate"]
-        problems.add("unknown-functor", f"unknown functor `{call.name}`", Label(call.span), notes=notes)
-    elif not signature.accepts(len(call.args)):
+    row = find_functor(call.name, len(call.args))
+    if row is None:
+        _unknown_functor(call, resolved, problems)
+        return
+    signature = row.signature
+    if not signature.accepts(len(call.args)):
         least = "at least " if signature.variadic else ""
         expected = f"{least}{_count(len(signature.args), 'argument')}"
         message = f"`{call.name}` takes {expected}, but {len(call.args)} given"
         problems.add("wrong-arity", message, Label(call.span))
+
+
+def _unknown_functor(call: Call, resolved: Resolved, problems: Problems) -> None:
+    note = suggestion(call.name, written_functors()) or "a relation is read by a condition of its own: `p(x), y = x + 1`"
+    if call.name in resolved.relations:
+        note = "a relation is not a function: bind its column with an atom in the body, or use an aggregate"
+    start = problems.source.text.find(call.name, call.span.start)  # behind parentheses that the span takes in
+    place = Span(start, start + len(call.name))
+    problems.add("unknown-functor", f"there is no functor `{call.name}`", Label(place), notes=[note])

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from dlog.engine.compile.grounding import bound_variables, is_bound
+from dlog.engine.compile.normal.comparisons import HAS_TYPE
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import Aggregation, Scoped, ScopedClause, display
 from dlog.engine.compile.walk import variables, walk
-from dlog.engine.ir.functors import HAS_TYPE
 from dlog.grammar.syntax import (
     AggregateTerm,
     Atom,

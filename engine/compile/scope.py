@@ -19,16 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from dlog.engine.compile.grounding import bound_variables
 from dlog.engine.compile.normal.disjunction import FLAT, Conjunction, Flat, FlatClause, alternatives
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, renaming, variables
+from dlog.engine.ir.aggregates import dominance_of
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import AggregateTerm, Atom, Constraint, Not, Term, Variable
-
-_WITNESSED: Final = ("min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class _Scoper:
         found = {n for n in wanted if inside and all(n in b for b in inside)}
         if not found:
             return []
-        if one.term.op not in _WITNESSED:
+        if dominance_of(one.term.op) is None:
             self._refuse_witness(one, found)
             return []
         if len(one.bodies) > 1:

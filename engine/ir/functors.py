@@ -1,133 +1,291 @@
-"""The intrinsic functors and comparisons: their names, aliases and signatures over kinds.
+"""The intrinsic functors: one row each, which every stage reads.
 
-A signature names the kinds each argument may have and the result's. Without a result's kind, all arguments and the
-result have one common kind among those: that is how `+` and `min` are overloaded.
+To add a functor: a row here, a case in the kernels for each opcode that it names (kernels/arithmetic.py, or
+kernels/values/texts.py for strings), a line in the oracle (tests/naive_functors.py), and `python -m tests.reference` for its
+documentation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import operator
 from typing import Final
 
-from dlog.engine.ir.rules import Kind
+from dlog.engine.compile.signatures import (
+    KEEP,
+    Intrinsic,
+    Signature,
+    alike,
+    bitwise,
+    converting,
+    numeric,
+    reading,
+    rounding,
+    same,
+)
 
-ALL: Final = frozenset(Kind)
-NUMERIC: Final = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT})
-INTEGRAL: Final = frozenset({Kind.NUMBER, Kind.UNSIGNED})
-ORDERED: Final = NUMERIC | {Kind.SYMBOL}
-SYMBOL: Final = frozenset({Kind.SYMBOL})
-NUMBER: Final = frozenset({Kind.NUMBER})
-UNSIGNED: Final = frozenset({Kind.UNSIGNED})
-FLOAT: Final = frozenset({Kind.FLOAT})
+from dlog.engine.ir import scalars
+from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
+from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term
+
+_ROWS: Final = (
+    Intrinsic(
+        "+",
+        same(ORDERED),
+        numeric("ADD", "ADD", "ADD_F"),
+        operator.add,
+        "The sum; integers wrap around at 64 bits. Symbols are joined, as by `cat`.",
+        "2 + 3 = 5",
+        "infix",
+        overloads={Kind.SYMBOL: "cat"},
+        monotone="all",
+    ),
+    Intrinsic(
+        "-",
+        same(NUMERIC),
+        numeric("SUB", "SUB", "SUB_F"),
+        operator.sub,
+        "The difference; integers wrap around at 64 bits.",
+        "2 - 3 = -1",
+        "infix",
+        monotone="first",
+    ),
+    Intrinsic(
+        "*",
+        same(NUMERIC),
+        numeric("MUL", "MUL", "MUL_F"),
+        operator.mul,
+        "The product; integers wrap around at 64 bits.",
+        "2 * 3 = 6",
+        "infix",
+    ),
+    Intrinsic(
+        "/",
+        same(NUMERIC),
+        numeric("DIV", "DIV_U", "DIV_F"),
+        scalars.quotient,
+        "The quotient; of integers, towards zero.",
+        "-7 / 2 = -3",
+        "infix",
+        partial="an integer divided by zero",
+    ),
+    Intrinsic(
+        "%",
+        same(INTEGRAL),
+        {Kind.NUMBER: "MOD", Kind.UNSIGNED: "MOD_U"},
+        scalars.remainder,
+        "The remainder of `/`: it has the sign of the left side.",
+        "-7 % 2 = -1",
+        "infix",
+        partial="zero on the right",
+    ),
+    Intrinsic(
+        "^",
+        same(NUMERIC),
+        numeric("POW", "POW_U", "POW_F"),
+        scalars.power,
+        "The power; integers wrap around at 64 bits, and a negative power of one is the reciprocal, towards zero.",
+        "2 ^ 10 = 1024",
+        "infix",
+    ),
+    Intrinsic(
+        "neg",
+        same(NUMBER | FLOAT, 1),
+        {Kind.NUMBER: "NEG", Kind.FLOAT: "NEG_F"},
+        operator.neg,
+        "The negative.",
+        "-(2 + 3) = 0 - 5",
+        "prefix",
+        "-",
+    ),
+    bitwise("band", "BAND", operator.and_, "Bitwise and.", "12 band 10 = 8"),
+    bitwise("bor", "BOR", operator.or_, "Bitwise or.", "12 bor 10 = 14"),
+    bitwise("bxor", "BXOR", operator.xor, "Bitwise exclusive or.", "12 bxor 10 = 6"),
+    Intrinsic(
+        "bnot", same(INTEGRAL, 1), alike(INTEGRAL, "BNOT"), operator.invert, "All bits inverted.", "bnot 0 = -1", "prefix"
+    ),
+    bitwise(
+        "bshl",
+        "SHL",
+        lambda a, b: a << (b & 63),
+        "The left side's bits shifted left; of the right side, the low six bits count.",
+        "3 bshl 2 = 12",
+    ),
+    Intrinsic(
+        "bshr",
+        same(INTEGRAL),
+        {Kind.NUMBER: "SHR", Kind.UNSIGNED: "SHRU"},
+        lambda a, b: a >> (b & 63),
+        "The left side's bits shifted right, a number's sign coming in; of the right side, the low six bits count.",
+        "-8 bshr 1 = -4",
+        "infix",
+    ),
+    bitwise(
+        "bshru",
+        "SHRU",
+        lambda a, b: scalars.unsigned(a) >> (b & 63),
+        "The left side's bits shifted right, zeros coming in; of the right side, the low six bits count.",
+        "-1 bshru 63 = 1",
+    ),
+    bitwise("land", "LAND", lambda a, b: int(a != 0 and b != 0), "1 where neither side is zero, else 0.", "2 land 3 = 1"),
+    bitwise("lor", "LOR", lambda a, b: int(a != 0 or b != 0), "0 where both sides are zero, else 1.", "0 lor 3 = 1"),
+    bitwise("lxor", "LXOR", lambda a, b: int((a != 0) != (b != 0)), "1 where one side is zero, else 0.", "2 lxor 3 = 0"),
+    Intrinsic(
+        "lnot", same(INTEGRAL, 1), alike(INTEGRAL, "LNOT"), lambda a: int(a == 0), "1 for zero, else 0.", "lnot 5 = 0", "prefix"
+    ),
+    Intrinsic(
+        "min",
+        same(ORDERED, 1, variadic=True),
+        numeric("MIN", "MIN_U", "MIN_F") | {Kind.SYMBOL: "MIN"},
+        min,
+        "The least of two values or more; symbols are ordered by their texts' code points.",
+        "min(3, 1, 2) = 1",
+        monotone="all",
+    ),
+    Intrinsic(
+        "max",
+        same(ORDERED, 1, variadic=True),
+        numeric("MAX", "MAX_U", "MAX_F") | {Kind.SYMBOL: "MAX"},
+        max,
+        "The greatest of two values or more; symbols are ordered by their texts' code points.",
+        "max(3, 1, 2) = 3",
+        monotone="all",
+    ),
+    Intrinsic(
+        "abs",
+        same(NUMBER | FLOAT, 1),
+        {Kind.NUMBER: "ABS", Kind.FLOAT: "ABS_F"},
+        abs,
+        "The value without its sign; the least number, which has no positive, stays as it is.",
+        "abs(-3) = 3",
+    ),
+    Intrinsic(
+        "bit_count",
+        Signature((INTEGRAL,), Kind.NUMBER),
+        alike(INTEGRAL, "BIT_COUNT"),
+        lambda a: scalars.unsigned(a).bit_count(),
+        "How many of the 64 bits are ones.",
+        "bit_count(11) = 3",
+    ),
+    rounding("floor", "FLOOR", math.floor, "The greatest whole float that is not above the value.", "floor(-2.5) = -3.0"),
+    rounding("ceil", "CEIL", math.ceil, "The least whole float that is not below the value.", "ceil(-2.5) = -2.0"),
+    Intrinsic(
+        "sqrt",
+        same(FLOAT, 1),
+        {Kind.FLOAT: "SQRT"},
+        scalars.root,
+        "The square root; of a negative value it is NaN.",
+        "sqrt(6.25) = 2.5",
+    ),
+    Intrinsic(
+        "cat",
+        Signature((SYMBOL, SYMBOL), Kind.SYMBOL, variadic=True),
+        {Kind.SYMBOL: "CAT"},
+        lambda *texts: "".join(texts),
+        "The texts, one after the other.",
+        'cat("data", "log") = "datalog"',
+    ),
+    Intrinsic(
+        "strlen",
+        Signature((SYMBOL,), Kind.NUMBER),
+        {Kind.SYMBOL: "LENGTH"},
+        len,
+        "How many characters a text has.",
+        'strlen("datalog") = 7',
+    ),
+    Intrinsic(
+        "substr",
+        Signature((SYMBOL, NUMBER, NUMBER), Kind.SYMBOL),
+        {Kind.SYMBOL: "SUBSTR"},
+        scalars.substring,
+        "The characters of a text from an index on (the first one has 0), at most so many, or all where that is negative; the "
+        "empty text where the index lies outside.",
+        'substr("datalog", 4, 3) = "log"',
+    ),
+    Intrinsic(
+        "strpos",
+        Signature((SYMBOL, SYMBOL), Kind.NUMBER),
+        {Kind.SYMBOL: "POSITION"},
+        str.find,
+        "Where the second text first occurs in the first one: the index of a character, or -1 where it does not.",
+        'strpos("datalog", "log") = 4',
+    ),
+    Intrinsic(
+        "ord",
+        Signature((ALL,), Kind.NUMBER),
+        alike(ALL, KEEP),
+        lambda value: value,
+        "The number that stands for a value; of a symbol or a record it differs between runs.",
+        'ord("a") - ord("a") = 0',
+        identity=True,
+    ),
+    reading(
+        "to_number", Kind.NUMBER, "NUMBER", {Kind.FLOAT: "ftoi", Kind.UNSIGNED: "utoi"}, "a number", 'to_number("0x1F") = 31'
+    ),
+    reading(
+        "to_unsigned",
+        Kind.UNSIGNED,
+        "UNSIGNED",
+        {Kind.NUMBER: "itou", Kind.FLOAT: "ftou"},
+        "an unsigned number",
+        'to_unsigned("7") = 7u',
+    ),
+    reading("to_float", Kind.FLOAT, "FLOAT", {Kind.NUMBER: "itof", Kind.UNSIGNED: "utof"}, "a float", 'to_float("2.5") = 2.5'),
+    Intrinsic(
+        "to_string",
+        Signature((ORDERED,), Kind.SYMBOL),
+        alike(NUMERIC, "CAT"),
+        scalars.text_of,
+        "The text of a value; floats have six digits behind the point.",
+        'to_string(12) = "12"',
+        identity=True,
+    ),
+    converting("itof", NUMBER, Kind.FLOAT, "ITOF", float, "itof(3) = 3.0"),
+    converting("ftoi", FLOAT, Kind.NUMBER, "FTOI", int, "ftoi(-2.5) = -2"),
+    converting("utof", UNSIGNED, Kind.FLOAT, "UTOF", float, "utof(3u) = 3.0"),
+    converting("ftou", FLOAT, Kind.UNSIGNED, "FTOU", int, "ftou(2.5) = 2u"),
+    converting("itou", NUMBER, Kind.UNSIGNED, KEEP, scalars.unsigned, "itou(3) = 3u"),
+    converting("utoi", UNSIGNED, Kind.NUMBER, KEEP, int, "utoi(3u) = 3"),
+    Intrinsic(
+        "weight",
+        Signature((NUMBER,), Kind.NUMBER),
+        {Kind.NUMBER: "WEIGHT"},
+        lambda value: value,
+        "What a match adds to a sum of which only a bound is known.",
+        "",
+        "internal",
+        partial="a negative number, or one so great that a sum of two would leave 64 bits",
+    ),
+)
+
+FUNCTORS: Final = {row.name: row for row in _ROWS}
+_CALLED: Final = {row.written: row for row in _ROWS if row.form == "call"}
+_OPERATORS: Final = {(row.written, 1 if row.form == "prefix" else 2): row for row in _ROWS if row.form in ("infix", "prefix")}
+_PARTIAL: Final = frozenset(row.name for row in _ROWS if row.partial and row.form != "internal")
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """`args` per argument (the last repeats when `variadic`); `result` None says: of the arguments' common kind."""
-
-    args: tuple[frozenset[Kind], ...]
-    result: Kind | None
-    variadic: bool = False
-
-    def accepts(self, count: int) -> bool:
-        return count >= len(self.args) if self.variadic else count == len(self.args)
-
-    def arg(self, index: int) -> frozenset[Kind]:
-        return self.args[min(index, len(self.args) - 1)]
+def written_functors() -> list[str]:
+    """What a program may write before arguments in parentheses."""
+    return list(_CALLED)
 
 
-def _conversion(source: frozenset[Kind], result: Kind) -> Signature:
-    return Signature((source,), result)
+def find_functor(name: str, arity: int) -> Intrinsic | None:
+    """The functor that a program writes with a name, or an operator, and so many arguments: `-x` is `neg`."""
+    return _OPERATORS.get((name, arity)) or _CALLED.get(name)
 
 
-_BINARY_INTEGRAL = Signature((INTEGRAL, INTEGRAL), None)
-_BINARY_NUMERIC = Signature((NUMERIC, NUMERIC), None)
-
-SIGNATURES: Final[dict[str, Signature]] = {
-    "+": Signature((ORDERED, ORDERED), None),
-    "-": _BINARY_NUMERIC,
-    "*": _BINARY_NUMERIC,
-    "/": _BINARY_NUMERIC,
-    "^": _BINARY_NUMERIC,
-    "%": _BINARY_INTEGRAL,
-    "neg": Signature((frozenset({Kind.NUMBER, Kind.FLOAT}),), None),
-    "bnot": Signature((INTEGRAL,), None),
-    "lnot": Signature((INTEGRAL,), None),
-    **dict.fromkeys(("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor"), _BINARY_INTEGRAL),
-    "min": Signature((ORDERED,), None, variadic=True),
-    "max": Signature((ORDERED,), None, variadic=True),
-    "cat": Signature((SYMBOL, SYMBOL), Kind.SYMBOL, variadic=True),
-    "strlen": Signature((SYMBOL,), Kind.NUMBER),
-    "substr": Signature((SYMBOL, NUMBER, NUMBER), Kind.SYMBOL),
-    "ord": _conversion(ALL, Kind.NUMBER),
-    "to_number": _conversion(ORDERED, Kind.NUMBER),
-    "to_unsigned": _conversion(ORDERED, Kind.UNSIGNED),
-    "to_float": _conversion(ORDERED, Kind.FLOAT),
-    "to_string": _conversion(ORDERED, Kind.SYMBOL),
-    "itof": _conversion(NUMBER, Kind.FLOAT),
-    "ftoi": _conversion(FLOAT, Kind.NUMBER),
-    "utof": _conversion(UNSIGNED, Kind.FLOAT),
-    "ftou": _conversion(FLOAT, Kind.UNSIGNED),
-    "itou": _conversion(NUMBER, Kind.UNSIGNED),
-    "utoi": _conversion(UNSIGNED, Kind.NUMBER),
-}
-
-_ALIASES: Final = {
-    "**": "^",
-    "&": "band",
-    "|": "bor",
-    "~": "bnot",
-    "<<": "bshl",
-    ">>": "bshr",
-    ">>>": "bshru",
-    "&&": "land",
-    "||": "lor",
-    "^^": "lxor",
-    "!": "lnot",
-}
-
-CONVERSIONS: Final = {
-    ("to_number", Kind.FLOAT): "ftoi",
-    ("to_number", Kind.UNSIGNED): "utoi",
-    ("to_unsigned", Kind.NUMBER): "itou",
-    ("to_unsigned", Kind.FLOAT): "ftou",
-    ("to_float", Kind.NUMBER): "itof",
-    ("to_float", Kind.UNSIGNED): "utof",
-}
-"""What an overloaded conversion is called once its argument's kind is known."""
-
-COMPARISONS: Final = {
-    "=": ALL,
-    "!=": ALL,
-    "<": ORDERED,
-    "<=": ORDERED,
-    ">": ORDERED,
-    ">=": ORDERED,
-    "match": SYMBOL,
-    "contains": SYMBOL,
-    "not_match": SYMBOL,
-    "not_contains": SYMBOL,
-}
-"""The kinds that each comparison works on; both sides have the same kind."""
-
-HAS_TYPE: Final = ":"
-"""A constraint that only says of which declared type a term is, by the name of the type; nobody can write it."""
-
-OPPOSITE: Final = {
-    HAS_TYPE: HAS_TYPE,
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-    "match": "not_match",
-    "not_match": "match",
-    "contains": "not_contains",
-    "not_contains": "contains",
-}
+def fold(name: str, args: tuple[scalars.Scalar, ...], result: Kind) -> scalars.Scalar:
+    """The value of a functor on values, which has this kind."""
+    return scalars.as_kind(FUNCTORS[name].value(*args), result)
 
 
-def canonical(name: str, arity: int) -> str:
-    """The name of a functor in typed programs: `-x` is `neg`, `a & b` is `band`."""
-    return "neg" if name == "-" and arity == 1 else _ALIASES.get(name, name)
+def may_stop(term: Term | None) -> bool:
+    """Whether evaluating a term can stop the run: it must not see values that the rest of its body keeps away."""
+    match term:
+        case Functor(op=op, args=args):
+            divided = op in ("/", "%") and isinstance(args[-1], Constant) and bool(args[-1].value)
+            return (op in _PARTIAL and not divided) or any(map(may_stop, args))
+        case Record(args=args):
+            return any(map(may_stop, args))
+        case _:
+            return False

@@ -35,7 +35,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from dlog.engine.ir.rules import Compare, Lattice, Term
+from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.rules import Compare, Kind, Lattice, Term
 
 View: TypeAlias = Literal["all", "alt", "neu"]
 Model: TypeAlias = Literal["static", "total", "partial"]
@@ -219,14 +220,19 @@ class Path:
 class Reduction:
     """A relation made by the planner for one aggregate: key columns then one value column, one row per key.
 
-    `mean` keeps a sum and a count and divides at the end."""
+    `mean` keeps a sum and a count beside it, and divides at the end."""
 
     relation: str
     keys: tuple[str, ...]
     """Kinds of the key columns (`rules.Kind` values)."""
-    op: Literal["count", "sum", "min", "max", "mean"]
+    op: str
     kind: str
-    """Kind of the aggregated values (argument), which is the result's too but for `count` (number) and `mean` (float)."""
+    """Kind of the aggregated values (argument), which is the result's too where that has no kind of its own."""
+
+    @property
+    def columns(self) -> tuple[Kind, ...]:
+        """The kinds of all columns, with those of what stands beside the value while rows come."""
+        return (*map(Kind, self.keys), *AGGREGATES[self.op].columns(Kind(self.kind)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from math import copysign
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+from dlog.engine.ir.dominance import Dominance
 from dlog.grammar.source import NOWHERE, Source, Span
 
 
@@ -78,11 +79,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Functor:
-    """An intrinsic function. `op` is Souffle's name (`+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor bnot lnot neg
-    min max cat strlen substr ord to_number to_unsigned to_float to_string itof ftoi utof ftou itou utoi range`); `kind` is the
-    kind of its arguments where it is overloaded (`+ - * / % ^ min max neg to_string ord` and comparisons), else of its result;
-    `result` is its result's kind. `to_number`, `to_unsigned` and `to_float` are left for symbols only: between numeric kinds
-    they have become `itof` and the like, and `+` on symbols has become `cat`."""
+    """An intrinsic function. `op` is a row's name in `functors`; `kind` is the kind of its arguments where it is overloaded,
+    else of its result (`Intrinsic.by_argument`); `result` is its result's kind. `to_number`, `to_unsigned` and `to_float` are
+    left for symbols only: between numeric kinds they have become `itof` and the like, and `+` on symbols has become `cat`."""
 
     op: str
     args: tuple[Term, ...]
@@ -151,11 +150,11 @@ class Aggregate:
     evaluated once per binding of them. The value is taken over all matches of the body. Of a single atom without a repeated
     variable each row is one; any other body is, as in Souffle, a relation over its named variables whose rows count once.
     `alternatives` are its body in disjunctive form (usually one): with several, a match is a distinct binding of the variables
-    the alternatives share. On no match `count` and `sum` give 0, the others fail. `kind` is
-    the result's kind; the target of `mean` is a float too."""
+    the alternatives share. `op` is a row's name in `aggregates`, which tells what it gives on no match. `kind` is the result's
+    kind; the target of one whose result always has the same kind has it too."""
 
     result: Variable
-    op: OneOf["count", "sum", "min", "max", "mean"]
+    op: str
     target: Term | None
     alternatives: tuple[tuple[Literal, ...], ...]
     outer: tuple[Variable, ...]
@@ -232,12 +231,12 @@ class Stratum:
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """A relation whose only rule is `r(keys, v) :- ..., v = min x : { ... r ... }`, recursive through its own aggregate: per
-    key it holds the one least (greatest) value. `column` is where the value stands. With `sum` it is what
+    key it holds the one value that no other dominates. `column` is where the value stands. Without a dominance it is what
     plan/incremental/thresholds makes for an executor: per key the sum of the rules' weights, which counts from where it exceeds
     the column before it."""
 
     relation: str
-    op: OneOf["min", "max", "sum"]
+    dominance: Dominance | None
     column: int
 
 

@@ -48,9 +48,7 @@ IMPLIED = 0
 SET_NONE, SET_BITS, SET_PAGES, SET_DENSE, SET_HASH = range(5)
 PAGE_CODES, PAGE_WORDS = 512, 8
 
-# REL_MERGE: what a keyed relation does with a second value.
-MERGE_NONE, MERGE_SUM, MERGE_SUM_FLOAT, MERGE_MIN, MERGE_MAX = range(5)
-MERGE_MIN_UNSIGNED, MERGE_MAX_UNSIGNED, MERGE_MIN_FLOAT, MERGE_MAX_FLOAT, MERGE_BOUND = range(5, 10)
+# REL_MERGE and RD_OP: a `Combine` (combine.py).
 
 # Radix heap of a lattice relation: `HEAP_BUCKETS` buckets of (address, entries, capacity), an entry is (key, row).
 HEAP_LAST, HEAP_COUNT, HEAP_BUCKETS = 0, 1, 2
@@ -210,25 +208,8 @@ ERROR_NONE, ERROR_MEMORY, ERROR_DIVISION, ERROR_ROWS, ERROR_ITERATIONS, ERROR_WE
 SUM_MOST = 1 << 61
 """Sums that are compared with a bound are refused beyond this: two of them can be added."""
 
-# OP_EXTERNAL's second operand: what kernels do themselves (texts.py), TEXT_NONE if Python does it. The arguments are pairs of a
-# form and a register; FORM_ID is the id of a symbol, the others are numbers to be written as text.
-(
-    TEXT_NONE,
-    TEXT_CAT,
-    TEXT_SUBSTR,
-    TEXT_LENGTH,
-    TEXT_MIN,
-    TEXT_MAX,
-    TEXT_LESS,
-    TEXT_LESS_EQUAL,
-    TEXT_CONTAINS,
-    TEXT_CONTAINS_NOT,
-    TEXT_MATCH,
-    TEXT_MATCH_NOT,
-    TEXT_NUMBER,
-    TEXT_UNSIGNED,
-    TEXT_FLOAT,
-) = range(15)
+# OP_EXTERNAL's second operand is a `Text` (texts.py). The arguments are pairs of a form and a register; FORM_ID is the id of a
+# symbol, the others are numbers to be written as text.
 FORM_ID, FORM_NUMBER, FORM_UNSIGNED, FORM_FLOAT = range(4)
 # Verdicts of a pattern: a byte per symbol; how many there are.
 VERDICT_BYTES, VERDICT_COUNT, VERDICT_SIZE = range(3)
@@ -275,48 +256,8 @@ VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES, VERDICT_NEITHER = range(4)
     OP_REDUCE,
 ) = range(37)
 
-# OP_COMPARE's and OP_ARITHMETIC's second word.
+# OP_COMPARE's second word; OP_ARITHMETIC's is an `Arithmetic` (arithmetic.py).
 CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_LT_U, CMP_LE_U, CMP_EQ_F, CMP_NE_F, CMP_LT_F, CMP_LE_F = range(10)
-(
-    AR_ADD,
-    AR_SUB,
-    AR_MUL,
-    AR_DIV,
-    AR_MOD,
-    AR_POW,
-    AR_DIV_U,
-    AR_MOD_U,
-    AR_POW_U,
-    AR_ADD_F,
-    AR_SUB_F,
-    AR_MUL_F,
-    AR_DIV_F,
-    AR_POW_F,
-    AR_MIN,
-    AR_MAX,
-    AR_MIN_U,
-    AR_MAX_U,
-    AR_MIN_F,
-    AR_MAX_F,
-    AR_BAND,
-    AR_BOR,
-    AR_BXOR,
-    AR_SHL,
-    AR_SHR,
-    AR_SHRU,
-    AR_LAND,
-    AR_LOR,
-    AR_LXOR,
-    AR_BNOT,
-    AR_LNOT,
-    AR_NEG,
-    AR_NEG_F,
-    AR_ITOF,
-    AR_FTOI,
-    AR_UTOF,
-    AR_FTOU,
-    AR_WEIGHT,
-) = range(38)
 
 # ----------------------------------------------------------------------------------------------------------------- rounds
 # Collections: relations maintained over rounds. A collection's struct is a relation's (rows are reused, so REL_ROWS is the
@@ -496,8 +437,6 @@ RUN = 1 << 40
 RD_OP, RD_GROUPS, RD_CANDIDATES, RD_RESULT, RD_DERIVED, RD_MISSING, RD_KEYS, RD_VALUE, RD_SCOPE = range(9)
 RD_STREAMED, RD_OPEN, RD_WORK, RD_TABLE, RD_TABLE_COUNT, RD_TABLE_USED, RD_SIZE = range(9, 16)
 PLACE_BYTES = 8
-RED_COUNT, RED_SUM, RED_SUM_FLOAT, RED_MEAN, RED_MIN, RED_MAX = range(6)
-RED_MIN_UNSIGNED, RED_MAX_UNSIGNED, RED_MIN_FLOAT, RED_MAX_FLOAT = range(6, 10)
 # Words of a group: members, sum, what rounding lost of it, and members that are not finite (NaN, inf, -inf: 21 bits each).
 # Counts have the first, sums of integers the first two. Of a minimum or maximum the one word is the best candidate, plus one.
 SUM_COUNT, SUM_VALUE, SUM_LOST, SUM_ODD, SUM_WORDS = range(5)

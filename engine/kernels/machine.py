@@ -9,8 +9,8 @@ progress), EXTERNAL when Python must evaluate an instruction on the block, FAILE
 
 from __future__ import annotations
 
+from dlog.engine.kernels.arithmetic import arithmetic_block
 from dlog.engine.kernels.block import (
-    arithmetic_block,
     compact,
     gather,
     select_compare,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
 from dlog.engine.ir.traversal import literal_variables, term_variables
-from dlog.engine.optimize.filters import is_partial
 
 _ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -44,7 +44,7 @@ def settled(literal: Literal, known: Known) -> Known | None:
     that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look for."""
     match literal:
         case Compare(op=op, left=left, right=right, kind=kind):
-            if op not in _ORDERED or is_partial(left) or is_partial(right) or not _all(right, known):
+            if op not in _ORDERED or may_stop(left) or may_stop(right) or not _all(right, known):
                 return None
             if _all(left, known):
                 return known

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dlog.engine.compile.strata.dependencies import components, dependencies, through_aggregates
+from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -36,7 +37,7 @@ from dlog.engine.ir.rules import (
 )
 from dlog.engine.ir.traversal import literal_variables
 from dlog.engine.optimize.bindings import Known, next_atom, settled
-from dlog.engine.optimize.filters import is_partial, with_named_head
+from dlog.engine.optimize.filters import with_named_head
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules
 from dlog.grammar.diagnostics import DlogError
 
@@ -262,7 +263,7 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
     if isinstance(term, Constant):
         return True
     if not isinstance(term, Variable):
-        return relation.kinds[column] is not Kind.FLOAT and not is_partial(term)
+        return relation.kinds[column] is not Kind.FLOAT and not may_stop(term)
     if any(isinstance(x, Aggregate) and x.result == term for x in rule.body):
         return False
     if relation.kinds[column] is not Kind.FLOAT:

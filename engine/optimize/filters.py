@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from dlog.engine.compile.explain import show_literal
+from dlog.engine.compile.normal.comparisons import COMPARISONS
+from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Arg,
     Atom,
     Compare,
     Constant,
-    Functor,
     Kind,
     Literal,
     Negation,
@@ -33,9 +34,6 @@ from dlog.grammar.source import NOWHERE
 Test: TypeAlias = Atom | Negation | Compare
 
 COLUMN: Final = Variable(0)
-_FLIPPED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_PARTIAL: Final = frozenset({"/", "%", "^", "to_number", "to_unsigned", "to_float"})
-"""Functors that stop the run on some arguments: they are not asked for values that the rest of a body would have kept away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +79,10 @@ def _found(
 def _test_of(literal: Literal, variable: Variable) -> Test | None:
     """The literal as a test of nothing but the variable, if it is one."""
     match literal:
-        case Compare(op=op, left=left, right=Constant() as right, kind=kind) if left == variable and op in _FLIPPED:
+        case Compare(op=op, left=left, right=Constant() as right, kind=kind) if left == variable and COMPARISONS[op].mirrored:
             return Compare(op, COLUMN, right, kind)
-        case Compare(op=op, left=Constant() as left, right=right, kind=kind) if right == variable and op in _FLIPPED:
-            return Compare(_FLIPPED[op], COLUMN, left, kind)
+        case Compare(op=op, left=Constant() as left, right=right, kind=kind) if right == variable and COMPARISONS[op].mirrored:
+            return Compare(COMPARISONS[op].mirrored, COLUMN, left, kind)
         case Atom():
             return _atom_of(literal, variable)
         case Negation(atom=atom):
@@ -164,17 +162,7 @@ def filtered(rule: Rule, filters: frozenset[Filter], kinds: tuple[Kind, ...]) ->
 
 def can_filter(rule: Rule, columns: frozenset[int]) -> bool:
     """Whether the values of these columns of the head can be computed for any row that the body has so far."""
-    return not any(is_partial(rule.head.args[c]) for c in columns)
-
-
-def is_partial(term: Term) -> bool:
-    match term:
-        case Functor(op=op, args=args):
-            return op in _PARTIAL or any(is_partial(a) for a in args)
-        case Record(args=args):
-            return any(is_partial(a) for a in args)
-        case _:
-            return False
+    return not any(may_stop(rule.head.args[c]) for c in columns)
 
 
 def _known(test: Test, term: Term) -> bool | None:

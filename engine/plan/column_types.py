@@ -33,9 +33,7 @@ class Types:
         self._program = program
         self._columns = {t.relation: tuple(ColumnType(Kind(k)) for k in t.kinds) for t in scope.temporaries}
         for reduction in scope.reductions:
-            keys = tuple(ColumnType(Kind(k)) for k in reduction.keys)
-            value = {"count": (Kind.NUMBER,), "mean": (Kind.FLOAT, Kind.NUMBER)}.get(reduction.op, (Kind(reduction.kind),))
-            self._columns[reduction.relation] = (*keys, *(ColumnType(k) for k in value))
+            self._columns[reduction.relation] = tuple(map(ColumnType, reduction.columns))
         paths = [*(p for stage in scope.stages for p in stage), *scope.enter, *scope.loop]
         records = any(type.kind is Kind.RECORD for type in program.types.values())
         while records and any(self._learn(path) for path in paths):

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.nodes import (
     Accumulate,
     AntiJoin,
@@ -43,7 +44,6 @@ from dlog.engine.ir.nodes import (
 from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
 from dlog.engine.plan.arities import Arities
 
-INFIX = frozenset({"+", "-", "*", "/", "%", "^"})
 NOTES_AT = 44
 
 
@@ -81,9 +81,9 @@ def _over(model: Model) -> str:
 
 
 def _kept(lattice: Lattice) -> str:
-    if lattice.op == "sum":
+    if lattice.dominance is None:
         return f"sums what column {lattice.column} gets, and changes where that exceeds column {lattice.column - 1}"
-    return f"keeps the {'least' if lattice.op == 'min' else 'greatest'} value of column {lattice.column}"
+    return f"keeps the {lattice.dominance.name.lower()} value of column {lattice.column}"
 
 
 def connected(connection: Connection) -> str:
@@ -216,7 +216,7 @@ class Drawer:
                 return self.name(i)
             case Constant(value=value):
                 return "nil" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
-            case Functor(op=op, args=(left, right)) if op in INFIX:
+            case Functor(op=op, args=(left, right)) if FUNCTORS[op].form == "infix":
                 return f"({self.term(left)} {op} {self.term(right)})"
             case Functor(op=op, args=args):
                 return f"{op}({self.terms(args)})"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never, cast
 
+from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.nodes import AntiJoin, LookUp, View
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -29,9 +30,6 @@ from dlog.engine.ir.rules import (
 )
 
 Condition: TypeAlias = Compare | Unpack | AntiJoin | LookUp
-
-PARTIAL = frozenset({"/", "%", "to_number", "to_unsigned", "to_float", "^"})
-"""Functors that stop the run on some arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ def solve(left: Term, right: Term, unbound: int) -> tuple[Variable, Term] | None
     Integers wrap around, so that sums and differences can be solved for either operand."""
     if mask(right) & unbound:
         left, right = right, left
-    if mask(right) & unbound or partial(left) or (partial(right) and not isinstance(left, Variable)):
+    if mask(right) & unbound or may_stop(left) or (may_stop(right) and not isinstance(left, Variable)):
         return None
     while isinstance(left, Functor):
         if (undone := _undo(left, right, unbound)) is None:
@@ -168,22 +166,13 @@ def bindable(query: Query) -> int:
     return closure(mask_all(a for r in query.readings for a in r.args), query.conditions)
 
 
-def partial(term: Term | None) -> bool:
-    """Whether evaluating the term can stop the run."""
-    if isinstance(term, Functor):
-        if term.op in PARTIAL and not (term.op in ("/", "%") and isinstance(d := term.args[-1], Constant) and d.value):
-            return True
-        return any(partial(a) for a in term.args)
-    return isinstance(term, Record) and any(partial(a) for a in term.args)
-
-
 def is_partial(condition: Condition) -> bool:
-    return isinstance(condition, Compare) and (partial(condition.left) or partial(condition.right))
+    return isinstance(condition, Compare) and (may_stop(condition.left) or may_stop(condition.right))
 
 
 def can_stop(rule: Rule) -> bool:
     """Whether evaluating the rule can stop the run."""
-    return any(map(partial, rule.head.args)) or _has_partial(rule.body)
+    return any(map(may_stop, rule.head.args)) or _has_partial(rule.body)
 
 
 def _has_partial(body: Iterable[Literal]) -> bool:
@@ -193,7 +182,7 @@ def _has_partial(body: Iterable[Literal]) -> bool:
                 if is_partial(literal):
                     return True
             case Aggregate(target=target, alternatives=alternatives):
-                if partial(target) or any(map(_has_partial, alternatives)):
+                if may_stop(target) or any(map(_has_partial, alternatives)):
                     return True
             case Atom() | Negation() | Unpack():
                 pass

@@ -12,21 +12,15 @@ from functools import reduce
 
 import numpy as np
 
+from dlog.engine.compile.normal.comparisons import COMPARISONS
+from dlog.engine.ir.functors import FUNCTORS, fold
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels.layout import TEXT_CONTAINS, TEXT_CONTAINS_NOT, TEXT_LESS, TEXT_LESS_EQUAL
+from dlog.engine.ir.scalars import Scalar
 from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED, number_texts, read_numbers
-from dlog.engine.kernels.values.texts import measure_texts, relate_texts, slice_all
+from dlog.engine.kernels.values.texts import Text, measure_texts, relate_texts, slice_all
 from dlog.engine.values.patterns import match
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
-
-_RELATIONS = {
-    "<": TEXT_LESS,
-    "<=": TEXT_LESS_EQUAL,
-    "contains": TEXT_CONTAINS,
-    "not_contains": TEXT_CONTAINS_NOT,
-}
-_MIRRORED = {">": "<", ">=": "<="}
 
 # ------------------------------------------------------------------------------------------------------------ comparisons
 
@@ -37,10 +31,11 @@ def compare(op: str, left: np.ndarray, right: np.ndarray, symbols: SymbolTable) 
     left, right = (np.ascontiguousarray(a, np.int64) for a in np.broadcast_arrays(left, right))
     if op in ("match", "not_match"):
         return match(left, right, symbols, op == "match")
-    if op in _MIRRORED:
-        left, right, op = right, left, _MIRRORED[op]
+    row = COMPARISONS[op]
+    if not row.text:
+        left, right, row = right, left, COMPARISONS[row.mirrored]
     out = np.empty(len(left), np.int64)
-    relate_texts(symbols.address, _RELATIONS[op], left.ctypes.data, right.ctypes.data, len(left), out.ctypes.data)
+    relate_texts(symbols.address, Text[row.text], left.ctypes.data, right.ctypes.data, len(left), out.ctypes.data)
     return out != 0
 
 
@@ -57,8 +52,6 @@ def evaluate(op: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], symbols
             return _strlen(columns[0], symbols)
         case "substr":
             return _substr(columns[0], columns[1], columns[2], symbols)
-        case "ord":
-            return columns[0].astype(np.int64)
         case "to_string":
             return _to_string(columns[0], kinds[0], symbols)
         case "to_number" | "to_unsigned" | "to_float":
@@ -66,7 +59,7 @@ def evaluate(op: str, args: Sequence[np.ndarray], kinds: Sequence[Kind], symbols
         case "min" | "max":
             return reduce(_better(op, symbols), (c.astype(np.int64) for c in columns))
         case _:
-            raise InternalError("evaluation", f"no functor `{op}` on strings")
+            return _fold(op, columns, kinds, symbols)
 
 
 def _cat(columns: Sequence[np.ndarray], symbols: SymbolTable) -> np.ndarray:
@@ -102,6 +95,35 @@ def _to_string(values: np.ndarray, kind: Kind, symbols: SymbolTable) -> np.ndarr
             return values.astype(np.int64)
         case Kind.RECORD:
             raise InternalError("evaluation", "to_string of a record")
+
+
+def _fold(op: str, columns: Sequence[np.ndarray], kinds: Sequence[Kind], symbols: SymbolTable) -> np.ndarray:
+    """A functor without a kernel for blocks outside of programs: evaluated once for each combination of arguments."""
+    words = np.stack([c.view(np.int64) for c in map(np.ascontiguousarray, columns)], axis=1)
+    distinct, inverse = np.unique(words, axis=0, return_inverse=True)
+    result = FUNCTORS[op].signature.result or kinds[0]
+    given = zip(*(_scalars(column, kind, symbols) for column, kind in zip(distinct.T, kinds, strict=True)), strict=True)
+    values = [fold(op, args, result) for args in given]
+    if result is Kind.SYMBOL:
+        made = symbols.intern_texts([str(value) for value in values]).astype(np.int64)
+    else:
+        made = np.array(values, {Kind.FLOAT: np.float64, Kind.UNSIGNED: np.uint64}.get(result, np.int64)).view(np.int64)
+    return made[inverse.ravel()]
+
+
+def _scalars(words: np.ndarray, kind: Kind, symbols: SymbolTable) -> list[Scalar]:
+    words = np.ascontiguousarray(words)
+    match kind:
+        case Kind.SYMBOL:
+            return [symbols.text(number) for number in words.tolist()]
+        case Kind.NUMBER:
+            return words.tolist()
+        case Kind.UNSIGNED:
+            return words.view(np.uint64).tolist()
+        case Kind.FLOAT:
+            return words.view(np.float64).tolist()
+        case Kind.RECORD:
+            raise InternalError("evaluation", "a functor of records")
 
 
 _TARGETS = {

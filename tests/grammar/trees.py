@@ -39,7 +39,7 @@ _compounds = st.one_of(
     _operations.flatmap(lambda o: st.builds(s.Call, st.sampled_from(sorted(BINDING)), st.tuples(st.just(o), _operations))),
     st.builds(s.RecordTerm, few(terms)),
     st.builds(s.BranchTerm, qualified, few(terms)),
-    st.builds(s.Call, st.sampled_from(sorted(FUNCTORS)), few(terms)),
+    st.builds(s.Call, st.sampled_from(sorted(FUNCTORS)) | names, few(terms)),
     st.builds(s.Call, st.sampled_from(["min", "max"]), few(terms, 2)),
     st.builds(s.Call, names.map("@{}".format), few(terms)),
     st.builds(s.Cast, terms, qualified),

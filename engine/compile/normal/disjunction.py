@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
+from dlog.engine.compile.normal.comparisons import OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
-from dlog.engine.ir.functors import OPPOSITE
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import And, Atom, Body, Clause, Constraint, Not, Or, Truth
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from dlog.engine.compile.normal.comparisons import HAS_TYPE, OPPOSITE
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, variables, walk
-from dlog.engine.ir.functors import HAS_TYPE, OPPOSITE
+from dlog.engine.ir.aggregates import dominance_of
 from dlog.grammar.syntax import (
     AggregateTerm,
     And,
@@ -36,9 +37,6 @@ from dlog.grammar.syntax import (
     Variable,
     Wildcard,
 )
-
-_SETS: Final = ("min", "max")
-"""Aggregates to which the same value may come often."""
 
 Definition: TypeAlias = tuple[Atom, Body]
 """The head of a clause and its body."""
@@ -181,7 +179,7 @@ class _Inliner:
         return replace(term, target=target, body=self._body(term.body, False, self._counting(term)))
 
     def _counting(self, aggregate: AggregateTerm) -> Counting:
-        if aggregate.op in _SETS:
+        if dominance_of(aggregate.op) is not None:
             return "no"
         if isinstance(aggregate.body, Atom):
             return "rows"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.engine.ir.functors import FLOAT, NUMERIC, UNSIGNED
+from dlog.engine.ir.kinds import FLOAT, NUMERIC, UNSIGNED
 from dlog.engine.ir.rules import Constant, Kind
 from dlog.grammar.syntax import Call, Number, Term
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal as OneOf
-from typing import TypeAlias, cast
+from typing import TypeAlias
+
+from dlog.engine.compile.signatures import Intrinsic
 
 from dlog.engine.compile.normal.literals import literal_text, number_constant
 from dlog.engine.compile.problems import Label, Problems
@@ -25,15 +26,14 @@ from dlog.engine.compile.typing.typed import (
     TypedLiteral,
     TypedTerm,
 )
-from dlog.engine.ir.functors import CONVERSIONS, canonical
+from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.functors import FUNCTORS, find_functor
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
-
-AggregateOp: TypeAlias = OneOf["count", "sum", "min", "max", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RawAtom:
 @dataclass(frozen=True, slots=True)
 class RawAggregate:
     result: Variable
-    op: AggregateOp
+    op: str
     target: Term | None
     alternatives: tuple[tuple[Raw, ...], ...]
     kind: Kind
@@ -121,13 +121,13 @@ class Lowering:
         kind = self.clause.kinds[aggregate.slot]
         result = self.variables.named(aggregate.result, kind)
         bodies = tuple(tuple(self._literal(literal) for literal in body) for body in aggregate.alternatives)
-        op = cast(AggregateOp, aggregate.op)
-        target = None
-        if aggregate.target is not None and op != "count":
+        row, target = AGGREGATES[aggregate.op], None
+        if aggregate.target is not None and row.target:
             target = self._term(aggregate.target)
-            if op == "mean":  # a mean is taken over floats
-                target = _convert("to_float", target, self._kind(aggregate.target), Kind.FLOAT, aggregate.span)
-        return RawAggregate(result, op, target, bodies, kind, aggregate.span)
+            if row.result is not None:
+                converted = FUNCTORS[f"to_{row.result.value}"]
+                target = _applied(converted, (target,), self._kind(aggregate.target), row.result, aggregate.span)
+        return RawAggregate(result, row.name, target, bodies, kind, aggregate.span)
 
     def _term(self, term: TypedTerm) -> Term:
         kind = self._kind(term)
@@ -149,25 +149,20 @@ class Lowering:
             case RecordTerm():
                 return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
             case Call(name=name, args=args):
-                return self._call(canonical(name, len(args)), term, kind)
+                row = find_functor(name, len(args))
+                if row is None:
+                    raise InternalError("lower", f"no functor `{name}`")
+                return self._call(row, term, kind)
             case Cast():
                 return self._cast(term, kind)
             case _:
                 raise InternalError("lower", f"a {type(term.node).__name__} came through")
 
-    def _call(self, op: str, term: TypedTerm, kind: Kind) -> Term:
+    def _call(self, row: Intrinsic, term: TypedTerm, kind: Kind) -> Term:
         args = tuple(self._term(a) for a in term.args)
-        first = self._kind(term.args[0])
-        span = term.node.span
-        if op == "ord" and first is Kind.NUMBER:
+        if row.signature.variadic and row.signature.result is None and len(args) == 1:
             return args[0]
-        if op in ("to_number", "to_unsigned", "to_float", "to_string", "ord"):
-            return _convert(op, args[0], first, kind, span)
-        if op in ("min", "max") and len(args) == 1:
-            return args[0]
-        if op == "+" and kind is Kind.SYMBOL:
-            op = "cat"
-        return Functor(op, args, kind, kind, span)
+        return _applied(row, args, self._kind(term.args[0]), kind, term.node.span)
 
     def _cast(self, term: TypedTerm, kind: Kind) -> Term:
         inner = self._term(term.args[0])
@@ -190,11 +185,13 @@ class Lowering:
                 return inner
 
 
-def _convert(op: str, arg: Term, source: Kind, result: Kind, span: Span) -> Term:
-    """A conversion by its monomorphic name; converting a kind to itself is nothing."""
-    if source is result:
-        return arg
-    return Functor(CONVERSIONS.get((op, source), op), (arg,), source if op in ("ord", "to_string") else result, result, span)
+def _applied(row: Intrinsic, args: tuple[Term, ...], source: Kind, result: Kind, span: Span) -> Term:
+    """A functor on arguments of which the first has kind `source`, by its monomorphic name; converting a kind to itself is
+    nothing."""
+    if row.identity and source is result:
+        return args[0]
+    op = row.overloads.get(source, row.name)
+    return Functor(op, args, source if FUNCTORS[op].by_argument else result, result, span)
 
 
 # --------------------------------------------------------------------------------------------------- variables of things

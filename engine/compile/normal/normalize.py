@@ -27,6 +27,7 @@ from dlog.engine.compile.normal.numbering import number_variables
 from dlog.engine.compile.normal.unify import Unsatisfiable, unify
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.typing.typed import TypedClause
+from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
@@ -88,9 +89,9 @@ class _Normalizer:
             if isinstance(literal, RawAggregate):
                 made = self._aggregate(literal, around - {literal.result.id})
                 aggregates.append((position, literal, made))
-                if made is None:
-                    zero = _zero(literal)
-                    equations.append((position, Compare("=", literal.result, zero, literal.kind, literal.span)))
+                empty = AGGREGATES[literal.op].empty(literal.kind)
+                if made is None and empty is not None:
+                    equations.append((position, Compare("=", literal.result, empty, literal.kind, literal.span)))
         decided = _Equations(self, parts, equations, [(p, a) for p, _, a in aggregates if a is not None], outer).decide()
         ordered = sorted((*parts, *decided), key=lambda p: p.position)
         return tuple(_distinct((p.literal for p in ordered), inside))
@@ -147,16 +148,12 @@ class _Normalizer:
             except Unsatisfiable:
                 continue
         if not alternatives:
-            if raw.op in ("count", "sum"):
+            if AGGREGATES[raw.op].identity is not None:
                 return None
             raise Unsatisfiable
         outer = tuple(Variable(v) for v in dict.fromkeys(aggregate_variables(raw)) if v in around)
         outer = tuple(v for v in outer if v.id in _used(target, alternatives))
         return Aggregate(raw.result, raw.op, target, tuple(alternatives), outer, raw.kind, raw.span)
-
-
-def _zero(aggregate: RawAggregate) -> Constant:
-    return Constant(0.0 if aggregate.kind is Kind.FLOAT else 0, aggregate.kind)
 
 
 class _Equations:

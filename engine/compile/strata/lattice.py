@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
     Functor,
-    Kind,
     Lattice,
     Literal,
     Negation,
@@ -44,12 +46,12 @@ def lattice_of(relation: str, rules: list[Rule]) -> Lattice:
     if any(v.id not in keys for v in aggregate.outer):
         names = ", ".join(f"`{rule.variables[v.id]}`" for v in aggregate.outer if v.id not in keys)
         raise NotWellDefined(f"the aggregate takes {names} from outside, which is not among the other columns of the head")
-    op = aggregate.op
-    if op not in ("min", "max"):
-        raise NotWellDefined(f"only the value of `min` or `max` can be a column, not that of `{op}`")
+    dominance = dominance_of(aggregate.op)
+    if dominance is None:
+        raise NotWellDefined(f"only the value of `min` or `max` can be a column, not that of `{aggregate.op}`")
     for body in aggregate.alternatives:
         _check_alternative(relation, column, aggregate, body, rule)
-    return Lattice(relation, "min" if op == "min" else "max", column)
+    return Lattice(relation, dominance, column)
 
 
 def _aggregate_of(relation: str, rule: Rule) -> Aggregate:
@@ -152,9 +154,9 @@ def _monotone(term: Term, values: set[int]) -> bool:
     match term:
         case Variable():
             return True
-        case Functor(op="+" | "min" | "max", args=args) if term.kind is not Kind.SYMBOL:
-            return all(_monotone(a, values) for a in args)
-        case Functor(op="-", args=(left, right)):
-            return _monotone(left, values) and not values & set(term_variables(right))
+        case Functor(op=op, args=args) if term.result in NUMERIC and FUNCTORS[op].monotone:
+            growing = args if FUNCTORS[op].monotone == "all" else args[:1]
+            others = args[len(growing) :]
+            return all(_monotone(a, values) for a in growing) and not any(values & set(term_variables(a)) for a in others)
         case _:
             return False

@@ -18,6 +18,7 @@ from dlog.engine.compile.strata.dependencies import Dependency, components, depe
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
+from dlog.engine.ir.aggregates import dominance_of
 from dlog.engine.ir.rules import Lattice, Program, Rule, Stratum
 
 
@@ -83,7 +84,7 @@ def _lattice(
 
 def _is_extreme(dependency: Dependency) -> bool:
     """Whether it goes through a `min` or `max`."""
-    return dependency.how == "aggregation" and dependency.op in ("min", "max")
+    return dependency.how == "aggregation" and dominance_of(dependency.op) is not None
 
 
 def _extreme(component: list[str], graph: _Graph, checked: Checked) -> Lattice:

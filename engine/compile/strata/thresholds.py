@@ -14,11 +14,10 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.compile.strata.lattice import NotWellDefined
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule
 from dlog.engine.ir.traversal import literal_variables, term_variables
-
-SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +99,10 @@ def _compares(rule: Rule, aggregate: Aggregate, falls: bool, results: Collection
 
 def _on_the_left(literal: Literal, result: int) -> Compare | None:
     """An inequality with the result alone on its left side."""
-    if not isinstance(literal, Compare) or literal.op not in SWAPPED:
+    if not isinstance(literal, Compare) or literal.op not in ("<", "<=", ">", ">="):
         return None
     left, op, right = literal.left, literal.op, literal.right
     if list(term_variables(left)) != [result]:
-        left, op, right = right, SWAPPED[op], left
+        left, op, right = right, COMPARISONS[op].mirrored, left
     alone = getattr(left, "id", None) == result and result not in term_variables(right)
     return Compare(op, left, right, literal.kind, literal.span) if alone else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dlog.engine.compile.problems import Label, Problems
-from dlog.engine.ir.functors import ALL, INTEGRAL, NUMERIC, ORDERED
+from dlog.engine.ir.kinds import ALL, INTEGRAL, NUMERIC, ORDERED
 from dlog.engine.ir.rules import Kind, Type
 from dlog.grammar.source import Span
 

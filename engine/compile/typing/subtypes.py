@@ -18,6 +18,7 @@ from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.scope import display
 from dlog.engine.compile.typing.typed import TypedAggregate, TypedAtom, TypedClause, TypedCompare, TypedLiteral, TypedTerm
 from dlog.engine.compile.typing.types import PRIMITIVES
+from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Cast, RecordTerm, Variable
 
@@ -71,7 +72,7 @@ class _Subtypes:
                 case TypedCompare(left=TypedTerm(node=Variable(name=a)), right=TypedTerm(node=Variable(name=b))):
                     self._join(a, b)
                 case TypedAggregate(result=result, target=target, alternatives=alternatives, op=op):
-                    if op in ("min", "max", "sum") and target is not None and isinstance(target.node, Variable):
+                    if AGGREGATES[op].result is None and target is not None and isinstance(target.node, Variable):
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from dlog.engine.compile.normal.comparisons import COMPARISONS, HAS_TYPE
 from dlog.engine.compile.normal.literals import literal_kinds, literal_text, number_constant
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
@@ -25,9 +26,12 @@ from dlog.engine.compile.typing.typed import (
     TypedLiteral,
     TypedTerm,
 )
-from dlog.engine.ir.functors import ALL, COMPARISONS, HAS_TYPE, NUMERIC, ORDERED, SIGNATURES, canonical
-from dlog.engine.ir.functors import SYMBOL as SYMBOLS
+from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.functors import find_functor
+from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
+from dlog.engine.ir.kinds import SYMBOL as SYMBOLS
 from dlog.engine.ir.rules import Kind, Type
+from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import (
     AggregateTerm,
@@ -49,8 +53,6 @@ from dlog.grammar.syntax import (
 )
 
 _RECORD = frozenset({Kind.RECORD})
-_NUMBER = Type("number", Kind.NUMBER)
-_FLOAT = Type("float", Kind.FLOAT)
 
 
 def typecheck(clause: ScopedClause, resolved: Resolved, problems: Problems) -> TypedClause:
@@ -120,7 +122,7 @@ class _Checker:
     def _compare(self, constraint: Constraint) -> TypedCompare:
         left, right = self._term(constraint.left), self._term(constraint.right)
         if self.slots.unify(left.slot, right.slot, constraint.span):
-            allowed = COMPARISONS[constraint.op]
+            allowed = COMPARISONS[constraint.op].kinds
             if allowed != ALL:
                 name = constraint.op.removeprefix("not_")
                 self.slots.restrict(left.slot, allowed, Evidence(constraint.span, kinds_name(allowed), f"compared by `{name}`"))
@@ -131,14 +133,14 @@ class _Checker:
         target = None if aggregation.target is None else self._term(aggregation.target)
         slot = self._variable(aggregation.result)
         op, span = aggregation.op, aggregation.span
-        if op == "count":
-            self.slots.restrict_type(slot, _NUMBER, Evidence(span, "number", "the result of `count`"))
-        if op == "mean":
-            self.slots.restrict_type(slot, _FLOAT, Evidence(span, "float", "the result of `mean`"))
-        if target is not None and op != "count":
+        row = AGGREGATES[op]
+        if row.result is not None:
+            found = Type(row.result.value, row.result)
+            self.slots.restrict_type(slot, found, Evidence(span, found.name, f"the result of `{op}`"))
+        if target is not None and row.target:
             node_span = target.node.span
-            self.slots.restrict(target.slot, NUMERIC, Evidence(node_span, kinds_name(NUMERIC), f"the target of `{op}`"))
-            if op != "mean":
+            self.slots.restrict(target.slot, row.target, Evidence(node_span, kinds_name(row.target), f"the target of `{op}`"))
+            if row.result is None:
                 self.slots.unify(target.slot, slot, span)
         return TypedAggregate(aggregation.result, slot, op, target, bodies, aggregation.own, span)
 
@@ -189,8 +191,10 @@ class _Checker:
         return self.records[-1]
 
     def _call(self, call: Call) -> TypedTerm:
-        name = canonical(call.name, len(call.args))
-        signature = SIGNATURES[name]
+        row = find_functor(call.name, len(call.args))
+        if row is None:
+            raise InternalError("typecheck", f"no functor `{call.name}`")
+        signature = row.signature
         args = tuple(self._term(a) for a in call.args)
         good = True
         for index, arg in enumerate(args):

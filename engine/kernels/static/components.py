@@ -6,6 +6,7 @@ component is its root. Paths are halved on the way (Tarjan and van Leeuwen, 1984
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import rank
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, store_i32, store_i64, store_u8
 from dlog.engine.kernels.layout import (
@@ -20,7 +21,6 @@ from dlog.engine.kernels.layout import (
     REL_VALUE,
 )
 from dlog.engine.kernels.static.arrange import column_of
-from dlog.engine.kernels.static.merge import rank
 from dlog.engine.kernels.static.storage import load_cell, reserve, store_cell
 
 

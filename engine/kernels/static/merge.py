@@ -8,6 +8,7 @@ order costs repeats but never the answer. The heap is the radix heap of Ahuja, M
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import Combine, joined, rank
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import as_float, bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.layout import (
@@ -19,14 +20,6 @@ from dlog.engine.kernels.layout import (
     HEAP_BUCKETS,
     HEAP_COUNT,
     HEAP_LAST,
-    MERGE_BOUND,
-    MERGE_MAX,
-    MERGE_MAX_FLOAT,
-    MERGE_MAX_UNSIGNED,
-    MERGE_MIN,
-    MERGE_MIN_UNSIGNED,
-    MERGE_SUM,
-    MERGE_SUM_FLOAT,
     REL_ARITY,
     REL_COLUMNS,
     REL_HEAP,
@@ -47,32 +40,6 @@ from dlog.engine.kernels.static.bitmaps import dense_codes
 from dlog.engine.kernels.static.hashes import find_hash, grow_hash, hash_block, home, row_bits, slot_word
 from dlog.engine.kernels.static.storage import load_cell, register, reserve, resize, store_cell
 from dlog.engine.kernels.values.floats import float_word
-
-_SIGN = -9223372036854775808
-
-
-@kernel
-def rank(merge, value):
-    """An integer that is smaller the better the value is under the merge."""
-    if merge == MERGE_MIN:
-        return value
-    if merge == MERGE_MAX:
-        return ~value
-    if merge == MERGE_MIN_UNSIGNED:
-        return value ^ _SIGN
-    if merge == MERGE_MAX_UNSIGNED:
-        return ~(value ^ _SIGN)
-    if merge == MERGE_MAX_FLOAT:
-        return ~float_rank(value)
-    if merge == MERGE_BOUND:
-        return 0
-    return float_rank(value)
-
-
-@kernel
-def float_rank(value):
-    """An integer that orders floats (bits) as their values; -0.0 comes before 0.0, NaN after all others."""
-    return value if value >= 0 else value ^ 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
@@ -124,9 +91,9 @@ def merge_block(ctl, relation, registers, keys, n, codes):
                 store_i32(slots, code, rows)
             else:
                 store_i32(slots, -1 - slot, slot_word(code, row, row_bits(slot_count)))
-            if merge == MERGE_BOUND and value <= load_i64(register(ctl, load_i64(registers, number - 1)), i):
+            if merge == Combine.BOUND and value <= load_i64(register(ctl, load_i64(registers, number - 1)), i):
                 continue
-        elif merge == MERGE_BOUND:
+        elif merge == Combine.BOUND:
             bound = load_i64(register(ctl, load_i64(registers, number - 1)), i)
             before = load_i64(data, row)
             if before + value > SUM_MOST:
@@ -135,10 +102,10 @@ def merge_block(ctl, relation, registers, keys, n, codes):
             store_i64(data, row, before + value)
             if before > bound or before + value <= bound:
                 continue
-        elif merge == MERGE_SUM:
-            store_i64(data, row, load_i64(data, row) + value)
+        elif merge < Combine.SUM_FLOAT:
+            store_i64(data, row, joined(merge, load_i64(data, row), value, 1))
             continue
-        elif merge == MERGE_SUM_FLOAT:
+        elif merge in (Combine.SUM_FLOAT, Combine.MEAN):
             store_i64(data, row, float_word(as_float(load_i64(data, row)) + as_float(value)))
             if load_i64(relation, REL_ARITY) == number + 2:
                 add_count(relation, ctl, registers, number + 1, i, row)

@@ -8,6 +8,8 @@ block to Python (values/functions.py), which makes room, raises or tries.
 
 from __future__ import annotations
 
+from enum import IntEnum, auto
+
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
@@ -25,19 +27,6 @@ from dlog.engine.kernels.layout import (
     SYM_HEAP,
     SYM_HEAP_SIZE,
     SYM_OFFSETS,
-    TEXT_CAT,
-    TEXT_CONTAINS,
-    TEXT_CONTAINS_NOT,
-    TEXT_FLOAT,
-    TEXT_LENGTH,
-    TEXT_LESS,
-    TEXT_MATCH,
-    TEXT_MATCH_NOT,
-    TEXT_MAX,
-    TEXT_MIN,
-    TEXT_NONE,
-    TEXT_NUMBER,
-    TEXT_SUBSTR,
     VERDICT_BYTES,
     VERDICT_COUNT,
     VERDICT_NO,
@@ -58,6 +47,33 @@ from dlog.engine.kernels.values.numerals import (
 from dlog.engine.kernels.values.symbols import begin_reading, end_reading, intern
 from dlog.engine.kernels.values.utf8 import count_characters, skip_characters
 from dlog.engine.kernels.values.words import copy_bytes, load_word
+
+
+class Text(IntEnum):
+    """What OP_EXTERNAL does with a block, NONE if Python does it."""
+
+    NONE = 0
+    CAT = auto()
+    SUBSTR = auto()
+    LENGTH = auto()
+    MIN = auto()
+    MAX = auto()
+    LESS = auto()
+    LESS_EQUAL = auto()
+    CONTAINS = auto()
+    CONTAINS_NOT = auto()
+    MATCH = auto()
+    MATCH_NOT = auto()
+    NUMBER = auto()
+    UNSIGNED = auto()
+    FLOAT = auto()
+    POSITION = auto()
+
+
+READING = frozenset(
+    (Text.LENGTH, Text.MIN, Text.MAX, Text.LESS, Text.LESS_EQUAL, Text.CONTAINS, Text.CONTAINS_NOT, Text.POSITION)
+)
+"""Those that never need Python and make no strings: several threads may do them at once."""
 
 _STARTS, _ENDS, _HASHES = range(3)
 _SLACK = 8
@@ -83,10 +99,10 @@ def order_texts(left, left_length, right, right_length):
 
 
 @kernel
-def is_within(needle, needle_length, text, length):
-    """Whether the text at `needle` occurs in the one at `text`."""
+def place_within(needle, needle_length, text, length):
+    """The byte of the text at `text` where the one at `needle` first occurs in it, or -1."""
     if needle_length == 0:
-        return True
+        return 0
     first = load_u8(needle, 0)
     for start in range(length - needle_length + 1):
         if load_u8(text, start) == first:
@@ -94,8 +110,8 @@ def is_within(needle, needle_length, text, length):
             while i < needle_length and load_u8(text, start + i) == load_u8(needle, i):
                 i += 1
             if i == needle_length:
-                return True
-    return False
+                return start
+    return -1
 
 
 @kernel
@@ -124,10 +140,11 @@ def relate(table, operation, left, right, n, out):
         length = load_i64(offsets, a + 1) - start
         other = load_i64(offsets, b)
         other_length = load_i64(offsets, b + 1) - other
-        if operation in (TEXT_CONTAINS, TEXT_CONTAINS_NOT):
-            holds = is_within(heap + start, length, heap + other, other_length) == (operation == TEXT_CONTAINS)
+        if operation in (Text.CONTAINS, Text.CONTAINS_NOT):
+            found = place_within(heap + start, length, heap + other, other_length) >= 0
+            holds = found == (operation == Text.CONTAINS)
         elif a == b:
-            holds = operation != TEXT_LESS
+            holds = operation != Text.LESS
         else:
             # Different strings are never equal.
             holds = order_texts(heap + start, length, heap + other, other_length) < 0
@@ -143,7 +160,7 @@ def relate_texts(table, operation, left, right, n, out):
 
 @kernel
 def better(table, operation, left, right, n, out):
-    """out[i] = the lesser (TEXT_MIN) or greater of strings left[i] and right[i]. The table is being read."""
+    """out[i] = the lesser (Text.MIN) or greater of strings left[i] and right[i]. The table is being read."""
     heap = load_i64(table, SYM_HEAP)
     offsets = load_i64(table, SYM_OFFSETS)
     for i in range(n):
@@ -152,7 +169,7 @@ def better(table, operation, left, right, n, out):
         start = load_i64(offsets, a)
         other = load_i64(offsets, b)
         order = order_texts(heap + start, load_i64(offsets, a + 1) - start, heap + other, load_i64(offsets, b + 1) - other)
-        store_i64(out, i, a if (order <= 0) == (operation == TEXT_MIN) else b)
+        store_i64(out, i, a if (order <= 0) == (operation == Text.MIN) else b)
 
 
 @kernel
@@ -185,6 +202,22 @@ def measure(table, ids, n, out):
         store_i64(out, i, count_characters(heap + start, load_i64(offsets, number + 1) - start))
 
 
+@kernel
+def locate(table, texts, parts, n, out):
+    """out[i] = the index of the character of string texts[i] where string parts[i] first occurs in it, or -1. The table is
+    being read."""
+    heap = load_i64(table, SYM_HEAP)
+    offsets = load_i64(table, SYM_OFFSETS)
+    for i in range(n):
+        text = load_i64(texts, i)
+        part = load_i64(parts, i)
+        start = load_i64(offsets, text)
+        needle = load_i64(offsets, part)
+        size = load_i64(offsets, text + 1) - start
+        place = place_within(heap + needle, load_i64(offsets, part + 1) - needle, heap + start, size)
+        store_i64(out, i, count_characters(heap + start, place) if place >= 0 else -1)
+
+
 @entry()
 def measure_texts(table, ids, n, out):
     begin_reading(table)
@@ -201,9 +234,9 @@ def parse(table, operation, ids, n, scratch, out):
         number = load_i64(ids, i)
         start = heap + load_i64(offsets, number)
         stop = heap + load_i64(offsets, number + 1)
-        if operation == TEXT_FLOAT:
+        if operation == Text.FLOAT:
             value, _, status = read_float(start, stop, scratch)
-        elif operation == TEXT_NUMBER:
+        elif operation == Text.NUMBER:
             value, _, status = read_signed(start, stop, True)
         else:
             value, _, status = read_unsigned(start, stop)
@@ -286,20 +319,22 @@ def read_block(ctl, table, pc, n, target):
     """Runs an instruction that makes no string; false if Python must. The table is being read."""
     operation = load_i64(pc, 3)
     first = register(ctl, load_i64(pc, 8))
-    if operation == TEXT_LENGTH:
+    if operation == Text.LENGTH:
         warm_texts(table, first, n)
         measure(table, first, n, target)
         return True
-    if operation >= TEXT_NUMBER:
+    if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT):
         warm_texts(table, first, n)
         return parse(table, operation, first, n, load_i64(ctl, CTL_SCRATCH), target)
     second = register(ctl, load_i64(pc, 10))
-    if operation in (TEXT_MATCH, TEXT_MATCH_NOT):
-        wanted = VERDICT_YES if operation == TEXT_MATCH else VERDICT_NO
+    if operation in (Text.MATCH, Text.MATCH_NOT):
+        wanted = VERDICT_YES if operation == Text.MATCH else VERDICT_NO
         return judge(load_i64(pc, 5), wanted, second, n, target)
     warm_texts(table, first, n)
     warm_texts(table, second, n)
-    if operation in (TEXT_MIN, TEXT_MAX):
+    if operation == Text.POSITION:
+        locate(table, first, second, n, target)
+    elif operation in (Text.MIN, Text.MAX):
         better(table, operation, first, second, n, target)
         for p in range(2, load_i64(pc, 6)):
             better(table, operation, target, register(ctl, load_i64(pc, 8 + p * 2)), n, target)
@@ -321,7 +356,7 @@ def make_block(ctl, table, pc, n, target):
         if load_i64(pc, 7 + p * 2) == FORM_ID:
             warm_texts(table, register(ctl, load_i64(pc, 8 + p * 2)), n)
     fits = True
-    if load_i64(pc, 3) == TEXT_CAT:
+    if load_i64(pc, 3) == Text.CAT:
         fits = compose(ctl, table, pc + 56, count, n, text, starts, ends)
     else:
         index = register(ctl, load_i64(pc, 10))
@@ -337,10 +372,10 @@ def text_block(ctl, pc, n):
     must. Uses scratch blocks 0 to 2 and the scratch for texts."""
     table = load_i64(load_i64(ctl, CTL_BYTES), ACCOUNT_SYMBOLS)
     operation = load_i64(pc, 3)
-    if operation == TEXT_NONE or table == 0:
+    if operation == Text.NONE or table == 0:
         return False
     target = register(ctl, load_i64(pc, 4))
-    if operation in (TEXT_CAT, TEXT_SUBSTR):
+    if operation in (Text.CAT, Text.SUBSTR):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)
     done = read_block(ctl, table, pc, n, target)

@@ -97,7 +97,8 @@ def _differences(program: Program, name: str) -> Iterator[Rule]:
         yield _rule(relation, new(name), Atom(got(name), _all(relation)), Negation(Atom(name, _all(relation))))
         return
     arrived, value, before = Atom(got(name), _all(relation)), Variable(lattice.column), Variable(relation.arity)
-    better = Compare("<" if lattice.op == "min" else ">", value, before, relation.kinds[lattice.column])
+    assert lattice.dominance is not None
+    better = Compare(lattice.dominance.comparison, value, before, relation.kinds[lattice.column])
     yield _rule(relation, new(name), arrived, Negation(Atom(name, _keys(relation, lattice))))
     yield _rule(relation, new(name), arrived, Atom(name, _keys(relation, lattice, before)), better)
 

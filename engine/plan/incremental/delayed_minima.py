@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import Insert, Map, Path
 from dlog.engine.ir.rules import Constant, Kind, Lattice, Program, Term, Variable
 from dlog.engine.plan.query import mask
@@ -25,7 +26,7 @@ def staggered(paths: Sequence[Path], program: Program) -> list[Path]:
     for lattice in program.lattices.values():
         own = [i for i, p in enumerate(made) if isinstance(p.sink, Insert) and p.sink.relation == lattice.relation]
         whole = program.relations[lattice.relation].kinds[lattice.column] in (Kind.NUMBER, Kind.UNSIGNED)
-        if own and whole and lattice.op == "min":
+        if own and whole and lattice.dominance is Dominance.LEAST:
             for i, path in zip(own, _of_lattice([made[i] for i in own], lattice), strict=True):
                 made[i] = path
     return made

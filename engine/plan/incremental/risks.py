@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.plan.incremental.temporaries import NotIncremental, Temporaries, evaluable
-from dlog.engine.plan.query import Condition, Query, Reading, closure, condition_mask, is_partial, mask_all, partial, targets
+from dlog.engine.plan.query import Condition, Query, Reading, closure, condition_mask, is_partial, mask_all, targets
 
 
 def without_risks(query: Query, temporaries: Temporaries) -> Query:
@@ -21,7 +22,7 @@ def without_risks(query: Query, temporaries: Temporaries) -> Query:
     Those whose values readings need get their arguments from a temporary of the other readings, if that has them; all others
     from one of all readings."""
     risks = [c for c in query.conditions if is_partial(c)]
-    in_output = any(map(partial, query.output))
+    in_output = any(map(may_stop, query.output))
     if not (risks or in_output) or _one_relation(query.readings, query.conditions):
         return query
     needed = [c for c in risks if _reach(c, query.conditions) & _asked(query)]

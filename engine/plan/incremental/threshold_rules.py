@@ -135,7 +135,7 @@ class _Body:
         if not self.scope.sums:
             return (Atom(name, args),)
         column = len(args)
-        self.scope.lattices[name] = Lattice(name, "sum", column)
+        self.scope.lattices[name] = Lattice(name, None, column)
         total = self._fresh(NUMBER)
         level = args[-1]
         assert level is not None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import add, sub
 from typing import Final
 
+from dlog.engine.ir.functors import fold
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
 
 NUMBER: Final = Kind.NUMBER
@@ -13,7 +12,6 @@ ZERO: Final = Constant(0, NUMBER)
 ONE: Final = Constant(1, NUMBER)
 _GREATEST: Final = 2**63 - 1
 _BELOW: Final = Constant(_GREATEST - 1, NUMBER)
-_FOLDED: Final[dict[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min": min, "max": max}
 
 
 def exceeded(op: str, bound: Term, whole: Term | None) -> Term:
@@ -49,7 +47,7 @@ def weight_of(value: Term, level: Variable | Constant) -> Term:
 
 def _functor(op: str, left: Term, right: Term) -> Term:
     if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(_FOLDED[op](_value(left), _value(right)), NUMBER)
+        return Constant(fold(op, (_value(left), _value(right)), NUMBER), NUMBER)
     return Functor(op, (left, right), NUMBER, NUMBER)
 
 

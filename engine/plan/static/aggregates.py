@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias, assert_never
 
+from dlog.engine.ir.aggregates import AGGREGATES, dominance_of
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Insert, LookUp, Path, Reduction
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Program, Rule, Term, Unpack, Variable
 from dlog.engine.plan.joins.delta import Paths
@@ -99,19 +100,19 @@ class _Lowering:
     ) -> LookUp:
         """Fills the reduction of `agg` with the values of `target` over all matches of `body`; `kinds` are those of the
         body's variables."""
+        row = AGGREGATES[agg.op]
         output: tuple[Term, ...] = outer if target is None else (*outer, target)
-        query = self._query(body, output, agg.op not in ("min", "max"), kinds)
-        default = 0 if agg.op in ("count", "sum") else None
+        query = self._query(body, output, row.dominance is None, kinds)
         kind = agg.kind if target is None else term_kind(target, kinds)
         key = (agg.op, len(outer), signature(query))
         if (made := self.scope.known.get(key)) is not None:
-            return LookUp(made, outer, agg.result.id, default)
+            return LookUp(made, outer, agg.result.id, row.identity)
         self.scope.known[key] = name = self.scope.stages.name()
         keys = tuple(self.rule.kinds[v.id].value for v in outer)
         filling, rows = self.scope.paths.enter(query, Accumulate(name, outer, target), self.number)
         self.scope.stages.reduction(Reduction(name, keys, agg.op, kind.value), *filling)
         self.scope.paths.estimator.declare(name, len(outer) + 1, rows)
-        return LookUp(name, outer, agg.result.id, default)
+        return LookUp(name, outer, agg.result.id, row.identity)
 
     def _surrounding(self, outer: tuple[Variable, ...], near: tuple[Lowered, ...], wide: tuple[Lowered, ...]) -> Query | None:
         """The distinct bindings that the bodies around an aggregate give its outer variables, without recursion."""
@@ -191,7 +192,7 @@ def counts_bindings(aggregate: Aggregate) -> bool:
     Souffle evaluates a body of several atoms, with a repeated variable or with another aggregate, as a relation over the named
     variables; only the rows of a plain single atom count each, whatever its anonymous arguments hold.
     """
-    if aggregate.op in ("min", "max"):
+    if dominance_of(aggregate.op) is not None:
         return False
     body = aggregate.alternatives[0]
     atoms = [x for x in body if isinstance(x, Atom)]

@@ -23,7 +23,7 @@ def monotone(program: Program, rule: Rule) -> tuple[Rule, ...]:
     others = tuple(x for x in rule.body if x is not aggregate)
     args, target = rule.head.args, aggregate.target
     if target is None or _mentions(aggregate.result, (*others, *(a for i, a in enumerate(args) if i != lattice.column))):
-        message = f"not supported yet: the value of recursive `{lattice.op}` used in its own rule besides the head"
+        message = f"not supported yet: the value of recursive `{aggregate.op}` used in its own rule besides the head"
         raise DlogError(Diagnostic("unsupported", message, (Label(aggregate.span),), source=program.source))
     head = Head(rule.head.relation, (*args[: lattice.column], target, *args[lattice.column + 1 :]), rule.head.span)
     return tuple(replace(rule, head=head, body=(*others, *alternative)) for alternative in aggregate.alternatives)

@@ -39,9 +39,5 @@ class Stages:
             return self.program.relations[relation].kinds
         for reduction in self.reductions:
             if reduction.relation == relation:
-                return tuple(map(Kind, (*reduction.keys, _result_kind(reduction))))
+                return reduction.columns[: len(reduction.keys) + 1]
         return next(tuple(map(Kind, t.kinds)) for t in self.temporaries if t.relation == relation)
-
-
-def _result_kind(reduction: Reduction) -> str:
-    return {"count": Kind.NUMBER.value, "mean": Kind.FLOAT.value}.get(reduction.op, reduction.kind)

@@ -17,6 +17,7 @@ from dlog.engine.interruption import DelayedInFinalizer, check
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Program, Stratum, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.loop import fused_batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.kernels.static import storage
@@ -27,7 +28,7 @@ from dlog.engine.runtime.incremental.planner_statistics import Recorded
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
-from dlog.engine.runtime.static.scope import reduction_kinds
+from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
 from dlog.engine.runtime.storage.native import Struct, view, words
@@ -182,11 +183,11 @@ class Dataflow:
         return found
 
     def reduce(
-        self, name: str, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None
+        self, name: str, result: Collection, combine: Combine, kind: Kind, column: int, scope: Struct | None = None
     ) -> Reduction:
         """The reduction with a result."""
         found = self.state_reuse.reduction(name, result, scope) if self.state_reuse is not None and name in self.taken else None
-        self.reductions[name] = found = found or Reduction(result, op, kind, column, scope)
+        self.reductions[name] = found = found or Reduction(result, combine, kind, column, scope)
         return found
 
     def input(self, relation: str) -> Collection | None:
@@ -363,9 +364,8 @@ class StratumBuilder:
         for reduction in scope.reductions:
             name = self._name(reduction.relation)
             keys = len(reduction.keys)
-            result = flow.add(name, reduction_kinds(reduction)[: keys + 1], Role.RESULT)
-            kind = Kind.FLOAT if reduction.op == "mean" else Kind(reduction.kind)
-            flow.reduce(name, result, reduction.op, kind, keys)
+            result = flow.add(name, reduction.columns[: keys + 1], Role.RESULT)
+            flow.reduce(name, result, combine_of(reduction), reduction.columns[keys], keys)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
         bounded = {p.sink.relation for p in scope.loop if isinstance(p.sink, nodes.Insert) and p.sink.weight is not None}
         for name in scope.relations:
@@ -373,7 +373,8 @@ class StratumBuilder:
             if name in lattices:
                 lattice = lattices[name]
                 result = flow.add(name, kinds, Role.LATTICE)
-                flow.reduce(name, result, lattice.op, kinds[lattice.column], lattice.column, self.loop)
+                kind = kinds[lattice.column]
+                flow.reduce(name, result, combine_in(lattice, kind), kind, lattice.column, self.loop)
             elif name not in flow.reductions:
                 made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
                 made.struct[L.CO_BOUND] = len(kinds) if name in bounded else 0

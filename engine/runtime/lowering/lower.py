@@ -10,9 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from dlog.engine.compile.signatures import KEEP
+
+from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir import nodes
+from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.arithmetic import Arithmetic
+from dlog.engine.kernels.values.texts import READING, Text
 from dlog.engine.plan.joins.emit import sink_terms
 from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -31,79 +37,6 @@ _COMPARE = {
     Kind.SYMBOL: {"=": L.CMP_EQ, "!=": L.CMP_NE},
     Kind.RECORD: {"=": L.CMP_EQ, "!=": L.CMP_NE},
 }
-_SIGNED = {
-    "+": L.AR_ADD,
-    "-": L.AR_SUB,
-    "*": L.AR_MUL,
-    "/": L.AR_DIV,
-    "%": L.AR_MOD,
-    "^": L.AR_POW,
-    "min": L.AR_MIN,
-    "max": L.AR_MAX,
-    "neg": L.AR_NEG,
-}
-_ARITHMETIC = {
-    Kind.NUMBER: _SIGNED,
-    Kind.UNSIGNED: {
-        **_SIGNED,
-        "/": L.AR_DIV_U,
-        "%": L.AR_MOD_U,
-        "^": L.AR_POW_U,
-        "min": L.AR_MIN_U,
-        "max": L.AR_MAX_U,
-        "bshr": L.AR_SHRU,
-    },
-    Kind.FLOAT: {
-        "+": L.AR_ADD_F,
-        "-": L.AR_SUB_F,
-        "*": L.AR_MUL_F,
-        "/": L.AR_DIV_F,
-        "^": L.AR_POW_F,
-        "min": L.AR_MIN_F,
-        "max": L.AR_MAX_F,
-        "neg": L.AR_NEG_F,
-    },
-}
-_BITWISE = {
-    "band": L.AR_BAND,
-    "bor": L.AR_BOR,
-    "bxor": L.AR_BXOR,
-    "bshl": L.AR_SHL,
-    "bshr": L.AR_SHR,
-    "bshru": L.AR_SHRU,
-    "land": L.AR_LAND,
-    "lor": L.AR_LOR,
-    "lxor": L.AR_LXOR,
-    "bnot": L.AR_BNOT,
-    "lnot": L.AR_LNOT,
-    "weight": L.AR_WEIGHT,
-    "itof": L.AR_ITOF,
-    "utof": L.AR_UTOF,
-    "ftoi": L.AR_FTOI,
-    "ftou": L.AR_FTOU,
-}
-_SAME_BITS = {"itou", "utoi"}
-
-
-_TEXTS = {
-    "cat": L.TEXT_CAT,
-    "substr": L.TEXT_SUBSTR,
-    "strlen": L.TEXT_LENGTH,
-    "min": L.TEXT_MIN,
-    "max": L.TEXT_MAX,
-    "<": L.TEXT_LESS,
-    "<=": L.TEXT_LESS_EQUAL,
-    "contains": L.TEXT_CONTAINS,
-    "not_contains": L.TEXT_CONTAINS_NOT,
-    "match": L.TEXT_MATCH,
-    "not_match": L.TEXT_MATCH_NOT,
-    "to_number": L.TEXT_NUMBER,
-    "to_unsigned": L.TEXT_UNSIGNED,
-    "to_float": L.TEXT_FLOAT,
-}
-"""Functors and comparisons on strings that kernels know."""
-_READ_ONLY = {"strlen", "min", "max", "<", "<=", "contains", "not_contains"}
-"""Those that never need Python."""
 _FORMS = {
     Kind.SYMBOL: L.FORM_ID,
     Kind.NUMBER: L.FORM_NUMBER,
@@ -392,25 +325,26 @@ class PathLowering:
         left, right = self._term(compare.left), self._term(compare.right)
         op = compare.op
         if op in (">", ">="):
-            left, right, op = right, left, {">": "<", ">=": "<="}[op]
+            left, right, op = right, left, COMPARISONS[op].mirrored
         live = self._live(needed)
         known = _COMPARE[compare.kind].get(op)
-        if known is not None and op not in ("match", "contains", "not_match", "not_contains"):
+        if known is not None:
             self._emit(L.OP_COMPARE, known, left, right, len(live), *live)
             return
         target = self._fresh()
-        self._external(op, (left, right), (Kind.SYMBOL, Kind.SYMBOL), None, target)
+        self._external(op, Text[COMPARISONS[op].text], (left, right), (Kind.SYMBOL, Kind.SYMBOL), None, target)
         self._emit(L.OP_MASK, target, len(live), *live)
 
-    def _external(self, op: str, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int) -> None:
-        self.shareable = self.shareable and op in _READ_ONLY
+    def _external(
+        self, op: str, native: Text, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int
+    ) -> None:
+        self.shareable = self.shareable and native in READING
         verdicts = None
-        native = _TEXTS.get(op, L.TEXT_NONE)
-        if native in (L.TEXT_MATCH, L.TEXT_MATCH_NOT):
+        if native in (Text.MATCH, Text.MATCH_NOT):
             if args[0] >= CONSTANTS:
                 verdicts = self.tables.verdicts.setdefault(args[0], Verdicts())
             else:
-                native = L.TEXT_NONE
+                native = Text.NONE
         self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts))
         known = 0 if verdicts is None else verdicts.address
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
@@ -465,16 +399,16 @@ class PathLowering:
                 return Kind.RECORD
 
     def _functor(self, term: Functor) -> int:
-        if term.result is Kind.SYMBOL and term.op in ("cat", "to_string"):
-            return self._cat(term)
-        args = [self._term(a) for a in term.args]
-        if keeps_bits(term):
-            return args[0]
         kinds = tuple(self._kind(a) for a in term.args)
         op = operation(term, kinds)
+        if op is Text.CAT:
+            return self._cat(term)
+        args = [self._term(a) for a in term.args]
         if op is None:
+            return args[0]
+        if isinstance(op, Text):
             target = self._fresh()
-            self._external(term.op, tuple(args), kinds, term.result, target)
+            self._external(term.op, op, tuple(args), kinds, term.result, target)
             return target
         result = args[0]
         for other in args[1:] or args:
@@ -490,7 +424,7 @@ class PathLowering:
         if kinds == (Kind.SYMBOL,):
             return args[0]
         target = self._fresh()
-        self._external("cat", args, kinds, Kind.SYMBOL, target)
+        self._external("cat", Text.CAT, args, kinds, Kind.SYMBOL, target)
         return target
 
     def _pieces(self, term: Term) -> Iterator[Term]:
@@ -532,26 +466,19 @@ class PathLowering:
         register, kind = self._term(value), self._kind(value)
         if wanted is Kind.FLOAT and kind is not Kind.FLOAT:
             target = self._fresh()
-            convert = L.AR_ITOF if kind is Kind.NUMBER else L.AR_UTOF
+            convert = Arithmetic[FUNCTORS[FUNCTORS["to_float"].overloads[kind]].opcodes[kind]]
             self._emit(L.OP_ARITHMETIC, convert, register, register, target)
             return target
         return register
 
 
-def keeps_bits(term: Functor) -> bool:
-    """Whether the functor's value has the bits of its argument."""
-    return term.op in _SAME_BITS or term.op == "ord"
-
-
-def operation(term: Functor, kinds: tuple[Kind, ...]) -> int | None:
-    """The machine's operation for a functor on arguments of these kinds; of more than two it is applied from the left. None
-    where Python evaluates it (external.py)."""
-    if Kind.SYMBOL in (term.result, *kinds):
+def operation(term: Functor, kinds: tuple[Kind, ...]) -> Arithmetic | Text | None:
+    """What the kernels do for a functor on arguments of these kinds, of more than two from the left; None where the value has
+    the argument's bits."""
+    opcode = FUNCTORS[term.op].opcodes[kinds[0]]
+    if opcode == KEEP:
         return None
-    op = _ARITHMETIC.get(term.kind, {}).get(term.op, _BITWISE.get(term.op))
-    if len(kinds) == 1 and op in (L.AR_SUB, L.AR_SUB_F):
-        return L.AR_NEG if op == L.AR_SUB else L.AR_NEG_F
-    return op
+    return Text[opcode] if Kind.SYMBOL in (kinds[0], term.result) else Arithmetic[opcode]
 
 
 def _needed_after(path: nodes.Path) -> list[frozenset[int]]:

@@ -10,11 +10,13 @@ import numpy as np
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Lattice, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.kernels.static.chains import grow_arrangement
 from dlog.engine.runtime.lowering.external import evaluate
 from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Tables
 from dlog.engine.runtime.lowering.lower_runs import add_runs
+from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -24,18 +26,6 @@ from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.floats import one_nan
 
-MERGES = {
-    (Kind.NUMBER, "min"): L.MERGE_MIN,
-    (Kind.NUMBER, "max"): L.MERGE_MAX,
-    (Kind.UNSIGNED, "min"): L.MERGE_MIN_UNSIGNED,
-    (Kind.UNSIGNED, "max"): L.MERGE_MAX_UNSIGNED,
-    (Kind.FLOAT, "min"): L.MERGE_MIN_FLOAT,
-    (Kind.FLOAT, "max"): L.MERGE_MAX_FLOAT,
-    (Kind.NUMBER, "sum"): L.MERGE_SUM,
-    (Kind.UNSIGNED, "sum"): L.MERGE_SUM,
-    (Kind.FLOAT, "sum"): L.MERGE_SUM_FLOAT,
-}
-"""How values are combined; those of a lattice whose sums have a bound otherwise (`L.MERGE_BOUND`)."""
 _GIVEN = "@given"
 ADVANCE = 2
 """The machine's phase that makes an iteration's additions the next one's changes."""
@@ -119,7 +109,7 @@ class ScopeRun:
         for temporary in scope.temporaries:
             catalog.add(temporary.relation, [Kind(k) for k in temporary.kinds])
         for reduction in scope.reductions:
-            catalog.add(reduction.relation, reduction_kinds(reduction))
+            catalog.add(reduction.relation, list(reduction.columns))
         made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
         start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
         extents = infer_extents(self._all_paths(), made, catalog.extents, start)
@@ -142,10 +132,7 @@ class ScopeRun:
         keys = len(reduction.keys)
         columns[keys:] = [None] * (relation.arity - keys)
         relation.shape(columns)
-        merge = L.MERGE_SUM if reduction.op == "count" else L.MERGE_SUM_FLOAT
-        if reduction.op not in ("count", "mean"):
-            merge = MERGES[relation.kinds[keys], reduction.op]
-        relation.key_by(range(keys), keys, merge)
+        relation.key_by(range(keys), keys, combine_of(reduction))
 
     def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
         kind = relation.kinds[lattice.column]
@@ -155,11 +142,11 @@ class ScopeRun:
             given.shape(relation.extents)
             given.append(relation)
             relation.clear()
-        if lattice.op == "sum":
+        if lattice.dominance is None:
             columns[lattice.column] = None
         relation.shape(columns)
         key = [c for c in range(relation.arity) if c != lattice.column]
-        relation.key_by(key, lattice.column, L.MERGE_BOUND if lattice.op == "sum" else MERGES[kind, lattice.op])
+        relation.key_by(key, lattice.column, Combine.BOUND if lattice.dominance is None else combine_in(lattice, kind))
         if not self._connects():
             relation.order_changes()
         if given is not None:
@@ -185,7 +172,7 @@ class ScopeRun:
 
     def _finish_reduction(self, relation: StoredRelation, reduction: nodes.Reduction) -> None:
         value = len(reduction.keys)
-        if reduction.op == "mean":
+        if len(reduction.columns) == value + 2:
             sums, counts = relation.column(value).view(np.float64), relation.column(value + 1)
             sums[:] = one_nan(sums / counts)
 
@@ -349,17 +336,6 @@ class ScopeRun:
 
     def encode(self, constant: Constant) -> int:
         return self.catalog.encode(constant)
-
-
-def reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
-    keys = [Kind(k) for k in reduction.keys]
-    match reduction.op:
-        case "count":
-            return [*keys, Kind.NUMBER]
-        case "mean":
-            return [*keys, Kind.FLOAT, Kind.NUMBER]
-        case _:
-            return [*keys, Kind(reduction.kind)]
 
 
 def _sink_terms(path: nodes.Path) -> Sequence[object]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import DOMINANCES, GROUP_WORDS, Combine
 from dlog.engine.kernels.incremental.reduce.grouped import copy_groups
 from dlog.engine.kernels.incremental.reduce.streamed import TOUCHED_WORDS
 from dlog.engine.kernels.incremental.store import lists
@@ -13,45 +14,26 @@ from dlog.engine.runtime.storage.collection import Collection, Role, give_back, 
 from dlog.engine.runtime.storage.memory_map import reduction_arrays
 from dlog.engine.runtime.storage.native import Struct, view
 
-_OPS = {
-    ("min", Kind.NUMBER): L.RED_MIN,
-    ("max", Kind.NUMBER): L.RED_MAX,
-    ("min", Kind.UNSIGNED): L.RED_MIN_UNSIGNED,
-    ("max", Kind.UNSIGNED): L.RED_MAX_UNSIGNED,
-    ("min", Kind.FLOAT): L.RED_MIN_FLOAT,
-    ("max", Kind.FLOAT): L.RED_MAX_FLOAT,
-    ("sum", Kind.FLOAT): L.RED_SUM_FLOAT,
-}
-
-
-def operation(op: str, kind: Kind) -> int:
-    """The kernels' number of an aggregate over values of a kind."""
-    return {"count": L.RED_COUNT, "mean": L.RED_MEAN}.get(op, _OPS.get((op, kind), L.RED_SUM))
-
-
-_SUM_WORDS = {L.RED_SUM: 2, L.RED_SUM_FLOAT: L.SUM_WORDS, L.RED_MEAN: L.SUM_WORDS}
-"""Words of a group by operation, where it is not one."""
-
 
 class Reduction:
     """An aggregate's groups, candidates (minimum and maximum) and result. `column` is where the value stands in the result."""
 
-    def __init__(self, result: Collection, op: str, kind: Kind, column: int, scope: Struct | None = None) -> None:
+    def __init__(self, result: Collection, combine: Combine, kind: Kind, column: int, scope: Struct | None = None) -> None:
         self.result = result
         memory = result.memory
         keys = [k for c, k in enumerate(result.kinds) if c != column]
         self.groups = Collection(f"{result.name} groups", keys, Role.GROUPS, memory)
         self.candidates: Collection | None = None
         self.kind = kind
-        if op in ("min", "max"):
+        if combine in DOMINANCES:
             role = Role.CANDIDATES if scope is None else Role.PARTIAL_CANDIDATES
             self.candidates = Collection(f"{result.name} candidates", (), role, memory, scope)
             self.candidates.keep_records(L.CANDIDATE_WIDE if kind is Kind.FLOAT else L.CANDIDATE_NARROW)
             self.groups.keep_heads()
         if scope is None:
-            self.groups.keep_sums(_SUM_WORDS.get(operation(op, kind), 1))
+            self.groups.keep_sums(GROUP_WORDS.get(combine, 1))
         self.struct = Struct(L.RD_SIZE)
-        self.struct[L.RD_OP] = operation(op, kind)
+        self.struct[L.RD_OP] = combine
         self.struct.point(L.RD_GROUPS, self.groups.struct)
         if self.candidates is not None:
             self.struct.point(L.RD_CANDIDATES, self.candidates.struct)

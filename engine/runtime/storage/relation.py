@@ -16,6 +16,7 @@ import numpy as np
 
 from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.layout import (
     ACCOUNT_BYTES,
     ACCOUNT_SIZE,
@@ -34,7 +35,6 @@ from dlog.engine.kernels.layout import (
     HEAP_BUCKETS,
     HEAP_LAST,
     HEAP_SIZE,
-    MERGE_NONE,
     PAGE_CODES,
     PAGE_WORDS,
     REL_ARITY,
@@ -178,7 +178,7 @@ class StoredRelation:
 
     @property
     def keyed(self) -> bool:
-        return self.struct[REL_MERGE] != MERGE_NONE
+        return self.struct[REL_MERGE] != Combine.NONE
 
     @property
     def address(self) -> int:
@@ -341,7 +341,7 @@ class StoredRelation:
         kind, key, merge, value = self.set_kind, self.key, self.struct[REL_MERGE], self.struct[REL_VALUE]
         heap = self._heap is not None
         self.clear()
-        if merge != MERGE_NONE:
+        if merge != Combine.NONE:
             self.key_by(key, value, merge)
             if heap:
                 self.order_changes()

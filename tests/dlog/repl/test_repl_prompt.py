@@ -97,7 +97,7 @@ def completed(text: str) -> list[str]:
 
 def test_relations_attributes_and_words_are_completed() -> None:
     assert completed("?- e") == ["?- edge", "?- echo"]
-    assert completed("?- edge(f") == ["?- edge(from", "?- edge(ftoi", "?- edge(ftou"]
+    assert completed("?- edge(f") == ["?- edge(from", "?- edge(floor", "?- edge(ftoi", "?- edge(ftou"]
     assert completed("?- edge(") == ["?- edge(from", "?- edge(to"]
     assert completed("a(x) :- edge(x, y),\n  ech") == ["a(x) :- edge(x, y),\n  echo"]
     assert completed(".decl a(x: num") == [".decl a(x: number"]

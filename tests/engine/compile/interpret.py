@@ -25,7 +25,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from tests.naive import compare
-from tests.naive_functors import apply, result_type
+from tests.naive_functors import aggregated, apply, result_type
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -151,11 +151,8 @@ def aggregate(literal: Aggregate, env: Env, rows: dict[str, set[Row]]) -> list[A
         return [len(matches)]
     assert literal.target is not None
     values = [value(literal.target, m) for m in matches]
-    if literal.op == "sum":
-        return [apply("sum", values, literal.kind.value)]
-    if not values:
-        return []
-    return [{"min": min, "max": max, "mean": lambda vs: sum(vs) / len(vs)}[literal.op](values)]
+    found = aggregated(literal.op, values, literal.kind.value)
+    return [] if found is None else [found]
 
 
 def counts_bindings(body: Sequence[Literal]) -> bool:

@@ -98,7 +98,7 @@ CASES = [
     ("p(ord(x)) :- s(x).", ["p(ord(x)) :- s(x)."]),
     ("p(max(x, 1, -2)) :- n(x).", ["p(max(x, 1, -2)) :- n(x)."]),
     ("p(-x) :- n(x).", ["p(neg(x)) :- n(x)."]),
-    ("p(bnot x bor 1) :- n(x).", ["p(bor(bnot(x), 1)) :- n(x)."]),
+    ("p(bnot x bor 1) :- n(x).", ["p((bnot(x) bor 1)) :- n(x)."]),
     ("ru(as(x, unsigned)) :- n(x).", ["ru(itou(x)) :- n(x)."]),
     ("p(strlen(substr(cat(x, x, \"c\"), 0, 2))) :- s(x).", ['p(strlen(substr(cat(x, x, "c"), 0, 2))) :- s(x).']),
     ("rf(m) :- m = mean x : { n(x) }.", ["rf(m) :- m = mean itof(x) : { n(x) }."]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dlog.engine.compile.strata.dependencies import components
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Io, Lattice
 from tests.engine.compile.rules_of import compiled, mistakes
 
@@ -62,7 +63,7 @@ WELL_DEFINED = [
 @pytest.mark.parametrize(("rule", "op", "column"), WELL_DEFINED)
 def test_monotone_recursion_through_min_and_max_is_a_lattice(rule: str, op: str, column: int) -> None:
     program = compiled(EDGES + ".decl dist(x: number, d: number) " + rule)
-    assert program.lattices == {"dist": Lattice("dist", "min" if op == "min" else "max", column)}
+    assert program.lattices == {"dist": Lattice("dist", Dominance.LEAST if op == "min" else Dominance.GREATEST, column)}
     assert program.strata[-1].recursive
 
 
@@ -94,7 +95,7 @@ def test_connected_components_are_a_lattice() -> None:
     .decl node(x: number) .decl edge(x: number, y: number) .decl cc(x: number, l: number)
     cc(x, l) :- node(x), l = min v : { node(x), v = x ; cc(y, v), edge(x, y) ; cc(y, v), edge(y, x) }.
     """
-    assert compiled(text).lattices == {"cc": Lattice("cc", "min", 1)}
+    assert compiled(text).lattices == {"cc": Lattice("cc", Dominance.LEAST, 1)}
 
 
 def test_each_cycle_is_one_error() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.reduce import candidate, candidates, group_links
 from dlog.engine.kernels.incremental.store import collections as kernels
 from dlog.engine.kernels.incremental.store import slots
@@ -34,7 +35,7 @@ class Groups:
         self.worker = Worker(self.memory)
         self.control = self.worker.control.address
         self.result = Collection("m", (Kind.NUMBER, Kind.NUMBER), Role.RESULT, self.memory)
-        self.reduction = Reduction(self.result, "min", Kind.NUMBER, 1)
+        self.reduction = Reduction(self.result, Combine.LEAST, Kind.NUMBER, 1)
         self.rows: dict[tuple[int, int], int] = {}
         self.longest = 0
 

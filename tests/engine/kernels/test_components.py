@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.static import components as kernels
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -29,7 +29,7 @@ def filled(rows: list[tuple[int, ...]], arity: int, memory: Memory) -> StoredRel
 def lattice(values: dict[int, int], memory: Memory) -> StoredRelation:
     relation = StoredRelation("p", (Kind.NUMBER, Kind.NUMBER), memory)
     relation.shape([Extent(LOW, HIGH), None])
-    relation.key_by((0,), 1, L.MERGE_MIN)
+    relation.key_by((0,), 1, Combine.LEAST)
     for key, value in values.items():
         assert kernels.give(memory.control.address, relation.address, key - LOW, value)
     return relation

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.incremental.reduce import candidate, candidates, derivations
 from dlog.engine.kernels.incremental.store import collections as kernels
 from dlog.engine.runtime.static.worker import Worker
@@ -33,7 +34,7 @@ class Lattice:
         self.control = self.worker.control.address
         self.loop = Struct(L.SC_SIZE)
         self.result = Collection("d", (Kind.NUMBER, Kind.NUMBER), Role.LATTICE, self.memory)
-        self.reduction = Reduction(self.result, "min", Kind.NUMBER, 1, self.loop)
+        self.reduction = Reduction(self.result, Combine.LEAST, Kind.NUMBER, 1, self.loop)
         assert self.reduction.candidates is not None
         self.candidates = self.reduction.candidates
         self.group = np.int64(kernels.find_or_add(self.control, self.reduction.groups.address, words([7]).address, np.int64(0)))

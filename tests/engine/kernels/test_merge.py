@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.static import merge as kernels
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.native import view, words
@@ -45,22 +46,22 @@ def same(word: int) -> int:
 
 
 MERGES: dict[int, tuple[Kind, Callable[[int, int], int]]] = {
-    L.MERGE_SUM: (Kind.NUMBER, lambda a, b: signed(a + b)),
-    L.MERGE_SUM_FLOAT: (Kind.FLOAT, lambda a, b: bits(double(a) + double(b))),
-    L.MERGE_MIN: (Kind.NUMBER, min),
-    L.MERGE_MAX: (Kind.NUMBER, max),
-    L.MERGE_MIN_UNSIGNED: (Kind.UNSIGNED, lambda a, b: min(a, b, key=unsigned)),
-    L.MERGE_MAX_UNSIGNED: (Kind.UNSIGNED, lambda a, b: max(a, b, key=unsigned)),
-    L.MERGE_MIN_FLOAT: (Kind.FLOAT, lambda a, b: min(a, b, key=double)),
-    L.MERGE_MAX_FLOAT: (Kind.FLOAT, lambda a, b: max(a, b, key=double)),
+    Combine.SUM: (Kind.NUMBER, lambda a, b: signed(a + b)),
+    Combine.SUM_FLOAT: (Kind.FLOAT, lambda a, b: bits(double(a) + double(b))),
+    Combine.LEAST: (Kind.NUMBER, min),
+    Combine.GREATEST: (Kind.NUMBER, max),
+    Combine.LEAST_UNSIGNED: (Kind.UNSIGNED, lambda a, b: min(a, b, key=unsigned)),
+    Combine.GREATEST_UNSIGNED: (Kind.UNSIGNED, lambda a, b: max(a, b, key=unsigned)),
+    Combine.LEAST_FLOAT: (Kind.FLOAT, lambda a, b: min(a, b, key=double)),
+    Combine.GREATEST_FLOAT: (Kind.FLOAT, lambda a, b: max(a, b, key=double)),
 }
 ORDERS: dict[int, tuple[Callable[[int], float], bool]] = {
-    L.MERGE_MIN: (same, False),
-    L.MERGE_MAX: (same, True),
-    L.MERGE_MIN_UNSIGNED: (unsigned, False),
-    L.MERGE_MAX_UNSIGNED: (unsigned, True),
-    L.MERGE_MIN_FLOAT: (double, False),
-    L.MERGE_MAX_FLOAT: (double, True),
+    Combine.LEAST: (same, False),
+    Combine.GREATEST: (same, True),
+    Combine.LEAST_UNSIGNED: (unsigned, False),
+    Combine.GREATEST_UNSIGNED: (unsigned, True),
+    Combine.LEAST_FLOAT: (double, False),
+    Combine.GREATEST_FLOAT: (double, True),
 }
 """Per lattice merge how a word is compared, and whether the greatest comes first."""
 
@@ -110,7 +111,7 @@ def test_merging_is_a_fold_per_key(data: st.DataObject, merge: int, extent: str,
 @given(counted=st.lists(st.tuples(st.integers(-2, 3), st.integers(-90, 90)), max_size=40), extent=st.sampled_from(list(KEYS)))
 def test_a_mean_keeps_sum_and_count(counted: list[tuple[int, int]], extent: str) -> None:
     rows = [(key, value / 4) for key, value in counted]
-    relation = keyed([Kind.NUMBER, Kind.FLOAT, Kind.NUMBER], 1, KEYS[extent], L.MERGE_SUM_FLOAT)
+    relation = keyed([Kind.NUMBER, Kind.FLOAT, Kind.NUMBER], 1, KEYS[extent], Combine.SUM_FLOAT)
     add(Desk(relation.memory), relation, [(key, bits(value), 1) for key, value in rows], 7)
     expected = {}
     for key, value in rows:
@@ -121,7 +122,7 @@ def test_a_mean_keeps_sum_and_count(counted: list[tuple[int, int]], extent: str)
 
 @pytest.mark.parametrize("extent", [None, Extent(0, MANY)])
 def test_many_groups(extent: Extent | None) -> None:
-    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, extent, L.MERGE_SUM)
+    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, extent, Combine.SUM)
     add(Desk(relation.memory), relation, [(i * 7 % (MANY // 3), i) for i in range(MANY)])
     expected = [0] * (MANY // 3)
     for i in range(MANY):
@@ -178,7 +179,7 @@ def test_every_change_comes_once_more_even_where_values_fall_behind(data: st.Dat
 @given(starts=st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=4), steps=st.lists(st.integers(0, 9), max_size=30))
 def test_where_values_only_rise_each_row_comes_once(starts: list[int], steps: list[int]) -> None:
     """As in Dijkstra's algorithm: what is added while a batch is expanded is not better than the batch."""
-    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, None, L.MERGE_MIN, heap=True)
+    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, None, Combine.LEAST, heap=True)
     desk = Desk(relation.memory)
     add(desk, relation, list(enumerate(starts)))
     seen: list[int] = []
@@ -192,7 +193,7 @@ def test_where_values_only_rise_each_row_comes_once(starts: list[int], steps: li
 
 
 def test_the_heap_of_many_values() -> None:
-    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, None, L.MERGE_MIN, heap=True)
+    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, None, Combine.LEAST, heap=True)
     desk = Desk(relation.memory)
     add(desk, relation, [(i, i * 7919 % 1000 - 500) for i in range(MANY)])
     values = [value for _, value in rows_of(relation)]
@@ -205,7 +206,7 @@ def test_the_heap_of_many_values() -> None:
 
 @pytest.mark.parametrize("extent", [None, Extent(0, 5000)])
 def test_a_lattice_gives_all_its_memory_back(extent: Extent | None) -> None:
-    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, extent, L.MERGE_MIN, heap=True)
+    relation = keyed([Kind.NUMBER, Kind.NUMBER], 1, extent, Combine.LEAST, heap=True)
     desk = Desk(relation.memory)
     add(desk, relation, [(i, i % 3) for i in range(2000)])
     popped(desk, relation)

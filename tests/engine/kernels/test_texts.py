@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
-from dlog.engine.kernels.values.texts import text_block
+from dlog.engine.kernels.values.texts import Text, text_block
 from dlog.engine.runtime.lowering.lower import Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.native import Struct, words
@@ -76,16 +76,14 @@ def test_strings_compare_by_their_code_points_and_are_measured_in_characters(row
     d = Desk()
     pairs = [(a.encode(), b.encode()) for a, b in rows]
     columns = [(S, d.ids(column)) for column in zip(*rows, strict=True)]
-    assert d.values(L.TEXT_LESS, *columns).tolist() == [a < b for a, b in rows] == [a < b for a, b in pairs]
-    assert d.values(L.TEXT_LESS_EQUAL, *columns).tolist() == [a <= b for a, b in rows]
-    assert d.values(L.TEXT_CONTAINS, *columns).tolist() == [a in b for a, b in rows]
-    assert d.values(L.TEXT_CONTAINS_NOT, *columns).tolist() == [a not in b for a, b in rows]
-    assert d.texts(d.values(L.TEXT_MIN, *columns)) == [min(p, key=str.encode) for p in rows]
-    assert d.texts(d.values(L.TEXT_MAX, *columns)) == [max(p, key=str.encode) for p in rows]
-    assert d.texts(d.values(L.TEXT_MAX, *columns, (S, d.ids(["b"] * len(rows))))) == [
-        max(*p, "b", key=str.encode) for p in rows
-    ]
-    assert d.values(L.TEXT_LENGTH, columns[0]).tolist() == [len(a) for a, _ in rows]
+    assert d.values(Text.LESS, *columns).tolist() == [a < b for a, b in rows] == [a < b for a, b in pairs]
+    assert d.values(Text.LESS_EQUAL, *columns).tolist() == [a <= b for a, b in rows]
+    assert d.values(Text.CONTAINS, *columns).tolist() == [a in b for a, b in rows]
+    assert d.values(Text.CONTAINS_NOT, *columns).tolist() == [a not in b for a, b in rows]
+    assert d.texts(d.values(Text.MIN, *columns)) == [min(p, key=str.encode) for p in rows]
+    assert d.texts(d.values(Text.MAX, *columns)) == [max(p, key=str.encode) for p in rows]
+    assert d.texts(d.values(Text.MAX, *columns, (S, d.ids(["b"] * len(rows))))) == [max(*p, "b", key=str.encode) for p in rows]
+    assert d.values(Text.LENGTH, columns[0]).tolist() == [len(a) for a, _ in rows]
 
 
 @settings(max_examples=EXAMPLES)
@@ -101,9 +99,9 @@ def test_cat_joins_strings_and_the_texts_of_numbers(rows: list[tuple[str, int, i
         (S, d.ids(last)),
     ]
     wanted = [f"{a}{n}{u % 2**64}{f:f}{b}" for a, n, u, f, b in rows]
-    joined = d.values(L.TEXT_CAT, *columns)
+    joined = d.values(Text.CAT, *columns)
     assert d.texts(joined) == wanted
-    assert d.values(L.TEXT_CAT, *columns).tolist() == joined.tolist()
+    assert d.values(Text.CAT, *columns).tolist() == joined.tolist()
     assert d.ids(wanted).tolist() == joined.tolist()
     kinds = [Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.SYMBOL]
     typed = [c.view(np.float64) if form == F else c for form, c in columns]
@@ -116,7 +114,7 @@ def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
     d = Desk()
     texts, starts, lengths = zip(*rows, strict=True)
     columns = [d.ids(texts), np.array(starts, np.int64), np.array(lengths, np.int64)]
-    found = d.values(L.TEXT_SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
+    found = d.values(Text.SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
     naive = []
     for text, start, length in rows:
         inside = 0 <= start <= len(text)
@@ -129,11 +127,11 @@ def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
 @pytest.mark.parametrize(
     ("operation", "texts", "expected"),
     [
-        (L.TEXT_NUMBER, ["12", " -7", "0x1f", "0b101", "3 apples"], [12, -7, 31, 5, 3]),
-        (L.TEXT_UNSIGNED, ["12", "18446744073709551615"], [12, -1]),
-        (L.TEXT_NUMBER, ["12", "apples"], None),
-        (L.TEXT_NUMBER, ["9223372036854775808"], None),
-        (L.TEXT_FLOAT, [""], None),
+        (Text.NUMBER, ["12", " -7", "0x1f", "0b101", "3 apples"], [12, -7, 31, 5, 3]),
+        (Text.UNSIGNED, ["12", "18446744073709551615"], [12, -1]),
+        (Text.NUMBER, ["12", "apples"], None),
+        (Text.NUMBER, ["9223372036854775808"], None),
+        (Text.FLOAT, [""], None),
     ],
 )
 def test_numbers_are_read_or_left_to_python(desk: Desk, operation: int, texts: list[str], expected: list[int] | None) -> None:
@@ -143,46 +141,46 @@ def test_numbers_are_read_or_left_to_python(desk: Desk, operation: int, texts: l
 
 def test_floats_are_read(desk: Desk) -> None:
     texts = ["1.5", "-2e3", "0.1", "1e300", "12345678901234567890"]
-    assert desk.values(L.TEXT_FLOAT, (S, desk.ids(texts))).view(np.float64).tolist() == [float(t) for t in texts]
+    assert desk.values(Text.FLOAT, (S, desk.ids(texts))).view(np.float64).tolist() == [float(t) for t in texts]
 
 
 def test_patterns_are_tried_once_on_each_string(desk: Desk) -> None:
     verdicts, pattern = Verdicts(), desk.ids(["a.*"])
     ids = desk.ids(["a", "ab", "b", "ab"])
     columns = (S, np.repeat(pattern, 4)), (S, ids)
-    assert desk.run(L.TEXT_MATCH, *columns, verdicts=verdicts.address) is None
+    assert desk.run(Text.MATCH, *columns, verdicts=verdicts.address) is None
     verdicts.of(int(pattern[0]), ids[:2], desk.table)
-    assert desk.run(L.TEXT_MATCH, *columns, verdicts=verdicts.address) is None
+    assert desk.run(Text.MATCH, *columns, verdicts=verdicts.address) is None
     verdicts.of(int(pattern[0]), ids, desk.table)
-    assert desk.values(L.TEXT_MATCH, *columns, verdicts=verdicts.address).tolist() == [1, 1, 0, 1]
-    assert desk.values(L.TEXT_MATCH_NOT, *columns, verdicts=verdicts.address).tolist() == [0, 0, 1, 0]
+    assert desk.values(Text.MATCH, *columns, verdicts=verdicts.address).tolist() == [1, 1, 0, 1]
+    assert desk.values(Text.MATCH_NOT, *columns, verdicts=verdicts.address).tolist() == [0, 0, 1, 0]
     later = desk.ids(["a string that came later"])
-    assert desk.run(L.TEXT_MATCH, (S, pattern), (S, later), verdicts=verdicts.address) is None
+    assert desk.run(Text.MATCH, (S, pattern), (S, later), verdicts=verdicts.address) is None
 
 
 def test_a_pattern_that_is_none_matches_nothing_nor_does_its_negation(desk: Desk) -> None:
     verdicts, pattern, ids = Verdicts(), desk.ids(["(a"]), desk.ids(["a"])
     with pytest.warns(RuntimeWarning, match="wrong pattern"):
         verdicts.of(int(pattern[0]), ids, desk.table)
-    for operation in (L.TEXT_MATCH, L.TEXT_MATCH_NOT):
+    for operation in (Text.MATCH, Text.MATCH_NOT):
         assert desk.values(operation, (S, pattern), (S, ids), verdicts=verdicts.address).tolist() == [0]
 
 
 def test_what_does_not_fit_is_left_to_python() -> None:
     d = Desk(room=0)
     long = d.ids(["x" * 100_000, "y" * 200_000])
-    assert d.run(L.TEXT_CAT, (S, long), (S, long)) is None
+    assert d.run(Text.CAT, (S, long), (S, long)) is None
     numbers = np.arange(L.BLOCK)
-    assert d.run(L.TEXT_CAT, (N, numbers)) is None
+    assert d.run(Text.CAT, (N, numbers)) is None
     evaluate("cat", [numbers], [Kind.NUMBER], d.table)
-    assert d.texts(d.values(L.TEXT_CAT, (N, numbers))) == [str(i) for i in range(L.BLOCK)]
+    assert d.texts(d.values(Text.CAT, (N, numbers))) == [str(i) for i in range(L.BLOCK)]
 
 
 def test_no_table_leaves_everything_to_python() -> None:
     d = Desk()
     ids = d.ids(["a"])
     d.memory.bytes[L.ACCOUNT_SYMBOLS] = 0
-    assert d.run(L.TEXT_LENGTH, (S, ids)) is None
+    assert d.run(Text.LENGTH, (S, ids)) is None
 
 
 # ------------------------------------------------------------------------------------------------------------------ threads
@@ -214,7 +212,7 @@ def test_kernels_and_python_may_intern_the_same_strings_at_once() -> None:
     def by_kernels() -> None:
         for start in rows:
             numbers = np.arange(start, start + 400)
-            found = d.run(L.TEXT_CAT, (N, numbers))
+            found = d.run(Text.CAT, (N, numbers))
             if found is None:
                 found = evaluate("cat", [numbers], [Kind.NUMBER], d.table)
             assert d.texts(found) == [str(i) for i in numbers]
@@ -251,7 +249,7 @@ def test_readers_wait_for_a_writer_and_a_writer_for_readers() -> None:
 
     ids = d.table.find("#1")
     begin_writing(d.table.address)
-    reader = threading.Thread(target=lambda: done.append(str(d.run(L.TEXT_LENGTH, (S, np.array([ids]))))))
+    reader = threading.Thread(target=lambda: done.append(str(d.run(Text.LENGTH, (S, np.array([ids]))))))
     reader.start()
     reader.join(0.05)
     assert done == ["written"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dlog.engine.ir import nodes
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import Path, Scope
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -26,6 +27,7 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from tests.engine.compile.interpret import counts_bindings
+from tests.naive_functors import aggregated
 
 Row = tuple[Any, ...]
 Relations = dict[str, set[Row]]
@@ -95,7 +97,7 @@ class Interpreter:
 
     def improve(self, name: str, rows: set[Row]) -> set[Row]:
         lattice = self.lattices[name]
-        best, c = (min if lattice.op == "min" else max), lattice.column
+        best, c = (min if lattice.dominance is Dominance.LEAST else max), lattice.column
         fresh = set()
         for key in {r[:c] + r[c + 1 :] for r in rows}:
             old = {r for r in self.data[name] if r[:c] + r[c + 1 :] == key}
@@ -165,26 +167,13 @@ class Interpreter:
             case nodes.LookUp(relation=relation, key=key, variable=variable, default=default):
                 group = self.groups[relation].get(tuple(value(t, env) for t in key))
                 if group is not None:
-                    yield env | {variable: reduce(self._op(relation), group)}
+                    yield env | {variable: self._aggregated(relation, group)}
                 elif default is not None:
                     yield env | {variable: default}
 
-    def _op(self, relation: str) -> str:
-        return next(r.op for r in self.scope.reductions if r.relation == relation)
-
-
-def reduce(op: str, values: Sequence[Any]) -> Any:
-    match op:
-        case "count":
-            return len(values)
-        case "sum":
-            return sum(values)
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case _:
-            return sum(values) / len(values)
+    def _aggregated(self, relation: str, values: list[Any]) -> Any:
+        reduction = next(r for r in self.scope.reductions if r.relation == relation)
+        return aggregated(reduction.op, values, reduction.columns[len(reduction.keys)].value)
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
@@ -282,9 +271,9 @@ def aggregate(agg: Aggregate, env: Env, data: Mapping[str, set[Row]]) -> Iterato
         values = [v for _, v in set(matched)]
     else:
         values = [None if agg.target is None else value(agg.target, e) for e in found[0]]
-    if not values and agg.op not in ("count", "sum"):
+    result = aggregated(agg.op, values, agg.kind.value)
+    if result is None:
         return
-    result = reduce(agg.op, values)
     if env.get(agg.result.id, result) == result:
         yield env | {agg.result.id: result}
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dlog.engine.ir import nodes
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import Path, Reduction, Scope, View
-from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.rules import Compare, Constant, Functor, Record, Term, Variable
 from tests import naive
-from tests.naive_functors import apply, result_type
+from tests.naive_functors import aggregated, apply, result_type
 
 Row = tuple[Any, ...]
 Env = dict[int, Any]
@@ -155,7 +156,7 @@ class Interpreter:
             return set(counts)
         lattice = self.lattices[relation]
         best: dict[Row, Row] = {}
-        choose: Callable[..., Row] = min if lattice.op == "min" else max
+        choose: Callable[..., Row] = min if lattice.dominance is Dominance.LEAST else max
         for row in counts:
             key = row[: lattice.column] + row[lattice.column + 1 :]
             best[key] = choose(best.get(key, row), row, key=lambda r: r[lattice.column])
@@ -275,21 +276,8 @@ def reduced(reduction: Reduction, counts: Mapping[Row, int]) -> set[Row]:
     groups: dict[Row, list[Any]] = defaultdict(list)
     for row, n in counts.items():
         groups[row[:-1]] += [row[-1]] * n
-    return {(*key, reduce(reduction.op, values, Kind(reduction.kind))) for key, values in groups.items()}
-
-
-def reduce(op: str, values: Sequence[Any], kind: Kind) -> Any:
-    match op:
-        case "count":
-            return len(values)
-        case "sum":
-            return apply("sum", list(values), kind.value)
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case _:
-            return sum(values) / len(values)
+    kind = reduction.columns[len(reduction.keys)].value
+    return {(*key, aggregated(reduction.op, values, kind)) for key, values in groups.items()}
 
 
 def appearing(history: History) -> History:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
@@ -77,7 +78,7 @@ class _Reader:
         return Atom(name.strip(), tuple(self.arg(a) for a in split_top(args, ",")))
 
     def literal(self, text: str) -> Literal:
-        if found := re.match(r"(\w+) *= *(count|sum|min|max|mean) *([^:]*):\s*\{(.*)\}$", text, re.S):
+        if found := re.match(r"(\w+) *= *(\w+) *([^:]*):\s*\{(.*)\}$", text, re.S):
             return self.aggregate(*found.groups())
         if text.startswith("!") and "=" not in text:
             return Negation(self.atom(text[1:]))
@@ -94,7 +95,7 @@ class _Reader:
     def aggregate(self, result: str, op: str, target: str, body: str) -> Aggregate:
         alternatives = tuple(tuple(self.literal(x) for x in split_top(a, ",")) for a in split_top(body, ";"))
         value = self.term(target) if target.strip() else None
-        return Aggregate(self.variable(result), op, value, alternatives, (), Kind.NUMBER)  # type: ignore[arg-type]
+        return Aggregate(self.variable(result), op, value, alternatives, (), AGGREGATES[op].result or Kind.NUMBER)
 
 
 def variables(part: object) -> set[int]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Lattice
 from tests.engine.plan.interpret import Random, Relations, Row, naive, run
 from tests.engine.plan.rules_text import program
@@ -70,6 +71,7 @@ AGGREGATES = [
     "p(x, m) :- n(x), m = min y : { e(x, y), t(y, _, _) }.",
     "p(x, m) :- n(x), m = max y + z : { t(x, y, z), y < z }.",
     "p(x, m) :- n(x), m = mean y : { e(x, y) }.",
+    "p(x, m) :- n(x), m = bit_xor y : { e(x, y) }.",
     "p(x, c) :- n(x), c = count : { n(y), y < x }.",
     "p(x, c) :- n(x), e(x, z), c = count : { e(y, z), y < x }.",
     "p(x, c) :- n(x), c = count : { e(x, y) ; e(y, x) }.",
@@ -130,7 +132,7 @@ def test_recursion_reaches_the_fixed_point(text: str, seed: int) -> None:
 def test_a_lattice_keeps_the_least_value(seed: int) -> None:
     text = "d(x, v) :- n(x), v = min c : { c = 0, s(x) ; d(y, b), w(y, x, l), c = b + l }."
     facts = data(seed, n=1, s=1, w=3)
-    stratum, whole = program(text, recursive=True, lattices={"d": Lattice("d", "min", 1)})
+    stratum, whole = program(text, recursive=True, lattices={"d": Lattice("d", Dominance.LEAST, 1)})
     far = {x: 0 for (x,) in facts["s"] if (x,) in facts["n"]}
     for _ in range(10):
         for y, x, length in facts["w"]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import Only, arrangements
 from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.check import check
@@ -34,7 +35,7 @@ def test_rows_that_a_later_join_drops_are_left_out() -> None:
 
 
 def test_lattices_stay_whole() -> None:
-    lattice = Lattice("p", "min", 1)
+    lattice = Lattice("p", Dominance.LEAST, 1)
     stratum, whole = program(START + "p(x, o) :- load(x, y), p(y, q), p(q, o).", recursive=True)
     scope = build_scope(stratum, whole, Sizes(e=(4000, (4000, 4000)), load=FEW))
     assert any(a.only for a in arrangements(restrict(scope)))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlog.engine.compiler import compile_source
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import AntiJoin, Extend, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit
 from dlog.engine.ir.nodes import Path as DeltaPath
 from dlog.engine.ir.rules import Lattice
@@ -150,7 +151,7 @@ def test_a_count_is_a_seed_twice_for_its_values_and_for_its_default() -> None:
 
 def test_shortest_paths_are_candidates_of_a_lattice() -> None:
     rule = "d(x, v) :- n(x), v = min c : { s(x), c = 0 ; d(y, b), w(y, x, l), c = b + l }."
-    assert drawn(rule, True, {"d": Lattice("d", "min", 1)}) == (
+    assert drawn(rule, True, {"d": Lattice("d", Dominance.LEAST, 1)}) == (
         "stratum d, recursive, over rounds and iterations\n"
         "  d keeps the least value of column 1\n"
         "  arrangements\n"

@@ -14,6 +14,7 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Lattice, Program, Stratum
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
@@ -91,7 +92,7 @@ def test_recursion_is_maintained(text: str, seed: int, at_once: bool) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_lattice_is_maintained(seed: int, at_once: bool) -> None:
     text = "d(x, v) :- n(x), v = min c : { c = 0, s(x) ; d(y, b), w(y, x, l), c = b + l }."
-    _, whole = program(text, recursive=True, lattices={"d": Lattice("d", "min", 1)})
+    _, whole = program(text, recursive=True, lattices={"d": Lattice("d", Dominance.LEAST, 1)})
     batch, states = stream(seed, 6, {"n": 1, "s": 1, "w": 3})
     maintained = Maintained(whole)
     commit(maintained, batch, at_once)

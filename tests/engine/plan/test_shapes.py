@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.nodes import Extend, Filter, HalfJoin, Insert, LookUp, Scan, Scope, SemiJoin, Unit, arrangements
 from dlog.engine.ir.rules import Lattice
 from dlog.engine.plan.check import check
@@ -198,7 +199,7 @@ def test_an_aggregate_bound_by_the_recursion_only_is_refused() -> None:
 
 def test_shortest_paths_become_a_lattice_with_a_delta_path() -> None:
     text = "d(x, v) :- n(x), v = min c : { s(x), c = 0 ; d(y, b), w(y, x, l), c = b + l }."
-    assert drawn(text, True, {"d": Lattice("d", "min", 1)}, n=(99, (99,)), s=(1, (1,)), w=(500, (99, 99, 9))) == (
+    assert drawn(text, True, {"d": Lattice("d", Dominance.LEAST, 1)}, n=(99, (99,)), s=(1, (1,)), w=(500, (99, 99, 9))) == (
         "stratum d, recursive\n"
         "  d keeps the least value of column 1\n"
         "  arrangements\n"

@@ -94,10 +94,6 @@ def test_substr_takes_from_a_table_that_grows_meanwhile(strings: Strings) -> Non
     assert strings.texts(pieces) == [text[i : i + 900] for i in range(4000)]
 
 
-def test_ord_is_the_id(strings: Strings) -> None:
-    assert evaluate("ord", [strings.ids("a", "b", "a")], [S], strings.table).tolist() == [1, 2, 1]
-
-
 @pytest.mark.parametrize(
     ("kind", "values", "expected"),
     [

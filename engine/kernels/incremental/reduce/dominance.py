@@ -1,7 +1,8 @@
-"""Values of minima and maxima: which one is better, and which candidates cannot matter."""
+"""Which candidates of a lattice cannot matter."""
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64
 from dlog.engine.kernels.incremental.reduce.candidate import value_at
@@ -20,32 +21,8 @@ from dlog.engine.kernels.layout import (
     RD_OP,
     RD_RESULT,
     RD_VALUE,
-    RED_MAX,
-    RED_MAX_UNSIGNED,
-    RED_MIN,
-    RED_MIN_FLOAT,
-    RED_MIN_UNSIGNED,
     SC_ROUND_TICK,
 )
-from dlog.engine.kernels.static.merge import float_rank
-
-_TOP = -9223372036854775808
-
-
-@kernel
-def is_better(op, left, right):
-    """Whether value `left` beats `right` (bits)."""
-    if op == RED_MIN:
-        return left < right
-    if op == RED_MAX:
-        return left > right
-    if op == RED_MIN_UNSIGNED:
-        return left ^ _TOP < right ^ _TOP
-    if op == RED_MAX_UNSIGNED:
-        return left ^ _TOP > right ^ _TOP
-    if op == RED_MIN_FLOAT:
-        return float_rank(left) < float_rank(right)
-    return float_rank(left) > float_rank(right)
 
 
 @kernel
@@ -67,4 +44,4 @@ def is_outdone(reduction, group, candidate, iteration):
     if load_i32(load_i64(inner, HI_ITERS), best) > iteration:
         return False
     known = cell(result, load_i64(reduction, RD_VALUE), best)
-    return is_better(load_i64(reduction, RD_OP), known, value_at(candidates, candidate))
+    return dominates(load_i64(reduction, RD_OP), known, value_at(candidates, candidate))

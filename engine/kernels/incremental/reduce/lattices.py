@@ -6,6 +6,7 @@ Candidates keep derivations per iteration, and at iteration i the result changes
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
@@ -21,7 +22,6 @@ from dlog.engine.kernels.incremental.reduce.derivations import (
     single_new,
     single_old,
 )
-from dlog.engine.kernels.incremental.reduce.dominance import is_better
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, set_current, warm_heads
 from dlog.engine.kernels.incremental.reduce.reductions import candidate_result, remove_groups, replace_result, trim_fresh
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
@@ -168,13 +168,13 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
                 had_old = old
                 had_new = new
             number = word >> 32
-        if old > 0 and (old_after < 0 or is_better(op, value, candidate_value(candidates, old_after))):
+        if old > 0 and (old_after < 0 or dominates(op, value, candidate_value(candidates, old_after))):
             old_after = row
-        if new > 0 and (new_after < 0 or is_better(op, value, candidate_value(candidates, new_after))):
+        if new > 0 and (new_after < 0 or dominates(op, value, candidate_value(candidates, new_after))):
             new_after = row
-        if had_old > 0 and (old_before < 0 or is_better(op, value, candidate_value(candidates, old_before))):
+        if had_old > 0 and (old_before < 0 or dominates(op, value, candidate_value(candidates, old_before))):
             old_before = row
-        if had_new > 0 and (new_before < 0 or is_better(op, value, candidate_value(candidates, new_before))):
+        if had_new > 0 and (new_before < 0 or dominates(op, value, candidate_value(candidates, new_before))):
             new_before = row
     if new_after != old_after and following >= 0 and not schedule(ctl, candidates, following, group):
         return False
@@ -314,7 +314,7 @@ def best_derived(reduction, group):
         place = candidate_at(candidates, at - 1)
         if derivations_after(candidates, place) > 0:
             value = value_at(candidates, place)
-            if best < 0 or is_better(op, value, candidate_value(candidates, best)):
+            if best < 0 or dominates(op, value, candidate_value(candidates, best)):
                 best = at - 1
         at = load_i32(place, CANDIDATE_NEXT)
     return best

@@ -8,6 +8,7 @@ Candidates of the `total` model have counts, and changes come by round.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh, next_tick, same_time
@@ -19,7 +20,6 @@ from dlog.engine.kernels.incremental.reduce.candidate import (
     value_at,
 )
 from dlog.engine.kernels.incremental.reduce.candidates import unlink
-from dlog.engine.kernels.incremental.reduce.dominance import is_better
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_of, set_current
 from dlog.engine.kernels.incremental.reduce.streamed import flush_grouped
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
@@ -377,4 +377,4 @@ def derived_times(candidates, row):
 
 @kernel
 def beats(op, candidates, row, other):
-    return is_better(op, candidate_value(candidates, row), candidate_value(candidates, other))
+    return dominates(op, candidate_value(candidates, row), candidate_value(candidates, other))

@@ -7,6 +7,7 @@ what they were before it.
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
 from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group_word
@@ -40,7 +41,6 @@ from dlog.engine.kernels.layout import (
     RD_OPEN,
     RD_RESULT,
     RD_WORK,
-    RED_COUNT,
     REL_ROWS,
     SUM_COUNT,
     WORK_TICK,
@@ -73,7 +73,7 @@ def stream_block(ctl, reduction, rows, times, diffs, values, n):
         opened = load_i64(reduction, RD_OPEN)
         if opened != time and opened != 0 and not close_round(ctl, reduction):
             return False
-        if opened != time and load_i64(reduction, RD_OP) == RED_COUNT and load_i64(reduction, RD_MISSING) == 0:
+        if opened != time and load_i64(reduction, RD_OP) == Combine.COUNT and load_i64(reduction, RD_MISSING) == 0:
             counted = count_rounds(ctl, reduction, rows, times, diffs, first, n)
             if counted < 0:
                 return False

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from dlog.engine.kernels.combine import Combine, joined
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float, load_i64, store_i64
 from dlog.engine.kernels.layout import (
     CO_SUM_WORDS,
     CO_SUMS,
-    RED_COUNT,
-    RED_MEAN,
-    RED_SUM_FLOAT,
     SUM_COUNT,
     SUM_LOST,
     SUM_ODD,
@@ -35,10 +33,10 @@ def add_to_sum(op, place, value, diff):
     Floats are added with compensation (Knuth's two-sum), which keeps twice their precision, and scaled down, so that nothing
     overflows that is taken away again. Those that are not finite are counted apart."""
     store_i64(place, SUM_COUNT, load_i64(place, SUM_COUNT) + diff)
-    if op == RED_COUNT:
+    if op == Combine.COUNT:
         return
-    if op not in (RED_SUM_FLOAT, RED_MEAN):
-        store_i64(place, SUM_VALUE, load_i64(place, SUM_VALUE) + value * diff)
+    if op not in (Combine.SUM_FLOAT, Combine.MEAN):
+        store_i64(place, SUM_VALUE, joined(op, load_i64(place, SUM_VALUE), value, diff))
         return
     number = as_float(value)
     if number - number != 0:
@@ -57,9 +55,9 @@ def add_to_sum(op, place, value, diff):
 @kernel
 def sum_value(op, place):
     """A group's value, as bits."""
-    if op == RED_COUNT:
+    if op == Combine.COUNT:
         return load_i64(place, SUM_COUNT)
-    if op not in (RED_SUM_FLOAT, RED_MEAN):
+    if op not in (Combine.SUM_FLOAT, Combine.MEAN):
         return load_i64(place, SUM_VALUE)
     odd = load_i64(place, SUM_ODD)
     if odd != 0:
@@ -69,6 +67,6 @@ def sum_value(op, place):
             return NAN
         return _INFINITE if rising != 0 else _INFINITE | _TOP
     total = as_float(load_i64(place, SUM_VALUE)) + as_float(load_i64(place, SUM_LOST))
-    if op == RED_MEAN:
+    if op == Combine.MEAN:
         return as_bits(total / load_i64(place, SUM_COUNT) / _SCALE)
     return as_bits(total / _SCALE)

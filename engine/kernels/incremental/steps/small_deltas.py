@@ -7,6 +7,7 @@ whose instructions are all in compiled code, have PATH_FEW set (lower_rounds).
 
 from __future__ import annotations
 
+from dlog.engine.kernels.arithmetic import Arithmetic
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i64
 from dlog.engine.kernels.incremental.loop.activation import touch_reduced
@@ -20,7 +21,6 @@ from dlog.engine.kernels.incremental.store.histories import entry_at, first_entr
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.incremental.store.lists import change_at
 from dlog.engine.kernels.layout import (
-    AR_ADD,
     CHANGE_DIFF,
     CHANGE_ROW,
     CHANGE_TIME,
@@ -153,7 +153,7 @@ def take_columns(registers, columns, pairs, count, row):
 def step_one(ctl, registers, pc):
     """Runs an instruction on the row: 1 if it is kept, 0 if not, -1 with CTL_ERROR set."""
     op = load_i64(pc, 0)
-    if op == OP_ARITHMETIC and load_i64(pc, 2) == AR_ADD:
+    if op == OP_ARITHMETIC and load_i64(pc, 2) == Arithmetic.ADD:
         left = load_i64(value_at(registers, load_i64(pc, 3)), 0)
         right = load_i64(value_at(registers, load_i64(pc, 4)), 0)
         store_i64(value_at(registers, load_i64(pc, 5)), 0, left + right)

@@ -1,0 +1,118 @@
+"""The reference of functors, comparisons and aggregates, printed from the engine's tables: `python -m tests.reference` writes
+docs/reference anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from dlog.engine.compile.signatures import Intrinsic
+
+from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
+from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
+from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.kinds import Kinds
+from dlog.engine.ir.rules import Kind
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+ROWS_OF_EXAMPLES = (1, 2, 6)
+"""The rows of `p` that the examples of aggregates are about."""
+_MADE = "<!-- Printed from the engine's tables by `python -m tests.reference`. -->\n\n"
+_LETTERS = "xyzuvw"
+_FUNCTORS = """# Functors and comparisons
+
+A functor computes a value from values: in heads, in comparisons and in the arguments of other functors. All its arguments that
+may be of several types are of the same one, and so is its result where none is given. A functor that is not total stops the
+run, with the place of the rule, on the arguments named under *Fails on*; it is not asked for rows that the rest of its body
+keeps away.
+
+Names of functions that Soufflé does not have are no reserved words: a relation may have them, too.
+"""
+_AGGREGATES = """# Aggregates
+
+An aggregate computes one value from all matches of its body: `y = sum x : { p(x) }`. It is evaluated once for each binding of
+the variables that it shares with the rest of its rule. Over a body of one atom each row is a match; over any other body each
+distinct binding of its named variables is one.
+"""
+
+
+def pages() -> dict[str, str]:
+    """The text of each page, by the name of its file."""
+    return {"functors.md": functors_page(), "aggregates.md": aggregates_page()}
+
+
+def functors_page() -> str:
+    written = [row for row in FUNCTORS.values() if row.form != "internal"]
+    kinds = {"infix": "Operators between two values", "prefix": "Operators before a value", "call": "Functions"}
+    parts = [_FUNCTORS]
+    for form, title in kinds.items():
+        rows = [_functor(row) for row in written if row.form == form]
+        parts += [f"## {title}\n", *_table(("", "Types", "Value", "Fails on", "Example"), rows), ""]
+    parts += ["## Comparisons\n", "Both sides have the same type.\n"]
+    shown = (row for row in COMPARISONS.values() if row.example)
+    parts += [*_table(("", "Types", "Holds where", "Example"), map(_comparison, shown)), ""]
+    return _MADE + "\n".join(parts)
+
+
+def aggregates_page() -> str:
+    facts = " ".join(f"p({value})." for value in ROWS_OF_EXAMPLES)
+    rows = _table(("", "Of", "Value", "Of no match", "Example"), map(_aggregate, AGGREGATES.values()))
+    return _MADE + "\n".join([_AGGREGATES, f"The examples hold with `{facts}`\n", *rows, ""])
+
+
+def _functor(row: Intrinsic) -> tuple[str, ...]:
+    partial = row.partial or "nothing"
+    return _code(_shape(row)), _types(row), row.documentation, partial, _code(row.example)
+
+
+def _shape(row: Intrinsic) -> str:
+    letters = ", ".join(_LETTERS[: len(row.signature.args)]) + (", ..." if row.signature.variadic else "")
+    return {"infix": f"x {row.written} y", "prefix": f"{row.written} x"}.get(row.form, f"{row.written}({letters})")
+
+
+def _types(row: Intrinsic) -> str:
+    args = row.signature.args
+    shown = args[:1] if row.signature.result is None or len(set(args)) == 1 else args
+    left = ", ".join(map(_kinds, shown))
+    return left if row.signature.result is None else f"{left} → {row.signature.result.value}"
+
+
+def _comparison(row: Comparison) -> tuple[str, ...]:
+    shape = f"{row.name}(x, y)" if row.name.isalpha() else f"x {row.name} y"
+    return _code(shape), _kinds(row.kinds), row.documentation, _code(row.example)
+
+
+def _aggregate(row: AggregateFunction) -> tuple[str, ...]:
+    types = _kinds(row.target) if row.target else "matches"
+    target = "x " if row.target else ""
+    result = f" → {row.result.value}" if row.result else ""
+    empty = "none: what asks for it fails" if row.identity is None else str(row.identity)
+    return _code(f"{row.name} {target}: {{ ... }}"), types + result, row.documentation, empty, _code(row.example)
+
+
+def _kinds(kinds: Kinds) -> str:
+    return "any" if kinds == frozenset(Kind) else " or ".join(kind.value for kind in Kind if kind in kinds)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield _line(titles)
+    yield _line("---" for _ in titles)
+    yield from map(_line, rows)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |".replace("|  |", "| |")
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

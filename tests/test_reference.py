@@ -1,0 +1,35 @@
+"""The reference is what the tables say, and its examples hold."""
+
+from __future__ import annotations
+
+import pytest
+
+import dlog
+from dlog.engine.compile.normal.comparisons import COMPARISONS
+from dlog.engine.ir.aggregates import AGGREGATES
+from dlog.engine.ir.functors import FUNCTORS
+from tests.reference import FOLDER, ROWS_OF_EXAMPLES, pages
+
+EXAMPLES = sorted({row.example for row in (*FUNCTORS.values(), *COMPARISONS.values(), *AGGREGATES.values()) if row.example})
+FACTS = ".decl p(x: number)\n" + "".join(f"p({value}).\n" for value in ROWS_OF_EXAMPLES)
+
+
+def program(conditions: list[str]) -> str:
+    """Says by number which conditions hold, and which do not."""
+    lines = [FACTS, ".decl holds(n: number)\n.decl fails(n: number)\n.output holds\n.output fails\n"]
+    for number, condition in enumerate(conditions):
+        lines.append(f"holds({number}) :- {condition}.\nfails({number}) :- !({condition}).\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("name", pages())
+def test_the_committed_page_is_what_the_tables_say(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run `python -m tests.reference`"
+
+
+def test_each_row_has_an_example_and_all_hold() -> None:
+    rows = (*FUNCTORS.values(), *AGGREGATES.values())
+    assert [row.name for row in rows if not row.example] == ["weight"]
+    result = dlog.run(program([*EXAMPLES, "1 = 2"]))
+    assert sorted(result["holds"]) == [(number,) for number in range(len(EXAMPLES))]
+    assert list(result["fails"]) == [(len(EXAMPLES),)]
