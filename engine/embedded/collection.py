@@ -351,7 +351,8 @@ class Collection:
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
         """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
         if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
-            return self.column(number)[rows]
+            values: np.ndarray = self.column(number)[rows]
+            return values
         wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
         implied.copy_keys(self.address, int(wanted.ctypes.data), len(rows), int(found.ctypes.data))
         return found

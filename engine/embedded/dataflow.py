@@ -16,7 +16,7 @@ from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Life, Role, new_list
 from dlog.engine.embedded.figures import Recorded
 from dlog.engine.embedded.lower import LoweredPath, Tables
-from dlog.engine.embedded.lower_rounds import RoundLowering
+from dlog.engine.embedded.lower_rounds import RoundLowering, Source
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
@@ -426,6 +426,9 @@ class StratumBuilder:
         self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
+
+    def source(self, name: str) -> Source:
+        return self.collection(name)
 
     def collection(self, name: str) -> Collection:
         return self.flow.collections[self._name(name)]

@@ -28,7 +28,7 @@ from dlog.engine.kernels import storage
 from dlog.engine.kernels.jit import ENGINE, kernel_files
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.rounds import Image, Unfit
+from dlog.engine.rounds import Image, ImageArray, Unfit
 
 STRIPE = 1 << 15
 """Rows of a table that are written together."""
@@ -57,7 +57,7 @@ def take(flow: Dataflow, round: int) -> Image:
     """The image of a dataflow between two commits, `round` being the last one. Its arrays are views of the kernels' memory:
     they hold until something is committed."""
     told: dict[str, Any] = {}
-    arrays: list[Sequence[np.ndarray]] = []
+    arrays: list[ImageArray] = []
     for holder in _holders(flow):
         sizes = []
         for array in holder.arrays():
@@ -123,7 +123,7 @@ def _table(array: held.Array) -> np.ndarray:
 
 
 def _fill(
-    flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[Sequence[np.ndarray]]
+    flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[ImageArray]
 ) -> None:
     control = flow.memory.control.address
     give_back(control, holder.arrays())
@@ -148,7 +148,7 @@ def _fill(
         holder.owner.point_columns()
 
 
-def _write(table: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+def _write(table: np.ndarray, columns: ImageArray) -> None:
     """Writes the columns of a table, some rows after the other: they share lines of the cache."""
     for first in range(0, len(table), STRIPE):
         part = table[first : first + STRIPE]

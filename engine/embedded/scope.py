@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -287,7 +288,7 @@ class ScopeRun:
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
         self._run_phase(early)
-        self.team.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
+        self.team.each([partial(self._include, a) for a in self.growing.values()], self.pause)
         self._run_phase(late)
 
     def _run_phase(self, paths: Sequence[LoweredPath]) -> None:

@@ -16,6 +16,11 @@ from dlog.engine.program.rules import Program
 from dlog.engine.values.updates import Updates
 
 
+def _always(figures: Figures) -> Callable[[int], Figures]:
+    """The same figures for each stratum."""
+    return lambda stratum: figures
+
+
 def followed(
     program: Program, catalog: Catalog, memory: Memory, old: Dataflow, given: Mapping[str, Updates]
 ) -> tuple[Dataflow, Heritage]:
@@ -30,7 +35,7 @@ def followed(
         heritage = Heritage(old, program, avoid)
         figures = heritage.figures(given) if sizes else Figures({}, frozenset(program.relations))
         try:
-            flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, heritage)
+            flow = Dataflow(program, catalog, memory, _always(figures), heritage)
         except Unable as without:
             heritage.give_back()
             avoid |= {without.stratum}

@@ -140,9 +140,9 @@ def load_text(
             raise BadLine(data, block.position)
     columns = []
     for i, kind in enumerate(kinds):
-        columns.append(_joined(kind, [block[i] for block, _ in blocks]))
-        for block, _ in blocks:
-            block[i] = np.empty(0, np.int32)  # let memory go column by column
+        columns.append(_joined(kind, [read[i] for read, _ in blocks]))
+        for read, _ in blocks:
+            read[i] = np.empty(0, np.int32)  # let memory go column by column
     return Table(kinds, tuple(columns), sum(rows for _, rows in blocks))
 
 
@@ -211,7 +211,7 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     address, shape = data.ctypes.data, (layout.delimiter, layout.codes, layout.slots, layout.flags)
     rows = parse_rows(address, begin, end, *shape, out, wide, state)
     code_at = dict(zip(layout.slots.tolist(), layout.codes.tolist(), strict=True))
-    fields = []
+    fields: list[tuple[np.ndarray, ...]] = []
     for slot in layout.places:
         values = out[slot, :rows]
         if code_at[slot] == TEXT:

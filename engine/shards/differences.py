@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.engine.embedded.collection import Collection, Role
-from dlog.engine.embedded.lower import LoweredPath
-from dlog.engine.embedded.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
+from dlog.engine.embedded.lower import LoweredPath, Tables
+from dlog.engine.embedded.lower_rounds import DIFF, ITERATION, TIME, RoundLowering, RoundStorage
 from dlog.engine.embedded.native import Struct, view
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels import batches, lists
@@ -121,8 +121,8 @@ class Inbox:
 class SendingLowering(RoundLowering):
     """Lowers a path whose derivations go to an outbox."""
 
-    def __init__(self, path: nodes.Path, outbox: Outbox, *others: object) -> None:
-        super().__init__(path, *others)  # type: ignore[arg-type]
+    def __init__(self, path: nodes.Path, outbox: Outbox, storage: RoundStorage, tables: Tables) -> None:
+        super().__init__(path, storage, tables)
         self.outbox = outbox
 
     def _sink(self) -> None:

@@ -20,6 +20,7 @@ from dlog.engine.embedded.engines import is_incremental
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory
 from dlog.engine.kernels.partition import group_by_owner
+from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.local_first import Feed, LocalFirst, Part, exchanged, local_first
 from dlog.engine.plan.places import EVERYWHERE, ROOT
 from dlog.engine.plan.together import Together, together
@@ -165,7 +166,8 @@ class ShardedRounds(PlainRounds):
 
     def _define(self, rank: int, parcel: Parcel, given: Mapping[str, Updates]) -> None:
         """One set of definitions for all updates of a parcel."""
-        types, columns = [], []
+        types: list[ColumnType] = []
+        columns: list[np.ndarray] = []
         for name in given:
             for feed in self.plan.feeds[name]:
                 if (feed.part, feed.name) in parcel.updates:

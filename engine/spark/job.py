@@ -306,7 +306,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         if not reports.mistakes:
             raise _refused(error) from error
     finally:
-        context.setJobDescription(None)  # type: ignore[arg-type]
+        context.setJobDescription(None)
         letterbox.sweep()
     if reports.mistakes:
         raise DlogError(reports.mistakes)

@@ -66,6 +66,14 @@ class Store:
     than the one that appends may take them, or `prepare` one. Closing, or beginning another checkpoint, has to wait until that
     is at an end."""
 
+    round: int
+    """The last one that was appended, or is of the last checkpoint."""
+    _number: int
+    _end: int
+    _forced: int
+    _framing: Framing
+    """Of the segment that is written to: its number, its bytes, those of them that are on the disk, what frames its records."""
+
     def __init__(self, folder: Path, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
         self.path, self.fingerprint, self.sync_policy = folder, fingerprint, sync
