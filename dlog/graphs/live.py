@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -257,6 +257,8 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
                 follower = follow(self.numbered, self._running)
             case Computation():
                 follower = _Recomputed(question, self.numbered, self._running)
+            case _:
+                assert_never(question)
         result = LiveResult(self._names, question.shape, follower, self.stop)
         self._results.append(result)
         return result

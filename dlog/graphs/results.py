@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -86,8 +86,10 @@ class Result(_Exported):
                 values = zip(*(column.tolist() for column in self._columns), strict=True)
                 for landmark, vertex, distance in values:
                     graph.nodes[ids[vertex]].setdefault("distances", {})[ids[landmark]] = distance
-            case _:
+            case "vertex" | "none":
                 self._set_attributes(graph, ids)
+            case _:
+                assert_never(self._shape.of)
         return graph
 
     def _set_attributes(self, graph: nx.Graph, ids: list[Any]) -> None:

@@ -109,7 +109,7 @@ def _is_implicit(form: Form, literal: Literal) -> bool:
     match literal:
         case Compare(left=Variable() as left) | Unpack(value=left):
             return is_fresh(form.rule, left)
-        case _:
+        case Atom() | Negation() | Compare() | Aggregate():
             return False
 
 
@@ -129,7 +129,7 @@ def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame:
             return f"{wording.bare(wording.term_text(right, names))} is not {wording.term_text(left, names)}"
         case Compare():
             return f"{wording.compare_text(literal, names)} is false"
-        case _:
+        case Unpack():
             return f"{wording.literal_text(literal, names, search.program.source)} does not match"
 
 

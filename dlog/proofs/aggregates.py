@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
@@ -112,6 +112,8 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
                 found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
             case Aggregate(result=result):
                 found.add(result.id)
+            case _:
+                assert_never(literal)
     return found
 
 

@@ -77,7 +77,7 @@ def _inside(premise: Premise, cut: bool, seen: set[object]) -> tuple[tuple[Premi
                 return (), (("note", f"  {MORE}"),)
             count = "" if matches is None else f"  over {matches} {'match' if matches == 1 else 'matches'}"
             return inner, (("note", count),)
-        case _:
+        case Absent() | Holds():
             return (), ()
 
 

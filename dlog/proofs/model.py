@@ -177,7 +177,7 @@ def _rows(premises: tuple[Premise, ...]) -> Iterator[Proof]:
                 yield premise
             case Aggregated(premises=inner):
                 yield from _rows(inner)
-            case _:
+            case Absent() | Holds():
                 pass
 
 

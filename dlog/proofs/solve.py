@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -82,6 +82,8 @@ class Solver:
                 yield self._unpack(literal, frame)
             case Aggregate():
                 yield self._aggregate(literal, frame)
+            case _:
+                assert_never(literal)
 
     # --------------------------------------------------------------------------------------------------------------- order
 
@@ -99,7 +101,7 @@ class Solver:
                 return 1.0 + stored.estimate(given) + (0.0 if given or not args else 1e12)
             case Aggregate():
                 return 1e11 if ready(literal, known) else np.inf
-            case _:
+            case Negation() | Compare() | Unpack():
                 return 0.0 if ready(literal, known) else np.inf
 
     # --------------------------------------------------------------------------------------------------------------- atoms
@@ -251,5 +253,5 @@ def _inverted(functor: Functor, value: Term, bound: set[int]) -> tuple[int, Term
             return v, Functor("-", (value, other), functor.kind, functor.result)
         case Functor(op="-", args=(other, Variable(id=v))) if left_known and not right_known:
             return v, Functor("-", (other, value), functor.kind, functor.result)
-        case _:
+        case Functor():
             return None

@@ -50,7 +50,8 @@ class _Holder:
                 return held.collection_arrays(self.owner)
             case Index():
                 return held.index_arrays(self.owner)
-        return held.reduction_arrays(self.owner)
+            case Reduction():
+                return held.reduction_arrays(self.owner)
 
 
 def take(flow: Dataflow, round: int) -> Image:

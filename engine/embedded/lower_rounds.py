@@ -7,7 +7,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from dlog.engine.embedded.collection import Collection, Index
 from dlog.engine.embedded.lower import LoweredPath, PathLowering, Tables
@@ -122,6 +122,8 @@ class RoundLowering(PathLowering):
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF])
                 changes = self.seed_list.address
                 self._emit(L.OP_CHANGES, source.address, changes, int(negated), *tracked, len(binds), *pairs)
+            case _:
+                assert_never(self.path.seed)
 
     def _track(self) -> None:
         for variable in sorted(self.tracked):
@@ -221,8 +223,10 @@ class RoundLowering(PathLowering):
                 self._ask(name, args, True, needed, view)
             case nodes.AntiJoin(relation=name, args=args, view=view):
                 self._ask(name, args, False, needed, view)
-            case _:
+            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                 super()._step(step, needed)
+            case _:
+                assert_never(step)
 
     def _ask(
         self,
@@ -307,6 +311,8 @@ class RoundLowering(PathLowering):
                 self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
+            case _:
+                assert_never(self.path.sink)
 
 
 def contributes_alone(level: Sequence[int]) -> bool:

@@ -359,7 +359,7 @@ def reduction_kinds(reduction: nodes.Reduction) -> list[Kind]:
             return [*keys, Kind.NUMBER]
         case "mean":
             return [*keys, Kind.FLOAT, Kind.NUMBER]
-        case _:
+        case "sum" | "min" | "max":
             return [*keys, Kind(reduction.kind)]
 
 
@@ -383,7 +383,9 @@ def _reads_neu(path: nodes.Path) -> bool:
                 return True
             case nodes.Extend(proposers=proposers) if any(p.view == "neu" for p in proposers):
                 return True
-            case _:
+            case nodes.HalfJoin() | nodes.Extend() | nodes.SemiJoin():
+                pass
+            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                 pass
     return False
 
@@ -400,6 +402,6 @@ def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, froz
                 case nodes.Extend(proposers=proposers):
                     for p in proposers:
                         needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
-                case _:
+                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                     pass
     return needed

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 
@@ -242,4 +243,6 @@ def _joined(kind: Kind, parts: list[np.ndarray]) -> np.ndarray:
             joined = (np.concatenate(parts) if parts else np.empty(0, np.int64)).view(np.float64)
         case Kind.SYMBOL | Kind.RECORD:
             joined = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        case _:
+            assert_never(kind)
     return joined

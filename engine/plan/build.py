@@ -26,7 +26,7 @@ from dlog.engine.plan.share import share_arrangements
 from dlog.engine.plan.stages import Stages
 from dlog.engine.plan.statistics import Estimator, Key, Statistics
 from dlog.engine.plan.unify import unify
-from dlog.engine.program.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Stratum, Unpack
 
 
 @uncollected
@@ -123,6 +123,6 @@ def _positive_atoms(body: tuple[Literal, ...]) -> list[Atom]:
                 found.append(literal)
             case Aggregate(alternatives=alternatives):
                 found.extend(a for alternative in alternatives for a in _positive_atoms(alternative))
-            case _:
+            case Negation() | Compare() | Unpack():
                 pass
     return found

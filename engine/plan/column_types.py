@@ -10,7 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlog.engine.plan.emit import sink_terms
-from dlog.engine.plan.nodes import Accumulate, Extend, HalfJoin, LookUp, Map, Path, Scan, Scope, Unpack
+from dlog.engine.plan.nodes import (
+    Accumulate,
+    AntiJoin,
+    Extend,
+    Filter,
+    HalfJoin,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    Scope,
+    SemiJoin,
+    Unpack,
+)
 from dlog.engine.program.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
 
 
@@ -76,7 +89,7 @@ class Types:
                     found |= {v: declared(self._program.types[fields[f][1]]) for f, v in binds}
                 case LookUp(relation=relation, key=key, variable=variable):
                     self._bind(relation, ((len(key), variable),), found)
-                case _:
+                case Extend() | SemiJoin() | AntiJoin() | Filter():
                     pass
         return found
 

@@ -15,7 +15,20 @@ from dataclasses import dataclass, field, replace
 from dlog.engine.plan.emit import emit
 from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.moves import Index, State
-from dlog.engine.plan.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
+from dlog.engine.plan.nodes import (
+    Accumulate,
+    AntiJoin,
+    Extend,
+    Filter,
+    HalfJoin,
+    Insert,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    SemiJoin,
+    Unpack,
+)
 from dlog.engine.plan.order import cheapest
 from dlog.engine.plan.query import Query, Reading, closure, mask
 from dlog.engine.plan.statistics import Estimator, Key
@@ -107,7 +120,7 @@ def _indexes(path: Path) -> list[Index]:
                 found.extend((p.arrangement.relation, p.arrangement.key) for p in proposers)
             case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 found.append((relation, tuple(c for c, a in enumerate(args) if a is not None)))
-            case _:
+            case Filter() | Map() | Unpack() | LookUp():
                 pass
     return found
 

@@ -19,17 +19,7 @@ from dlog.engine.plan.numbering import ords
 from dlog.engine.plan.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.places import allowed as columns_for
 from dlog.engine.plan.together import Together
-from dlog.engine.program.rules import (
-    Aggregate,
-    Atom,
-    Io,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Stratum,
-    Variable,
-)
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Io, Literal, Negation, Program, Rule, Stratum, Unpack, Variable
 
 Part = OneOf["shared", "alone", "together"]
 
@@ -196,7 +186,7 @@ def _atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from ((atom, False) for atom, _ in _atoms(alternative))
-            case _:
+            case Compare() | Unpack():
                 pass
 
 
@@ -224,7 +214,7 @@ class _Cutter:
                 return replace(literal, atom=self._atom(atom, kept))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, kept) for a in alternatives))
-            case _:
+            case Compare() | Unpack():
                 return literal
 
     def _atom(self, atom: Atom, kept: Variable) -> Atom:

@@ -16,13 +16,16 @@ from dlog.engine.program.rules import (
     Aggregate,
     Atom,
     Compare,
+    Constant,
     Functor,
     Kind,
     Lattice,
     Literal,
     Negation,
+    Record,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
 from dlog.engine.program.variables import literal_variables
@@ -69,7 +72,7 @@ def _mentions(relation: str, literal: Literal) -> bool:
             return name == relation
         case Aggregate(alternatives=bodies):
             return any(_mentions(relation, x) for body in bodies for x in body)
-        case _:
+        case Compare() | Unpack():
             return False
 
 
@@ -157,5 +160,5 @@ def _monotone(term: Term, values: set[int]) -> bool:
             return all(_monotone(a, values) for a in args)
         case Functor(op="-", args=(left, right)):
             return _monotone(left, values) and not values & set(term_variables(right))
-        case _:
+        case Constant() | Functor() | Record():
             return False

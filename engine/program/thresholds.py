@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dlog.engine.program.lattice import NotWellDefined
 from dlog.engine.program.lower import term_variables
-from dlog.engine.program.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule
+from dlog.engine.program.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule, Unpack
 from dlog.engine.program.variables import literal_variables
 
 SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -51,7 +51,7 @@ def _mentioned(body: Iterable[Literal]) -> Iterator[str]:
             case Aggregate(alternatives=bodies):
                 for inner in bodies:
                     yield from _mentioned(inner)
-            case _:
+            case Compare() | Unpack():
                 pass
 
 

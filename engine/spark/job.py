@@ -21,7 +21,7 @@ from dlog.engine.spark.reasons import advice, failures, reason_of
 from dlog.engine.spark.seeing import Timeline
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,6 +142,10 @@ class _Reports:
             case "progress":
                 for hear in self._on_progress:
                     hear(rank, content)
+            case "stopped":
+                pass
+            case _:
+                raise InternalError("spark", f"a worker says {kind}")
         if kind in ("failed", "rows", "stopped"):
             self._ended.add(rank)
         if len(self._ended) == self._workers:

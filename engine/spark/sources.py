@@ -20,7 +20,20 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.program.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.program.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Io,
+    Kind,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Type,
+    Unpack,
+)
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.reasons import failures, reason_of
 from dlog.engine.spark.slots import SQL_TYPES
@@ -183,7 +196,7 @@ def _uses(body: tuple[Literal, ...]) -> list[Atom]:
                 found.append(atom)
             case Aggregate(alternatives=alternatives):
                 found += [a for alternative in alternatives for a in _uses(alternative)]
-            case _:
+            case Compare() | Unpack():
                 pass
     return found
 

@@ -34,7 +34,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, assert_never
 
 from dlog.engine.trace.durable import checkpoint, files, log, manifest, parts
 from dlog.engine.trace.durable.checkpoint import History
@@ -223,8 +223,10 @@ class Store:
             case "often" if time.monotonic() - self._synced >= OFTEN:
                 files.sync(self._descriptor)
                 self._synced = time.monotonic()
-            case _:
+            case "often" | "never":
                 return False
+            case _:
+                assert_never(self.sync_policy)
         return True
 
     # --------------------------------------------------------------------------------------------------------- checkpoints

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 
@@ -128,6 +128,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             case Rules(on_spark=compute) | Computation(on_spark=compute):
                 assert compute is not None
                 follower = SparkRecomputed(compute, self.numbers, self._running)
+            case _:
+                assert_never(question)
         result = SparkLiveResult(self, question.shape, follower)
         self._results.append(result)
         return result

@@ -11,7 +11,21 @@ from typing import Final, TypeAlias
 
 from dlog.engine.program.lower import term_variables
 from dlog.engine.program.passes.filters import is_partial
-from dlog.engine.program.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
+from dlog.engine.program.rules import (
+    Aggregate,
+    Arg,
+    Atom,
+    Compare,
+    Constant,
+    Functor,
+    Kind,
+    Literal,
+    Negation,
+    Record,
+    Term,
+    Unpack,
+    Variable,
+)
 from dlog.engine.program.variables import literal_variables
 
 _ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
@@ -56,7 +70,7 @@ def settled(literal: Literal, known: Known) -> Known | None:
         case Unpack(value=value, fields=fields) if value.id in known.variables:
             more = frozenset(f.id for f in fields if isinstance(f, Variable))
             return known.with_variables(more, value.id in known.computed)
-        case _:
+        case Atom() | Negation() | Unpack() | Aggregate():
             return None
 
 

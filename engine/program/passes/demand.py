@@ -26,6 +26,7 @@ from dlog.engine.program.passes.rewriting import Body, Rules, has_given_rows, re
 from dlog.engine.program.rules import (
     Aggregate,
     Atom,
+    Compare,
     Constant,
     Head,
     Kind,
@@ -179,7 +180,7 @@ class _Rewriting:
                 return replace(literal, atom=self._atom(atom, inside))
             case Aggregate(alternatives=bodies):
                 return replace(literal, alternatives=tuple(self._body(inner, inside) for inner in bodies))
-            case _:
+            case Atom() | Compare() | Unpack():
                 return literal
 
     def _rank(self, atom: Atom) -> int:
