@@ -33,7 +33,7 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     from typing import Self
 
-    from dlog.graphs.core import Graph
+    from dlog.graphs.protocols import ArrayGraph
 
 
 Followed = TypeVar("Followed", bound="Followable")
@@ -195,7 +195,7 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
 
     _edges: ChangingEdges
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ArrayGraph) -> None:
         super().__init__()
         self._names = GrowingNames(graph.names)
         self._edges = ChangingEdges(graph.numbered)

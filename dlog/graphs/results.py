@@ -18,14 +18,14 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     import networkx as nx
 
-    from dlog.graphs.core import Graph
     from dlog.graphs.names import Codes, Names
+    from dlog.graphs.protocols import ArrayGraph
 
 
 class _Exported(Tabular):
     """Rows of a `table`, in the forms that other libraries have for them."""
 
-    _graph: Graph
+    _graph: ArrayGraph
     table: pa.Table
 
     def to_arrow(self) -> pa.Table:
@@ -44,7 +44,7 @@ class Result(_Exported):
 
     `len` counts the rows, and iterating gives them as tuples of Python values."""
 
-    def __init__(self, graph: Graph, shape: Shape, columns: Columns) -> None:
+    def __init__(self, graph: ArrayGraph, shape: Shape, columns: Columns) -> None:
         self._graph = graph
         self._shape = shape
         self._columns = ordered(columns)
@@ -127,7 +127,7 @@ class Motifs(_Exported):
     `len` counts the rows, and iterating gives them as tuples of Python values. `held` says of each column what it holds and
     the numbers of that."""
 
-    def __init__(self, graph: Graph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
+    def __init__(self, graph: ArrayGraph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
         self._graph = graph
         self._held = held
         self.table = table

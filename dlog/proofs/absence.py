@@ -12,11 +12,11 @@ from dlog.pipeline import stage
 from dlog.proofs import wording
 from dlog.proofs.aggregates import reduced
 from dlog.proofs.forms import Form
-from dlog.proofs.model import Failure, WhyNot
 from dlog.proofs.search import Search, is_fresh
 from dlog.proofs.solve import EVERYTHING, Solver, ready
 from dlog.proofs.stored import BLOCK
 from dlog.proofs.terms import Frame
+from dlog.proofs.why_not import Failure, WhyNot
 from dlog.values import Row
 
 SHOWN = 3

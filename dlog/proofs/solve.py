@@ -8,7 +8,7 @@ before an iteration, which is what makes proofs well-founded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -54,6 +54,10 @@ class Solver:
     terms: Terms
     below: Below = EVERYTHING
     every: bool = False
+
+    def of_every_row(self) -> Solver:
+        """The same, for which each combination of rows is a solution."""
+        return replace(self, every=True)
 
     def solutions(self, body: Sequence[Literal], frame: Frame) -> Iterator[Frame]:
         """The bindings in `frame`, extended in all ways that satisfy the body; no piece is empty."""

@@ -10,7 +10,7 @@ from collections.abc import Collection as Collected
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from dlog.engine.kernels.index_building import FREE_SIZES
 from dlog.engine.kernels.pairs import copy_pairs, split_pairs
 from dlog.engine.program.rules import Kind
 from dlog.engine.values.updates import Updates
-
-if TYPE_CHECKING:
-    from dlog.engine.embedded.reduction import Reduction
 
 FEW_CHANGES = 64
 """Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
@@ -107,6 +104,16 @@ class Life:
         """Whether the memory has been given back."""
 
 
+class Grouped(Protocol):
+    """The reduction whose results a collection has, where these are the groups themselves and no rows of its own."""
+
+    @property
+    def struct(self) -> Struct: ...
+    @property
+    def groups(self) -> Collection: ...
+    def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]: ...
+
+
 class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
@@ -129,7 +136,7 @@ class Collection:
         """Whether some path looks rows up here while the iterations of a round go on."""
         self.found = role not in UNFOUND
         """Whether rows are looked for by all their values."""
-        self.grouped: Reduction | None = None
+        self.grouped: Grouped | None = None
         """Whose groups are the rows here; there are no others."""
         self.struct[L.REL_ARITY] = len(self.kinds)
         self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))

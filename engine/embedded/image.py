@@ -25,7 +25,7 @@ from dlog.engine.embedded.native import view
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import storage
-from dlog.engine.kernels.jit import ENGINE, kernel_files
+from dlog.engine.kernels.versions import ENGINE, kernel_files
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
 from dlog.engine.rounds import Image, ImageArray, Unfit

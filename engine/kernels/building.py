@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from dlog.engine.kernels.jit import ENGINE
+from dlog.engine.kernels.versions import ENGINE
 
 DAY = 86_400.0
 UNUSED = 30 * DAY

@@ -42,11 +42,11 @@ from dlog.engine.kernels.layout import (
     VERDICT_NO,
     VERDICT_UNKNOWN,
     VERDICT_YES,
+    WIDEST_FIXED,
 )
 from dlog.engine.kernels.memory import as_float, load_i64, load_u8, prefetch, store_i64
 from dlog.engine.kernels.numerals import (
     GOOD,
-    WIDEST_FIXED,
     read_float,
     read_signed,
     read_unsigned,

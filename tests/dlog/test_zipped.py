@@ -15,7 +15,7 @@ from dlog.zipped import unpacked
 from tests.zipped import zip_of_dlog
 
 SCRIPT = """import dlog
-from dlog.engine.kernels.jit import kernel_files
+from dlog.engine.kernels.versions import kernel_files
 from dlog.graphs import library
 from dlog.pipeline import compile_program
 found = compile_program("a(1). .decl a(x: number)")

@@ -220,7 +220,8 @@ def test_a_library_in_a_folder_that_others_can_write_to_is_not_loaded(tmp_path: 
 
 
 KERNEL = """import sys; sys.path.insert(0, sys.argv[1])
-from dlog.engine.kernels.jit import cache_folder, kernel
+from dlog.engine.kernels.jit import kernel
+from dlog.engine.kernels.versions import cache_folder
 from dlog.engine.kernels.hashes import row_bits
 print(row_bits(1000), cache_folder())
 """

@@ -35,7 +35,7 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dlog.graphs.frames.core import SparkGraph
+    from dlog.graphs.frames.protocols import FrameGraph
 
 
 class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
@@ -48,7 +48,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
 
     _edges: ChangingFrame
 
-    def __init__(self, graph: SparkGraph) -> None:
+    def __init__(self, graph: FrameGraph) -> None:
         from dlog.engine.spark.rounds import SharedWorkers
 
         super().__init__()

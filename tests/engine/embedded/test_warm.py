@@ -58,7 +58,7 @@ assert "pandas" not in sys.modules and "numba" not in sys.modules
 FRESH = """
 from pathlib import Path
 from dlog.warmup import warm
-from dlog.engine.kernels.jit import cache_folder
+from dlog.engine.kernels.versions import cache_folder
 from tests.engine.embedded.runs import ran
 from tests.engine.embedded.test_team import DECLS, EDGES, PROGRAMS, WEIGHTS
 
