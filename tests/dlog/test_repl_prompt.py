@@ -66,6 +66,7 @@ def test_a_program_is_checked_before_the_first_prompt(tmp_path: Path) -> None:
         typed("", options)
 
 
+@pytest.mark.slow
 def test_history_is_kept(data: Path) -> None:
     typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}")
     assert "+?- a(X).\n" in (data / "history").read_text()

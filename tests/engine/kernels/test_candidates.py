@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.embedded.collection import Collection, Role
@@ -20,6 +20,7 @@ from dlog.engine.kernels import collections as kernels
 from dlog.engine.kernels import layout as L
 from dlog.engine.program.rules import Kind
 from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+from tests.examples import examples
 
 Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""
@@ -80,7 +81,8 @@ class Groups:
 VALUES = st.one_of(st.integers(0, 40), st.sampled_from([MIN, MAX, 2**31, -(2**31) - 1]))
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(steps=st.lists(st.tuples(st.integers(0, 2), VALUES, st.sampled_from([True, True, False])), max_size=120))
 def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step]) -> None:
     groups = Groups()
