@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from dlog.engine.compile.explain import show_literal
 from dlog.engine.ir.rules import (
+    Aggregate,
     Arg,
     Atom,
     Compare,
@@ -25,6 +26,7 @@ from dlog.engine.ir.rules import (
     Relation,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
 from dlog.engine.optimize.rewriting import Body
@@ -90,7 +92,7 @@ def _test_of(literal: Literal, variable: Variable) -> Test | None:
         case Negation(atom=atom):
             test = _atom_of(atom, variable)
             return None if test is None else Negation(test)
-        case _:
+        case Compare() | Unpack() | Aggregate():
             return None
 
 
@@ -173,7 +175,7 @@ def is_partial(term: Term) -> bool:
             return op in _PARTIAL or any(is_partial(a) for a in args)
         case Record(args=args):
             return any(is_partial(a) for a in args)
-        case _:
+        case Variable() | Constant():
             return False
 
 
@@ -186,7 +188,7 @@ def _known(test: Test, term: Term) -> bool | None:
             return test.op == "!="  # the only constant of its kind is nil
         case Constant():
             return (term == test.right) == (test.op == "=")
-        case _:
+        case Variable() | Functor():
             return None
 
 
@@ -207,7 +209,7 @@ def _unplaced(literal: Literal) -> Literal:
             return replace(literal, span=NOWHERE)
         case Negation(atom=atom):
             return Negation(replace(atom, span=NOWHERE))
-        case _:
+        case Unpack() | Aggregate():
             return literal
 
 

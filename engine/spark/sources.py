@@ -20,7 +20,20 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.formats.parameters import directive_error
-from dlog.engine.ir.rules import Aggregate, Atom, Constant, Io, Kind, Literal, Negation, Program, Relation, Type
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Compare,
+    Constant,
+    Io,
+    Kind,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Type,
+    Unpack,
+)
 from dlog.engine.spark.error_translation import failures, reason_of
 from dlog.engine.spark.inputs import check_types, columns_of, quoted
 from dlog.engine.spark.slots import SQL_TYPES
@@ -105,7 +118,7 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
             return spark.read.options(**options(io)).table(io.get("table"))
         if io.get("query"):
             return spark.sql(io.get("query"))
-        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))  # type: ignore[arg-type]
+        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))
         path = io.get("path") or io.get("filename")
         return reader.load(path) if path else reader.load()
     except failures() as error:
@@ -183,7 +196,7 @@ def _uses(body: tuple[Literal, ...]) -> list[Atom]:
                 found.append(atom)
             case Aggregate(alternatives=alternatives):
                 found += [a for alternative in alternatives for a in _uses(alternative)]
-            case _:
+            case Compare() | Unpack():
                 pass
     return found
 

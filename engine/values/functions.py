@@ -41,7 +41,8 @@ def compare(op: str, left: np.ndarray, right: np.ndarray, symbols: SymbolTable) 
         left, right, op = right, left, _MIRRORED[op]
     out = np.empty(len(left), np.int64)
     relate_texts(symbols.address, _RELATIONS[op], left.ctypes.data, right.ctypes.data, len(left), out.ctypes.data)
-    return out != 0
+    holds: np.ndarray = out != 0
+    return holds
 
 
 # --------------------------------------------------------------------------------------------------------------- functors

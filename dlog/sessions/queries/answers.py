@@ -170,5 +170,5 @@ def _atoms(body: tuple[rules.Literal, ...]) -> Iterator[rules.Atom]:
             case rules.Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from _atoms(alternative)
-            case _:
+            case rules.Compare() | rules.Unpack():
                 pass

@@ -206,7 +206,7 @@ def term_variables(term: Term | None) -> Iterator[int]:
         case Functor(args=args) | Record(args=args):
             for arg in args:
                 yield from term_variables(arg)
-        case _:
+        case Constant() | None:
             pass
 
 

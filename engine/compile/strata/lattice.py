@@ -15,13 +15,16 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Constant,
     Functor,
     Kind,
     Lattice,
     Literal,
     Negation,
+    Record,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
 from dlog.engine.ir.traversal import literal_variables, term_variables
@@ -68,7 +71,7 @@ def _mentions(relation: str, literal: Literal) -> bool:
             return name == relation
         case Aggregate(alternatives=bodies):
             return any(_mentions(relation, x) for body in bodies for x in body)
-        case _:
+        case Compare() | Unpack():
             return False
 
 
@@ -156,5 +159,5 @@ def _monotone(term: Term, values: set[int]) -> bool:
             return all(_monotone(a, values) for a in args)
         case Functor(op="-", args=(left, right)):
             return _monotone(left, values) and not values & set(term_variables(right))
-        case _:
+        case Constant() | Functor() | Record():
             return False

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from dlog.engine.compile.strata.lattice import NotWellDefined
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Constant, Kind, Literal, Negation, Rule, Unpack
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 SWAPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -50,7 +50,7 @@ def _mentioned(body: Iterable[Literal]) -> Iterator[str]:
             case Aggregate(alternatives=bodies):
                 for inner in bodies:
                     yield from _mentioned(inner)
-            case _:
+            case Compare() | Unpack():
                 pass
 
 

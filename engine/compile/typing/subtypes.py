@@ -16,7 +16,15 @@ from collections.abc import Iterable
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.scope import display
-from dlog.engine.compile.typing.typed import TypedAggregate, TypedAtom, TypedClause, TypedCompare, TypedLiteral, TypedTerm
+from dlog.engine.compile.typing.typed import (
+    TypedAggregate,
+    TypedAtom,
+    TypedClause,
+    TypedCompare,
+    TypedFalse,
+    TypedLiteral,
+    TypedTerm,
+)
 from dlog.engine.compile.typing.types import PRIMITIVES
 from dlog.grammar.source import Span
 from dlog.grammar.syntax import Cast, RecordTerm, Variable
@@ -75,7 +83,7 @@ class _Subtypes:
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)
-                case _:
+                case TypedAtom() | TypedCompare() | TypedFalse():
                     pass
 
     def _join(self, a: str, b: str) -> None:
@@ -97,7 +105,7 @@ class _Subtypes:
                 case TypedAggregate(alternatives=alternatives):
                     for inner in alternatives:
                         self._sources(inner)
-                case _:
+                case TypedAtom() | TypedFalse():
                     pass
 
     def _cast_equation(self, op: str, left: TypedTerm, right: TypedTerm) -> None:

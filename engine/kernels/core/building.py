@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from dlog.engine.kernels.core.jit import ENGINE
+from dlog.engine.kernels.core.versions import ENGINE
 
 DAY = 86_400.0
 UNUSED = 30 * DAY

@@ -15,17 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Literal as OneOf
 
-from dlog.engine.ir.rules import (
-    Aggregate,
-    Atom,
-    Io,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Stratum,
-    Variable,
-)
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Io, Literal, Negation, Program, Rule, Stratum, Unpack, Variable
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
@@ -196,7 +186,7 @@ def _atoms(body: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from ((atom, False) for atom, _ in _atoms(alternative))
-            case _:
+            case Compare() | Unpack():
                 pass
 
 
@@ -224,7 +214,7 @@ class _Cutter:
                 return replace(literal, atom=self._atom(atom, kept))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, kept) for a in alternatives))
-            case _:
+            case Compare() | Unpack():
                 return literal
 
     def _atom(self, atom: Atom, kept: Variable) -> Atom:

@@ -21,6 +21,7 @@ from itertools import islice, product
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
+    Compare,
     Head,
     Io,
     Literal,
@@ -29,6 +30,7 @@ from dlog.engine.ir.rules import (
     Relation,
     Rule,
     Stratum,
+    Unpack,
     Variable,
 )
 from dlog.engine.plan.exchange.numbering import ords
@@ -88,7 +90,7 @@ def atoms_of(body: Iterable[Literal]) -> Iterator[tuple[Atom, bool]]:
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from ((atom, False) for atom, _ in atoms_of(alternative))
-            case _:
+            case Compare() | Unpack():
                 pass
 
 
@@ -175,7 +177,7 @@ class _Parting:
                 return replace(literal, atom=self._atom(atom, pivot, stratum))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, pivot, stratum) for a in alternatives))
-            case _:
+            case Compare() | Unpack():
                 return literal
 
     def _atom(self, atom: Atom, pivot: Variable | None, stratum: Stratum) -> Atom:

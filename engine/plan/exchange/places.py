@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
 
-from dlog.engine.ir.rules import Aggregate, Atom, Literal, Program, Rule, Stratum, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Stratum, Unpack, Variable
 
 Place = int
 """A column, or one of the places below."""
@@ -130,5 +130,5 @@ def _atoms(body: Iterable[Literal]) -> Iterable[Atom]:
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from _atoms(alternative)
-            case _:
+            case Negation() | Compare() | Unpack():
                 pass

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.nodes import Insert, Scope
-from dlog.engine.ir.rules import Aggregate, Atom, Literal, Program, Rule, Stratum
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.engine.plan.check import check
 from dlog.engine.plan.joins.computed import with_computed
 from dlog.engine.plan.joins.delta import Paths
@@ -123,6 +123,6 @@ def _positive_atoms(body: tuple[Literal, ...]) -> list[Atom]:
                 found.append(literal)
             case Aggregate(alternatives=alternatives):
                 found.extend(a for alternative in alternatives for a in _positive_atoms(alternative))
-            case _:
+            case Negation() | Compare() | Unpack():
                 pass
     return found
