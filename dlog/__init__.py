@@ -15,6 +15,8 @@ from importlib import import_module
 from os.path import abspath, dirname, isdir, join
 from typing import TYPE_CHECKING, Any
 
+from dlog.version import __version__
+
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
     from dlog.grammar.diagnostics import DlogError, InternalError
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from dlog.sessions import Changes, Round, Session, Subscription, session
     from dlog.streaming import stream
 
-__version__ = "0.1.0"
 __all__ = [
     "Changes",
     "DlogError",

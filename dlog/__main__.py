@@ -22,7 +22,7 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     try:
         if arguments in (["--version"], ["-V"]):
-            from dlog import __version__
+            from dlog.version import __version__
 
             print(f"dlog {__version__}")
             return 0

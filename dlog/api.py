@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dlog import arguments
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
+from dlog.given import Facts, check_names, load_given
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.grammar.suggest import closest
 from dlog.pipeline import available_cores, compile_program, load_inputs, readable, stage, write_outputs
 from dlog.preview import Preview
 from dlog.relation import Relation, overview, unknown_relation
-from dlog.rows import table_of
 from dlog.tabular import Shown
 from dlog.values import Codec, Row
 
@@ -34,9 +33,6 @@ EXAMPLES = 3
 """Rows of each relation that a result shows."""
 ENGINES = ("embedded", "spark")
 STRATEGIES = ("auto", "barrier", "jobs")
-Facts: TypeAlias = Iterable[Row] | Any
-"""Rows as Python tuples, a dict of columns, an array of two dimensions, or whatever speaks Arrow: a table of pyarrow, pandas,
-polars, DuckDB ... (`dlog.rows`)."""
 
 
 class Result(Shown, Mapping[str, Relation]):
@@ -202,25 +198,3 @@ def run_text(program_text: str, facts: Mapping[str, Iterable[Row]], threads: int
     with stage("evaluation"):
         executor.run()
     return {name: set(relation) for name, relation in Result(typed, executor).items()}
-
-
-def load_given(executor: Executor, program: rules.Program, facts: Mapping[str, Facts]) -> None:
-    """Loads rows by relation name."""
-    codec = Codec(program, executor.symbols, executor.records)
-    for name, rows in facts.items():
-        with stage(f"loading {name}"):
-            executor.load(name, table_of(program.relations[name], codec, rows))
-
-
-def check_names(program: rules.Program, facts: Mapping[str, Facts]) -> list[str]:
-    """The relations whose rows are given. Raises DlogError for those that the program does not declare, all together."""
-    arguments.by_relation("facts", facts, "a folder, or rows by the name of their relation")
-    unknown = []
-    for name in facts:
-        if name not in program.relations:
-            close = closest(name, program.relations) if isinstance(name, str) else None
-            notes = () if close is None else (f"did you mean `{close}`?",)
-            unknown.append(Diagnostic("unknown-relation", f"facts are given for `{name}`, which is not declared", notes=notes))
-    if unknown:
-        raise DlogError(unknown)
-    return list(facts)

@@ -389,7 +389,7 @@ def dump_state(
 @app.callback(invoke_without_command=True)
 def _root(version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False) -> None:
     if version:
-        from dlog import __version__
+        from dlog.version import __version__
 
         print(f"dlog {__version__}")
         raise typer.Exit

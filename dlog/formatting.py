@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from dlog.grammar.preprocess import read_file
+from dlog.grammar.files import read_file
 from dlog.grammar.printer import format_source
 from dlog.grammar.source import Source
 from dlog.pipeline import stage

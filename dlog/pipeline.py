@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
+from dlog.report import Report
 
 if TYPE_CHECKING:
     from dlog.engine.compiler import Stage
     from dlog.engine.ir.rules import Io, Program
     from dlog.engine.plan.statistics import Declared
-    from dlog.engine.runtime.static.executor import Executor, RuleProfile
+    from dlog.engine.runtime.static.executor import Executor
     from dlog.engine.runtime.storage.catalog import Catalog
     from dlog.engine.values.table import Table
     from dlog.progress import Display
@@ -43,19 +44,6 @@ class Job:
     output: str = "."
     threads: int = 1
     memory: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a run cost. `rows` is the size of every relation that was loaded or computed: declared ones that no output needs are
-    left out, those that passes put in the place of others are there."""
-
-    load_seconds: float
-    evaluate_seconds: float
-    write_seconds: float
-    peak_bytes: int
-    rows: dict[str, int]
-    rules: tuple[RuleProfile, ...]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from dlog.engine.runtime.static.executor import RuleProfile
-    from dlog.pipeline import Report
+    from dlog.report import Report
 
 
 def count(number: int) -> str:

@@ -106,7 +106,7 @@ def _last_batch(checkpoint: str, spark: SparkSession) -> int:
     from dlog.engine.spark.error_translation import failures, reason_of
 
     try:
-        path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")  # type: ignore[union-attr]
+        path = spark._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
         system = path.getFileSystem(spark._jsc.hadoopConfiguration())
         names = [found.getPath().getName() for found in system.listStatus(path)] if system.exists(path) else []
     except failures() as error:

@@ -54,7 +54,7 @@ class Codec:
                 return _each_once(column, self._texts)
             case Kind.RECORD:
                 return _each_once(column, lambda ids: self._tuples(type, ids))
-            case _:
+            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 values: list[Any] = column.tolist()
                 return values
 
@@ -78,7 +78,7 @@ class Codec:
                 offsets = np.ascontiguousarray(texts.offsets)
                 distinct = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts.data))
                 return distinct.take(pa.array(places))
-            case _:
+            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 return pa.array(self.to_numpy(type, column))
 
     def _texts(self, ids: np.ndarray) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 try:
     # `signal` turns each handler into a member of an enumeration, or tries to: microseconds in every commit.
-    from _signal import getsignal, signal
+    from _signal import getsignal, signal  # type: ignore[import-not-found]  # CPython's own: type stubs leave it out
 except ImportError:  # another Python than CPython
     from signal import getsignal, signal
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -27,6 +27,10 @@ RELAYED = 100_000
 """So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
 
 
+ImageArray: TypeAlias = Sequence[np.ndarray] | np.ndarray
+"""The columns of a table: as many arrays, or the rows of one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """Everything that an engine keeps as of a round: a description that can be written as JSON, and arrays: the columns of
@@ -34,7 +38,7 @@ class Image:
 
     round: int
     head: Mapping[str, Any]
-    arrays: Sequence[Sequence[np.ndarray]]
+    arrays: Sequence[ImageArray]
 
     @property
     def bytes(self) -> int:

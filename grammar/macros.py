@@ -16,7 +16,7 @@ from typing import Any
 from pcpp import Action, OutputDirective, Preprocessor
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
-from dlog.grammar.preprocess import dialect_lines, read_file
+from dlog.grammar.files import dialect_lines, read_file
 from dlog.grammar.suggest import closest
 
 DEEPEST = 100

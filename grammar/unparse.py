@@ -131,6 +131,8 @@ def format_clause(clause: syntax.Clause | syntax.Subsumption) -> str:
             head = ", ".join(format_body(h) for h in heads)
         case syntax.Subsumption(dominated, dominating, body, plan):
             head = f"{format_body(dominated)} <= {format_body(dominating)}"
+        case _:
+            assert_never(clause)
     text = f"{head}." if body is None else _rule(head, body)
     return text if plan is None else f"{text}\n{_plan(plan)}"
 
@@ -144,8 +146,10 @@ def _rule(head: str, body: syntax.Body) -> str:
             lines = f",\n{INDENT}".join(_conjunct(p) for p in parts)
         case syntax.Or(parts):
             lines = f";\n{INDENT}".join(_disjunct(p) for p in parts)
-        case _:
+        case syntax.Atom() | syntax.Not() | syntax.Constraint() | syntax.Truth():
             lines = format_body(body)
+        case _:
+            assert_never(body)
     return f"{head} :-\n{INDENT}{lines}."
 
 

@@ -1,7 +1,8 @@
-"""Every check in one command: `python -m tests.check`.
+"""Every check in one command: `python -m tests.check`, the one task runner of the project.
 
 Style (ruff), types (mypy), who imports whom (import-linter), then the tests; all run even if one fails. `--static` leaves the
-tests out; any other argument goes to pytest: `python -m tests.check -n 2`.
+tests out. `--full` adds what a submission is judged by: the slow tests, more examples of the property tests, and the tests on
+Spark. Any other argument goes to pytest, but for the tests on Spark: `python -m tests.check -n 2`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-STATIC = "--static"
+STATIC, FULL = "--static", "--full"
+THOROUGH = ["-m", "(slow or hypothesis) and not exhaustive and not spark and not bench", "--hypothesis-profile", "full"]
+SPARK = ["-m", "spark and not slow", "-rs"]
 
 
 def commands(arguments: list[str]) -> dict[str, list[str]]:
     """Each check's name and its command line, quick ones first."""
-    python = sys.executable
+    python, rest = sys.executable, [a for a in arguments if a not in (STATIC, FULL)]
     imports = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command; lint_imports_command()"
     checks = {
         "ruff": [python, "-m", "ruff", "check", "."],
@@ -24,7 +27,10 @@ def commands(arguments: list[str]) -> dict[str, list[str]]:
         "import-linter": [python, "-c", imports, "--no-cache"],
     }
     if STATIC not in arguments:
-        checks["pytest"] = [python, "-m", "pytest", *arguments]
+        checks["pytest"] = [python, "-m", "pytest", *rest]
+    if FULL in arguments:
+        checks["pytest, slow tests and more examples"] = [python, "-m", "pytest", *THOROUGH, *rest]
+        checks["pytest, on Spark"] = [python, "-m", "pytest", *SPARK]
     return checks
 
 

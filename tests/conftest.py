@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # A first run compiles kernels, and random programs are rejected when they are too big to evaluate naively. The same examples
-# come every time, so that a change is judged by what it changes; `--hypothesis-profile random` looks for new ones, and
-# `quick` does not make what it finds smaller.
+# come every time, so that a change is judged by what it changes: few of them, or with `--hypothesis-profile full` more.
+# `random` looks for new ones, and `quick` does not make what it finds smaller. `tests.examples` says how many.
 CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile("random", deadline=None, suppress_health_check=CHECKS)
 settings.register_profile("quick", settings.get_profile("random"), phases=[Phase.generate])
-settings.register_profile("dlog", settings.get_profile("random"), derandomize=True)
-settings.load_profile("dlog")
+settings.register_profile("full", settings.get_profile("random"), derandomize=True)
+settings.register_profile("few", settings.get_profile("full"), max_examples=25)
+settings.load_profile("few")
 
 # What a shell starts in the background ignores interruptions, and so would what the tests start to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from dlog.engine.compile.signatures import Intrinsic
-
 from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
 from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
 from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.signatures import Intrinsic
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ROWS_OF_EXAMPLES = (1, 2, 6)

@@ -8,12 +8,14 @@ from tests.fuzz import Child, attempt, search, shrunk
 from tests.fuzz_mutations import corpus, mutant, sound
 
 
+@pytest.mark.slow
 def test_mutants_are_known_by_their_numbers() -> None:
     assert mutant(3, 7) == mutant(3, 7)
     assert len({mutant(3, number) for number in range(50)}) > 45
     assert set(sound()) < set(corpus())
 
 
+@pytest.mark.slow
 def test_what_programs_end_in_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.SECONDS", 3.0)
     fine = ".decl a(x: number)\n.decl b(x: number)\nb(x) :- a(x).\n"
@@ -42,7 +44,7 @@ def test_findings_are_made_smaller() -> None:
     assert shrunk(text, finding, Bad()) == "magic("  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [1, 2])
 def test_mutated_programs_end_well_or_with_a_mistake(seed: int) -> None:
     assert search(seed, 0, minutes=5.0, most=400, progress=False) == {}

@@ -7,13 +7,14 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.conftest import RunText
 from tests.engines import EVERY_ENGINE
+from tests.examples import examples
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, counting_programs, graph_programs, programs, random_programs, shuffled
 
@@ -39,52 +40,52 @@ def executed(run_text: RunText, case: Case, threads: int = 1) -> Answer:
     return written(run_text(case.text, case.facts, threads=threads), case)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=random_programs())
 def test_executor_equals_naive_evaluator_on_random_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=graph_programs())
 def test_executor_equals_naive_evaluator_on_graphs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=counting_programs())
 def test_executor_equals_naive_evaluation_on_recursion_through_count_and_sum(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 
-@pytest.mark.slow
-@settings(max_examples=4000)
+@pytest.mark.exhaustive
+@examples(4000)
 @given(case=counting_programs())
 def test_executor_equals_naive_evaluation_on_thousands_of_counting_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 
-@pytest.mark.slow
-@settings(max_examples=4000)
+@pytest.mark.exhaustive
+@examples(4000)
 @given(case=programs())
 def test_executor_equals_naive_evaluator_on_thousands_of_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=programs(), seed=st.integers(0, 1000))
 def test_order_of_rules_and_literals_does_not_matter(run_text: RunText, case: Case, seed: int) -> None:
     assert executed(run_text, shuffled(case, seed)) == executed(run_text, case)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=programs())
 def test_order_and_repetition_of_rows_do_not_matter(run_text: RunText, case: Case) -> None:
     again = Case(case.relations, case.rules, {name: rows[::-1] + rows for name, rows in case.facts.items()})
     assert executed(run_text, again) == executed(run_text, case)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=programs())
 def test_two_threads_give_the_same_answer(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case, threads=2) == executed(run_text, case)

@@ -10,11 +10,12 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.incremental.recompute import Recompute
 from tests.engine.runtime.maintaining import anew_rounds, layered_rounds, replanned_rounds, stretched_rounds
+from tests.examples import examples
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import counting_programs, graph_programs, random_programs
@@ -36,39 +37,39 @@ def engine(request: pytest.FixtureRequest) -> MakeEngine:
     return ENGINES[request.param]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(story=stories(random_programs()))
 def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(story=stories(graph_programs()))
 def test_every_round_equals_naive_evaluation_on_graphs(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(story=stories(counting_programs()))
 def test_every_round_equals_naive_evaluation_on_recursion_through_count_and_sum(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
-@pytest.mark.slow
-@settings(max_examples=2000)
+@pytest.mark.exhaustive
+@examples(2000)
 @given(story=stories(counting_programs(), most=12))
 def test_every_round_equals_naive_evaluation_on_thousands_of_counting_programs(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
-@pytest.mark.slow
-@settings(max_examples=2000)
+@pytest.mark.exhaustive
+@examples(2000)
 @given(story=stories(most=12))
 def test_every_round_equals_naive_evaluation_on_thousands_of_programs(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(story=stories(graph_programs()))
 def test_the_grouping_of_rounds_into_commits_does_not_matter(engine: MakeEngine, story: Story) -> None:
     together, apart = Driver(engine, story.case.text), Driver(engine, story.case.text)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     import networkx as nx
     import pyarrow as pa
 
-    from dlog.graphs.core import Graph
+    from dlog.graphs.protocols import ArrayGraph
 
 
-def to_networkx(graph: Graph) -> nx.Graph:
+def to_networkx(graph: ArrayGraph) -> nx.Graph:
     """All vertices and edges with their attributes; values that are null are left out."""
     import networkx as nx
 

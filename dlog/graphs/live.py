@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     from typing import Self
 
-    from dlog.graphs.core import Graph
+    from dlog.graphs.protocols import ArrayGraph
 
 
 Followed = TypeVar("Followed", bound="Followable")
@@ -195,7 +195,7 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
 
     _edges: ChangingEdges
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: ArrayGraph) -> None:
         super().__init__()
         self._names = GrowingNames(graph.names)
         self._edges = ChangingEdges(graph.numbered)
@@ -257,6 +257,8 @@ class Live(Following["LiveResult"], ArrayAnalyses["LiveResult"]):
                 follower = follow(self.numbered, self._running)
             case Computation():
                 follower = _Recomputed(question, self.numbered, self._running)
+            case _:
+                assert_never(question)
         result = LiveResult(self._names, question.shape, follower, self.stop)
         self._results.append(result)
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,14 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     import networkx as nx
 
-    from dlog.graphs.core import Graph
     from dlog.graphs.names import Codes, Names
+    from dlog.graphs.protocols import ArrayGraph
 
 
 class _Exported(Tabular):
     """Rows of a `table`, in the forms that other libraries have for them."""
 
-    _graph: Graph
+    _graph: ArrayGraph
     table: pa.Table
 
     def to_arrow(self) -> pa.Table:
@@ -44,7 +44,7 @@ class Result(_Exported):
 
     `len` counts the rows, and iterating gives them as tuples of Python values."""
 
-    def __init__(self, graph: Graph, shape: Shape, columns: Columns) -> None:
+    def __init__(self, graph: ArrayGraph, shape: Shape, columns: Columns) -> None:
         self._graph = graph
         self._shape = shape
         self._columns = ordered(columns)
@@ -86,8 +86,10 @@ class Result(_Exported):
                 values = zip(*(column.tolist() for column in self._columns), strict=True)
                 for landmark, vertex, distance in values:
                     graph.nodes[ids[vertex]].setdefault("distances", {})[ids[landmark]] = distance
-            case _:
+            case "vertex" | "none":
                 self._set_attributes(graph, ids)
+            case _:
+                assert_never(self._shape.of)
         return graph
 
     def _set_attributes(self, graph: nx.Graph, ids: list[Any]) -> None:
@@ -125,7 +127,7 @@ class Motifs(_Exported):
     `len` counts the rows, and iterating gives them as tuples of Python values. `held` says of each column what it holds and
     the numbers of that."""
 
-    def __init__(self, graph: Graph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
+    def __init__(self, graph: ArrayGraph, table: pa.Table, held: Sequence[tuple[str, Codes]]) -> None:
         self._graph = graph
         self._held = held
         self.table = table

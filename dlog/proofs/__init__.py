@@ -9,9 +9,10 @@ from dlog.engine.rounds import RoundsEngine
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.proofs.absence import absence
-from dlog.proofs.model import Absent, Aggregated, Failure, Holds, Premise, Proof, WhyNot
+from dlog.proofs.model import Absent, Aggregated, Holds, Premise, Proof
 from dlog.proofs.search import Search
 from dlog.proofs.snapshot import snapshot
+from dlog.proofs.why_not import Failure, WhyNot
 from dlog.proofs.wording import row_text
 from dlog.values import Codec, Row
 

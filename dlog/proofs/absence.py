@@ -12,11 +12,11 @@ from dlog.pipeline import stage
 from dlog.proofs import wording
 from dlog.proofs.aggregates import reduced
 from dlog.proofs.forms import Form
-from dlog.proofs.model import Failure, WhyNot
 from dlog.proofs.search import Search, is_fresh
 from dlog.proofs.solve import EVERYTHING, Solver, ready
 from dlog.proofs.stored import BLOCK
 from dlog.proofs.terms import Frame
+from dlog.proofs.why_not import Failure, WhyNot
 from dlog.values import Row
 
 SHOWN = 3
@@ -109,7 +109,7 @@ def _is_implicit(form: Form, literal: Literal) -> bool:
     match literal:
         case Compare(left=Variable() as left) | Unpack(value=left):
             return is_fresh(form.rule, left)
-        case _:
+        case Atom() | Negation() | Compare() | Aggregate():
             return False
 
 
@@ -129,7 +129,7 @@ def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame:
             return f"{wording.bare(wording.term_text(right, names))} is not {wording.term_text(left, names)}"
         case Compare():
             return f"{wording.compare_text(literal, names)} is false"
-        case _:
+        case Unpack():
             return f"{wording.literal_text(literal, names, search.program.source)} does not match"
 
 

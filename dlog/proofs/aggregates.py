@@ -6,10 +6,10 @@ variables; of several alternatives the distinct bindings of those they share.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -20,13 +20,19 @@ from dlog.engine.ir.traversal import term_variables
 from dlog.engine.values.differences import row_groups
 from dlog.engine.values.floats import one_nan
 from dlog.engine.values.table import typed
-from dlog.proofs.terms import Frame
-
-if TYPE_CHECKING:
-    from dlog.proofs.solve import Solver
+from dlog.proofs.terms import Frame, Terms
 
 GROUP = -1
 """The variable of the binding that a match belongs to."""
+
+
+class BodySolver(Protocol):
+    """What solves the bodies of aggregates, those inside of aggregates too (`solve.Solver`)."""
+
+    @property
+    def terms(self) -> Terms: ...
+    def solutions(self, body: Sequence[Literal], frame: Frame) -> Iterator[Frame]: ...
+    def of_every_row(self) -> BodySolver: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Matches:
     """Of the frames' rows one after the other, which count."""
 
 
-def reduced(solver: Solver, aggregate: Aggregate, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
+def reduced(solver: BodySolver, aggregate: Aggregate, frame: Frame) -> tuple[np.ndarray, np.ndarray]:
     """The aggregate's value for each binding, and whether it has one."""
     groups, numbers = _groups(aggregate, frame)
     found = matches(solver, aggregate, groups)
@@ -60,10 +66,10 @@ def _groups(aggregate: Aggregate, frame: Frame) -> tuple[Frame, np.ndarray]:
     return Frame(len(firsts), {v: frame.values[v][firsts] for v in outer}), numbers
 
 
-def matches(solver: Solver, aggregate: Aggregate, groups: Frame) -> Matches:
+def matches(solver: BodySolver, aggregate: Aggregate, groups: Frame) -> Matches:
     """All matches for the bindings of the outer variables in `groups`."""
     numbered = groups.bind(GROUP, np.arange(groups.rows))
-    inner = replace(solver, every=True)
+    inner = solver.of_every_row()
     frames: list[tuple[int, Frame]] = []
     targets: list[np.ndarray] = []
     for number, body in enumerate(aggregate.alternatives):
@@ -114,6 +120,8 @@ def mentioned(body: Sequence[Literal]) -> set[int]:
                 found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
             case Aggregate(result=result):
                 found.add(result.id)
+            case _:
+                assert_never(literal)
     return found
 
 

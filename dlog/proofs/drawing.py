@@ -5,12 +5,10 @@ A row that was drawn before is not drawn again; nothing recurses, so proofs may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-
-from dlog.proofs.model import Absent, Aggregated, Failure, Holds, Premise, Proof, WhyNot
-from dlog.proofs.wording import literal_of, row_text
+from typing import Protocol, TypeAlias
 
 MORE = "..."
 SHOWN = 20
@@ -19,11 +17,24 @@ WIDEST = 200
 """Characters of such a line."""
 
 
+Parts: TypeAlias = tuple[tuple[str, str], ...]
+"""Pairs of a style (`guide`, `row`, `note`, `rule`, `good`, `bad` or nothing) and text."""
+
+
+class Drawable(Protocol):
+    """A proof or one of its premises, as the drawing sees it."""
+
+    def parts(self) -> Parts:
+        """What its line says of itself."""
+
+    def inside(self, cut: bool, seen: set[object]) -> tuple[Sequence[Drawable], Parts]:
+        """What is drawn below it, unless it is `cut` off there, and what the line says of that. `seen` are the keys of the rows
+        that were drawn before, to which it adds its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`parts` are pairs of a style (`guide`, `row`, `note`, `rule`, `good`, `bad` or nothing) and text."""
-
-    parts: tuple[tuple[str, str], ...]
+    parts: Parts
 
     @property
     def plain(self) -> str:
@@ -32,13 +43,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    premise: Premise
+    premise: Drawable
     depth: int
     guide: str
     last: bool
 
 
-def drawn(proof: Proof, depth: int | None = None) -> Iterator[Line]:
+def drawn(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
     """A proof as a tree, the row first; `depth` levels below it, all by default."""
     seen: set[object] = set()
     stack = [_Node(proof, 0, "", True)]
@@ -48,8 +59,8 @@ def drawn(proof: Proof, depth: int | None = None) -> Iterator[Line]:
         root = node.depth == 0
         branch = "" if root else "`-- " if node.last else "|-- "
         below = node.guide + ("" if root else "    " if node.last else "|   ")
-        inner, note = _inside(premise, depth is not None and node.depth >= depth, seen)
-        yield Line((("guide", node.guide + branch), *_parts(premise), *note))
+        inner, note = premise.inside(depth is not None and node.depth >= depth, seen)
+        yield Line((("guide", node.guide + branch), *premise.parts(), *note))
         stack += reversed([_Node(p, node.depth + 1, below, i == len(inner) - 1) for i, p in enumerate(inner)])
 
 
@@ -59,69 +70,5 @@ def first_lines(lines: Iterator[Line]) -> str:
     return "\n".join([*found, MORE] if next(lines, None) is not None else found)
 
 
-def _inside(premise: Premise, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], tuple[tuple[str, str], ...]]:
-    """What is drawn below a premise, and what is said behind it instead."""
-    match premise:
-        case Proof() if premise.is_fact:
-            return (), (("note", "  fact"),)
-        case Proof() if cut:
-            return (), (("note", f"  {MORE}"),)
-        case Proof() if premise.key in seen:
-            return (), (("note", "  as above"),)
-        case Proof():
-            seen.add(premise.key)
-            note = "  (since replaced by a better value)" if premise.superseded else ""
-            return premise.premises, (("note", f"{note}  by "), ("rule", _one_line(premise.rule or "")))
-        case Aggregated(premises=inner, matches=matches):
-            if cut and inner:
-                return (), (("note", f"  {MORE}"),)
-            count = "" if matches is None else f"  over {matches} {'match' if matches == 1 else 'matches'}"
-            return inner, (("note", count),)
-        case _:
-            return (), ()
-
-
-def _parts(premise: Premise) -> tuple[tuple[str, str], ...]:
-    match premise:
-        case Proof():
-            return (("row", row_text(premise.relation, premise.row)),)
-        case Absent(text=text):
-            return (("", f"!{text}"), ("note", "  no such row"))
-        case Holds(text=text):
-            return (("", text),)
-        case Aggregated(text=text, value=value):
-            return (("", f"{literal_of(value)} = {text}"),)
-
-
-def _one_line(rule: str) -> str:
+def one_line(rule: str) -> str:
     return " ".join(rule.split())
-
-
-# ----------------------------------------------------------------------------------------------------------------- absences
-
-
-def explained(why: WhyNot) -> Iterator[Line]:
-    """Why a row is not there, a rule after the other."""
-    yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
-    if not why.failures:
-        yield Line((("", f"  `{why.relation}` has no rules, and the row is no fact"),))
-    for failure in why.failures:
-        yield Line((("guide", "  "), ("rule", _one_line(failure.rule))))
-        yield from _failed(failure)
-    if why.closest:
-        rows = ", ".join(row_text(why.relation, row) for row in why.closest)
-        yield Line((("note", f"  closest rows: {rows}"),))
-
-
-def _failed(failure: Failure) -> Iterator[Line]:
-    if failure.literal is None:
-        yield Line((("guide", "    "), ("bad", failure.reasons[0])))
-        return
-    held = f"{', '.join(failure.met)} {'holds' if len(failure.met) == 1 else 'hold'}, " if failure.met else ""
-    yield Line((("guide", "    "), ("", held), ("bad", failure.literal), ("", " fails:")))
-    for reason, bindings in zip(failure.reasons, failure.bindings, strict=True):
-        values = ", ".join(f"{name} = {literal_of(value)}" for name, value in bindings.items())
-        yield Line((("guide", "      "), ("", reason), ("note", f"  with {values}" if values else "")))
-    more = failure.misses - len(failure.reasons)
-    if more > 0:
-        yield Line((("guide", "      "), ("note", f"{MORE} and {more} more {'binding' if more == 1 else 'bindings'}")))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from dlog.engine.ir.rules import (
     Functor,
     Kind,
     Literal,
+    Negation,
     Record,
     Rule,
     Term,
@@ -58,7 +60,7 @@ class Form:
                     return None
                 case Variable(id=number) if values.setdefault(number, word) != word:
                     return None
-                case _:
+                case Variable() | Constant() | None:
                     pass
         return Frame(1, {number: np.array([word], np.int64) for number, word in values.items()})
 
@@ -91,7 +93,7 @@ def _given_values(body: Sequence[Literal]) -> Iterator[Literal]:
                 bound.update(a.id for a in args if isinstance(a, Variable))
             case Aggregate(result=result):
                 bound.add(result.id)
-            case _:
+            case Negation() | Compare():
                 pass
     for literal in body:
         if isinstance(literal, Compare) and (target := binds(literal, bound)) is not None:
@@ -123,6 +125,8 @@ class _Head:
             case Record(type=name, args=args):
                 variable = self._fresh(Kind.RECORD)
                 self.literals.append(Unpack(variable, name, tuple(self.arg(a) for a in args)))
+            case _:
+                assert_never(term)
         return variable
 
     def _fresh(self, kind: Kind) -> Variable:

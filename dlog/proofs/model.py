@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from dlog.proofs.drawing import MORE, Parts, drawn, first_lines, one_line
+from dlog.proofs.wording import literal_of, row_text
 from dlog.values import Row
-
-if TYPE_CHECKING:
-    from dlog.proofs.search import Search
 
 Key: TypeAlias = tuple[str, tuple[int, ...], bool]
 """A relation, a row of words, and whether its stratum was run again to find it."""
@@ -23,12 +22,24 @@ class Absent:
     relation: str
     text: str
 
+    def parts(self) -> Parts:
+        return (("", f"!{self.text}"), ("note", "  no such row"))
+
+    def inside(self, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], Parts]:
+        return (), ()
+
 
 @dataclass(frozen=True, slots=True)
 class Holds:
     """A constraint, with its values."""
 
     text: str
+
+    def parts(self) -> Parts:
+        return (("", self.text),)
+
+    def inside(self, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], Parts]:
+        return (), ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,15 @@ class Aggregated:
     matches: int | None
     premises: tuple[Premise, ...]
 
+    def parts(self) -> Parts:
+        return (("", f"{literal_of(self.value)} = {self.text}"),)
+
+    def inside(self, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], Parts]:
+        if cut and self.premises:
+            return (), (("note", f"  {MORE}"),)
+        count = "" if self.matches is None else f"  over {self.matches} {'match' if self.matches == 1 else 'matches'}"
+        return self.premises, (("note", count),)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -51,6 +71,14 @@ class Step:
     rule: str | None
     bindings: Mapping[str, Any]
     premises: tuple[Premise, ...]
+
+
+class StepFinder(Protocol):
+    """What finds the derivations of rows, when they are asked for (`search.Search`)."""
+
+    def step(self, proof: Proof) -> Step: ...
+    def is_fact(self, relation: str, row: tuple[int, ...]) -> bool: ...
+    def is_present(self, relation: str, row: tuple[int, ...]) -> bool: ...
 
 
 class Proof:
@@ -76,7 +104,7 @@ class Proof:
 
     __slots__ = ("_search", "_step", "key", "row")
 
-    def __init__(self, search: Search, key: Key, row: Row) -> None:
+    def __init__(self, search: StepFinder, key: Key, row: Row) -> None:
         self._search = search
         self._step: Step | None = None
         self.key = key
@@ -148,10 +176,24 @@ class Proof:
                 yield proof
                 stack += reversed(proof.children)
 
+    def parts(self) -> Parts:
+        """How a drawing says the row (see `drawing.Drawable`)."""
+        return (("row", row_text(self.relation, self.row)),)
+
+    def inside(self, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], Parts]:
+        """What a drawing shows below it; a row that it has shown is not drawn again."""
+        if self.is_fact:
+            return (), (("note", "  fact"),)
+        if cut:
+            return (), (("note", f"  {MORE}"),)
+        if self.key in seen:
+            return (), (("note", "  as above"),)
+        seen.add(self.key)
+        note = "  (since replaced by a better value)" if self.superseded else ""
+        return self.premises, (("note", f"{note}  by "), ("rule", one_line(self.rule or "")))
+
     def text(self, depth: int | None = None) -> str:
         """The proof as a drawing, `depth` levels of it; what is cut off is marked with `...`."""
-        from dlog.proofs.drawing import drawn
-
         return "\n".join(line.plain for line in drawn(self, depth))
 
     def __str__(self) -> str:
@@ -159,8 +201,6 @@ class Proof:
 
     def __repr__(self) -> str:
         """The first lines of the drawing."""
-        from dlog.proofs.drawing import drawn, first_lines
-
         return first_lines(drawn(self))
 
     def _repr_html_(self) -> str:
@@ -177,42 +217,5 @@ def _rows(premises: tuple[Premise, ...]) -> Iterator[Proof]:
                 yield premise
             case Aggregated(premises=inner):
                 yield from _rows(inner)
-            case _:
+            case Absent() | Holds():
                 pass
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why one rule does not give a row. The literals `met` hold together, and then `literal` fails; None: the head does
-    not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses,
-    whose `bindings` stand beside them; `misses` is how many there are."""
-
-    rule: str
-    literal: str | None
-    reasons: tuple[str, ...]
-    bindings: tuple[Mapping[str, Any], ...]
-    misses: int
-    met: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class WhyNot:
-    """Why a row is not in its relation: what each rule lacks, and the rows most like it."""
-
-    relation: str
-    row: Row
-    failures: tuple[Failure, ...]
-    closest: tuple[Row, ...] = ()
-
-    def __str__(self) -> str:
-        from dlog.proofs.drawing import explained
-
-        return "\n".join(line.plain for line in explained(self))
-
-    def __repr__(self) -> str:
-        from dlog.proofs.drawing import explained, first_lines
-
-        return first_lines(explained(self))
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Constant,
     Functor,
     Kind,
     Literal,
@@ -49,7 +51,7 @@ def _of_term(term: Term | None, type: str, program: Program) -> Iterator[tuple[i
         case Record(type=name, args=args):
             for arg, (_, field) in zip(args, program.types[name].fields, strict=True):
                 yield from _of_term(arg, field, program)
-        case _:
+        case Constant() | Functor() | None:
             pass
 
 
@@ -72,6 +74,8 @@ def _places(literal: Literal, program: Program) -> Iterator[tuple[int, str]]:
             for alternative in alternatives:
                 for inner in alternative:
                     yield from _places(inner, program)
+        case _:
+            assert_never(literal)
 
 
 def _records(term: Term) -> Iterator[Record]:
@@ -81,7 +85,7 @@ def _records(term: Term) -> Iterator[Record]:
         case Functor(args=args):
             for arg in args:
                 yield from _records(arg)
-        case _:
+        case Variable() | Constant():
             pass
 
 
@@ -95,5 +99,5 @@ def _equations(body: tuple[Literal, ...], kinds: tuple[Kind, ...]) -> Iterator[t
             case Aggregate(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from _equations(alternative, kinds)
-            case _:
+            case Atom() | Negation() | Compare() | Unpack():
                 pass

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.ir.aggregates import dominance_of
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Unpack, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.pipeline import stage
@@ -165,7 +165,7 @@ class Search:
                         yield Holds(wording.compare_text(literal, names))
                 case Aggregate():
                     yield self._aggregated(found, literal, frame, replayed)
-                case _:
+                case Compare() | Unpack():
                     pass
 
     def _aggregated(self, found: Found, aggregate: Aggregate, frame: Frame, replayed: bool) -> Aggregated:

@@ -8,8 +8,8 @@ before an iteration, which is what makes proofs well-founded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -55,6 +55,10 @@ class Solver:
     below: Below = EVERYTHING
     every: bool = False
 
+    def of_every_row(self) -> Solver:
+        """The same, for which each combination of rows is a solution."""
+        return replace(self, every=True)
+
     def solutions(self, body: Sequence[Literal], frame: Frame) -> Iterator[Frame]:
         """The bindings in `frame`, extended in all ways that satisfy the body; no piece is empty."""
         if not frame.rows:
@@ -82,6 +86,8 @@ class Solver:
                 yield self._unpack(literal, frame)
             case Aggregate():
                 yield self._aggregate(literal, frame)
+            case _:
+                assert_never(literal)
 
     # --------------------------------------------------------------------------------------------------------------- order
 
@@ -99,7 +105,7 @@ class Solver:
                 return 1.0 + stored.estimate(given) + (0.0 if given or not args else 1e12)
             case Aggregate():
                 return 1e11 if ready(literal, known) else np.inf
-            case _:
+            case Negation() | Compare() | Unpack():
                 return 0.0 if ready(literal, known) else np.inf
 
     # --------------------------------------------------------------------------------------------------------------- atoms
@@ -251,5 +257,5 @@ def _inverted(functor: Functor, value: Term, bound: set[int]) -> tuple[int, Term
             return v, Functor("-", (value, other), functor.kind, functor.result)
         case Functor(op="-", args=(other, Variable(id=v))) if left_known and not right_known:
             return v, Functor("-", (other, value), functor.kind, functor.result)
-        case _:
+        case Functor():
             return None

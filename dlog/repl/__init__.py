@@ -19,14 +19,15 @@ __all__ = ["Options", "Shell", "run_repl"]
 
 def run_repl(options: Options) -> int:
     """At a terminal the prompt, else the lines of standard input; returns the exit code."""
+    from dlog.repl.commands import obey
     from dlog.repl.screen import Screen
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         from dlog.repl.prompt import converse
 
-        return converse(Shell(options, Screen(sys.stdout, sys.stdout, colours=True), interactive=True))
-    from dlog.repl.pipe import obey
+        return converse(Shell(options, Screen(sys.stdout, sys.stdout, colours=True), obey, interactive=True))
+    from dlog.repl.pipe import obey_lines
 
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # the parser says where bytes are none
-    return obey(Shell(options, Screen(sys.stdout, sys.stderr, colours=False)), sys.stdin)
+    return obey_lines(Shell(options, Screen(sys.stdout, sys.stderr, colours=False), obey), sys.stdin)

@@ -127,7 +127,7 @@ def why(shell: Shell, arguments: str) -> None:
 
 def why_not(shell: Shell, arguments: str) -> None:
     [(relation, row)] = _rows(shell, ".whynot", arguments)
-    from dlog.proofs.drawing import explained
+    from dlog.proofs.why_not import explained
 
     for line in explained(shell.session.why_not(relation, row)):
         _show(shell, line)
@@ -234,7 +234,7 @@ def drop(shell: Shell, arguments: str) -> None:
 
 
 def read(shell: Shell, arguments: str) -> None:
-    from dlog.grammar.preprocess import read_file
+    from dlog.grammar.files import read_file
     from dlog.repl.statements import forced
 
     if not arguments:

@@ -8,7 +8,7 @@ from dlog.repl.shell import Shell
 from dlog.repl.statements import Statement, forced, split
 
 
-def obey(shell: Shell, lines: Iterable[str]) -> int:
+def obey_lines(shell: Shell, lines: Iterable[str]) -> int:
     """Executes the statements of the lines as they come; 1 if something failed.
 
     Neighbouring clauses and declarations take effect together, when something else comes or at the end."""

@@ -46,10 +46,12 @@ class Options:
 @dataclass
 class Shell:
     """One REPL. `interactive` says that there is somebody who goes on after an interruption; `limit` is how many rows are
-    shown; `staging` is true after `begin`; `seconds` is what the last statement took; `statement` is the present one."""
+    shown; `staging` is true after `begin`; `seconds` is what the last statement took; `obey` executes a
+    command (`commands.obey`); `statement` is the present one."""
 
     options: Options
     screen: Screen
+    obey: Callable[[Shell], None] = field(repr=False)
     interactive: bool = False
     limit: int = LIMIT
     staging: bool = False
@@ -297,9 +299,7 @@ class Shell:
     # ------------------------------------------------------------------------------------------------------------- commands
 
     def command(self, statement: Statement) -> None:
-        from dlog.repl.commands import obey
-
-        obey(self)
+        self.obey(self)
 
 
 _EXECUTE: Final[dict[Kind, Callable[[Shell, Statement], None]]] = {

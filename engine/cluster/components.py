@@ -67,7 +67,7 @@ class Trees:
     def _unite_others(self, parents: int, marks: int, keys: int) -> None:
         """Unites what the other workers united, and hands on what keys that may get no values offer to those that may."""
         tree = view(parents, keys, np.int32)
-        children = np.flatnonzero(tree != np.arange(keys, dtype=np.int32)).astype(self._width(keys))
+        children: np.ndarray = np.flatnonzero(tree != np.arange(keys, dtype=np.int32)).astype(self._width(keys))
         own = Rows((children + self._low, tree[children] + self._low), len(children))
         sent = [OutgoingRows(TREES, (NUMBER, NUMBER), EVERYWHERE, own)]
         if self.where:
@@ -131,7 +131,7 @@ class Trees:
         if self.home == ROOT:
             return np.full(keys, self.post.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
-        return self.post.dictionary.owners(NUMBER, values, self.post.worker_group.size) == self.post.worker_group.rank
+        return np.asarray(self.post.dictionary.owners(NUMBER, values, self.post.worker_group.size) == self.post.worker_group.rank)
 
     # --------------------------------------------------------------------------------------------------------------- keys
 

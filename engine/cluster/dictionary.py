@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import numpy as np
 
@@ -61,10 +62,12 @@ class Dictionary:
                 by_id = np.empty(len(distinct), np.int32)
                 partition.owners_of_ids(np.arange(len(distinct)), self._record_hashes(type.record, distinct), workers, by_id)
                 owners[:] = by_id[places]
-            case _:
+            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 for start in range(0, len(values), STRETCH):
                     part = slice(start, start + STRETCH)
                     partition.owners_of_values(_words(values[part]), workers, owners[part])
+            case _:
+                assert_never(type.kind)
         return owners
 
     def fingerprint(self, relation: Relation, table: Table) -> int:

@@ -18,8 +18,8 @@ from dlog.engine.kernels.incremental.loop import batches
 from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import Place
-from dlog.engine.runtime.lowering.lower import LoweredPath
-from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
+from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
+from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering, RoundStorage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.relation import Memory
@@ -122,8 +122,8 @@ class Inbox:
 class SendingLowering(RoundLowering):
     """Lowers a path whose derivations go to an outbox."""
 
-    def __init__(self, path: nodes.Path, outbox: Outbox, *others: object) -> None:
-        super().__init__(path, *others)  # type: ignore[arg-type]
+    def __init__(self, path: nodes.Path, outbox: Outbox, storage: RoundStorage, tables: Tables) -> None:
+        super().__init__(path, storage, tables)
         self.outbox = outbox
 
     def _sink(self) -> None:

@@ -25,7 +25,7 @@ def readable(parts: Sequence[Rows], widths: Sequence[int]) -> list[Rows]:
 def _fitting(rows: Rows, widths: Sequence[int]) -> Rows:
     """The rows as kernels read them; columns that are so already are not copied."""
     pairs = zip(rows.columns, widths, strict=True)
-    return Rows(tuple(np.require(c, np.int32 if w == 4 else np.int64, "CA") for c, w in pairs), rows.height)
+    return Rows(tuple(np.require(c, np.int32 if w == 4 else np.int64, ["C", "A"]) for c, w in pairs), rows.height)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from dlog.engine.kernels.incremental.loop import changes, rounds, supports
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.pivots import HERE, PivotPlan
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.rounds import Frames
 from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
@@ -32,14 +34,14 @@ from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.planner_statistics import Figures
 from dlog.engine.runtime.incremental.schedule import Reading
 from dlog.engine.runtime.lowering.lower import LoweredPath
-from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
+from dlog.engine.runtime.lowering.lower_rounds import RoundLowering, Source
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 NEVER = 2**62
 """Later than any round or iteration."""
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
 class SharedDataflow(Dataflow):
@@ -86,9 +88,9 @@ class SharedStratum(StratumBuilder):
         made = self.flow.channels[name] = Channel(outbox, Inbox(name, [t.kind for t in types]))
         return made
 
-    def collection(self, name: str) -> object:  # type: ignore[override]
+    def source(self, name: str) -> Source:
         inbox = next((c.inbox for c in self.channels if c.inbox.name == name), None)
-        return inbox or super().collection(name)
+        return inbox or super().source(name)
 
     def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
         lowered = [self._lowering(p).lower() for p in paths]
@@ -124,22 +126,22 @@ class SharedMaintained(Maintained):
     """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
     change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
 
-    def __init__(self, together: PivotPlan, post: RowExchange, **options: object) -> None:
+    def __init__(self, together: PivotPlan, post: RowExchange, **options: Any) -> None:
         program = together.program
         if post.worker_group.is_root:
             program = _with_here(program)
-        super().__init__(program, **options)  # type: ignore[arg-type]
+        super().__init__(program, **options)
         self.together = together
         self.post = post
         self.worker_group = post.worker_group
         self.agenda: np.ndarray = np.empty(0, np.int64)
         self._broken = False
 
-    def commit(self, inputs: Mapping[str, Updates]) -> int:
+    def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
         if self._broken:
             message = "the state of the workers is lost: a round failed, and so did the way back"
             raise DlogError(Diagnostic("torn-round", message, notes=("open the session again",)))
-        return super().commit(inputs)
+        return super().commit(inputs, frames)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         return (self.round + 1 if self._flow is None else int(self.agenda[0])), int(self.agenda[-1])
@@ -214,7 +216,7 @@ class SharedMaintained(Maintained):
                 self._call(flow)
             check()
 
-    def trade(self, flow: SharedDataflow, channels: Sequence[Channel], note: object = None) -> list[object]:
+    def trade(self, flow: SharedDataflow, channels: Sequence[Channel], note: object = None) -> list[tuple[Any, int]]:
         """Sends what was derived for others, and derives what arrives. Returns what all workers noted, and when the first of
         the rows that were sent is."""
         batches = [channel.outbox.empty() for channel in channels]
@@ -316,9 +318,9 @@ class Recursion:
     def _trade(self, time: int) -> tuple[int, int]:
         """The next iteration at which any worker has something to do, and the next round; NEVER if there is none."""
         notes = self.engine.trade(self.flow, self.channels, (self._next_iteration(), self._next_round()))
-        sent = min(earliest for _, earliest in notes)  # type: ignore[misc]
-        iteration = min(own for (own, _), _ in notes)  # type: ignore[misc]
-        following = min(next for (_, next), _ in notes)  # type: ignore[misc]
+        sent = min(earliest for _, earliest in notes)
+        iteration = min(own for (own, _), _ in notes)
+        following = min(next for (_, next), _ in notes)
         return min(iteration, sent - time if sent < NEVER else NEVER), following
 
     def _next_iteration(self) -> int:

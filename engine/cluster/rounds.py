@@ -21,6 +21,7 @@ from dlog.engine.cluster.session_worker import ECHO, SentColumns, told, types_of
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels.static.partition import group_by_owner
+from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Part, exchanged, local_first
 from dlog.engine.plan.exchange.pivots import PivotPlan, together
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
@@ -169,7 +170,8 @@ class ShardedRounds(PlainRounds):
 
     def _define(self, rank: int, message: SentColumns, given: Mapping[str, Updates]) -> None:
         """One set of definitions for all updates of a message."""
-        types, columns = [], []
+        types: list[ColumnType] = []
+        columns: list[np.ndarray] = []
         for name in given:
             for feed in self.plan.feeds[name]:
                 if (feed.part, feed.name) in message.updates:

@@ -109,9 +109,9 @@ class ShardRun(ScopeRun):
 
     def _run_all(self) -> None:
         for number, stage in enumerate(self.scope.stages):
-            self._run_phase(self.plan.stages[number])
+            self._run_exchanging(self.plan.stages[number])
             self._complete(stage)
-        self._run_phase(self.plan.enter)
+        self._run_exchanging(self.plan.enter)
         if self._connects():
             self._connect_together()
         elif self.scope.variables:
@@ -157,7 +157,7 @@ class ShardRun(ScopeRun):
                 self._run_paths([path])
         self.catalog.remove("@arrived")
 
-    def _run_phase(self, phase: Phase) -> None:
+    def _run_exchanging(self, phase: Phase) -> None:
         """Runs paths until no worker has anything left to send."""
         self._make_copies(phase.copies)
         first, later = self._lower_phase(phase)
@@ -202,16 +202,16 @@ class ShardRun(ScopeRun):
         looping, later = self._lower_phase(phase)
         loop = self._loop(looping, self.scope.variables)
         copying = {x.delivery for x in phase.exchanges if x.role == "copy"}
-        going = self._iterate(looping, loop)
+        going = self._iterate_alone(looping, loop)
         while going and (arrived := self._swap(phase.exchanges)) is not None:
             self._take_in([p for p in later if p.path in copying], arrived)
             self._settle(mirrors)
             self._take_in([p for p in later if p.path not in copying], arrived)
-            going = self._iterate(looping, loop)
+            going = self._iterate_alone(looping, loop)
         self._drop(x.name for x in phase.exchanges)
         self._account([*looping, *later])
 
-    def _iterate(self, looping: Sequence[LoweredPath], loop: Struct) -> bool:
+    def _iterate_alone(self, looping: Sequence[LoweredPath], loop: Struct) -> bool:
         """Reaches this worker's fixed point; false where a relation has reached its limit before all workers reached theirs.
 
         A limit is on the rows of all workers. As long as each adds less than its share of what is left, all stay below it; who

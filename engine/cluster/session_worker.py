@@ -24,7 +24,7 @@ from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.plan.column_types import ColumnType, declared
 from dlog.engine.plan.exchange.decomposable import Part
 from dlog.engine.plan.exchange.pivots import PivotPlan
-from dlog.engine.rounds import RoundsEngine
+from dlog.engine.rounds import Beginning, RoundsEngine
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -49,15 +49,6 @@ class SentColumns:
     received: bool = False
     """Whether the blocks that were received last belong to this commit."""
     reused_inputs: tuple[ReusedInput, ...] = ()
-
-
-@dataclass
-class _Origin:
-    """What engines share, in the form in which they take it over from an earlier one."""
-
-    symbols: SymbolTable
-    records: RecordTables
-    round: int = 0
 
 
 @dataclass
@@ -115,19 +106,19 @@ class SessionWorker:
 
     def open(self, number: int, programs: Mapping[Part, Program | PivotPlan], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
-        origin = _Origin(self._symbols, self._records)
+        origin = Beginning(self._symbols, self._records, 0)
         kept: dict[Part, _Kept] = {}
         for part, program in programs.items():
             kept[part] = _Kept(self._engine(program, origin), round)
         self._sessions[number] = kept
 
-    def _engine(self, program: Program | PivotPlan, origin: _Origin) -> RoundsEngine:
+    def _engine(self, program: Program | PivotPlan, origin: Beginning) -> RoundsEngine:
         if isinstance(program, PivotPlan):
             dictionary = self._post.dictionary
             self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
             return SharedMaintained(program, self._post, old=origin, **self._limits)
         self._dictionary.types = {**self._dictionary.types, **program.types}
-        return make_engine(program, old=origin, **self._limits)  # type: ignore[arg-type]
+        return make_engine(program, old=origin, **self._limits)
 
     def close(self, number: int) -> None:
         for kept in self._sessions.pop(number).values():

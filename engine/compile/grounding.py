@@ -16,7 +16,11 @@ from dlog.grammar.syntax import (
     Call,
     Cast,
     Constraint,
+    Counter,
+    Nil,
+    Number,
     RecordTerm,
+    String,
     Term,
     Variable,
     Wildcard,
@@ -82,7 +86,7 @@ def is_bound(term: Term, bound: set[str]) -> bool:
             return is_bound(inner, bound)
         case AggregateTerm():
             return True
-        case _:
+        case Number() | String() | Nil() | Counter():
             return True
 
 

@@ -153,8 +153,10 @@ class _Safety:
                 terms = [left, right]
             case Call(args=args):
                 terms = list(args)
-            case _:
+            case Not():
                 terms = []
+            case _:
+                assert_never(node)
         for term in terms:
             for found in walk(term):
                 if isinstance(found, Wildcard):
@@ -226,7 +228,7 @@ def _place(literal: Scoped, name: str) -> str:
             calls = [n for side in (left, right) for n in walk(side) if isinstance(n, Call | BranchTerm | AggregateTerm)]
             inside = any(_occurs(variables(c), name) for c in calls)
             return "an arithmetic expression" if inside else "a comparison" if literal.op != "=" else "an equation"
-        case _:
+        case Truth():
             return ""
 
 

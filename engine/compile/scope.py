@@ -27,7 +27,7 @@ from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import has_aggregate, map_body, map_term, renaming, variables
 from dlog.engine.ir.aggregates import dominance_of
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import AggregateTerm, Atom, Constraint, Not, Term, Variable
+from dlog.grammar.syntax import AggregateTerm, Atom, Constraint, Not, Term, Truth, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class _Scoper:
                 return Not(Atom(atom.name, args, span=atom.span), span=literal.span)
             case Constraint(op=op, left=left, right=right):
                 return Constraint(op, self._hoist(left, pending), self._hoist(right, pending), span=literal.span)
-            case _:
+            case Not() | Truth():
                 return literal
 
     def _conjunction(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
@@ -20,6 +20,9 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.temporary import lock, remove_left
+
+if TYPE_CHECKING:
+    import numpy as np
 
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
@@ -176,16 +179,16 @@ def _print(
         stdout.write(f"---------------\n{io.get('name', io.relation)}\n".encode())
         body = pieces(io, relation, program, table, symbols, records, threads, headers=forced or None, packed=False)
         lines = iter(body)
-        stdout.write(next(lines))
+        _write_all(stdout, [next(lines)])
         stdout.write(b"===============\n")
         _write_all(stdout, lines)
         stdout.write(b"===============\n")
     stdout.flush()
 
 
-def _write_all(file: BinaryIO, pieces: object) -> None:
-    for piece in pieces:  # type: ignore[attr-defined]
-        file.write(piece)
+def _write_all(file: BinaryIO, pieces: Iterable[bytes | np.ndarray]) -> None:
+    for piece in pieces:
+        file.write(piece if isinstance(piece, bytes) else piece.data)
 
 
 def write_whole(io: Io, program: Program, path: Path, write: Callable[[BinaryIO], None]) -> None:

@@ -91,7 +91,8 @@ def _values(
             texts = SymbolTable()
             which = _interned(io, program, column, where, texts)
             try:
-                return parse_records(texts, type_, program.types, symbols, records)[which]
+                ids: np.ndarray = parse_records(texts, type_, program.types, symbols, records)[which]
+                return ids
             except BadRecord as mistake:
                 message = f"{where}: `{texts.text(mistake.index)}` {mistake}"
                 raise directive_error(io, program, "bad-record", message) from None
@@ -119,7 +120,7 @@ def _numbers(io: Io, program: Program, column: pa.ChunkedArray, kind: Kind, wher
     """Casts without loss; a float column takes integers, an integer column only integers."""
     whole, real = pa.types.is_integer(column.type), pa.types.is_floating(column.type)
     if kind is Kind.NUMBER and column.type == pa.int32():
-        return column.to_numpy()
+        return np.asarray(column.to_numpy())
     if not (whole or (real and kind is Kind.FLOAT)):
         raise directive_error(io, program, "wrong-type", f"{where} holds {column.type}, not {kind.value}")
     try:

@@ -144,12 +144,16 @@ def _rows(
     return render(Rendering(tuple(columns), tuple(codes), heap, made, form.delimiter, form.rfc4180), threads)
 
 
+def _bytes(piece: bytes | np.ndarray) -> bytes | memoryview:
+    return piece if isinstance(piece, bytes) else piece.data
+
+
 def _gzip(first: bytes, rows: Iterator[np.ndarray], threads: int) -> Iterator[bytes]:
     """Packs pieces as gzip members, several at once: readers take them as one stream."""
 
     def pack(piece: bytes | np.ndarray) -> bytes:
         packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-        return packer.compress(memoryview(piece)) + packer.flush()
+        return packer.compress(_bytes(piece)) + packer.flush()
 
     yield pack(first)
     with ThreadPoolExecutor(threads) as pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -109,8 +110,10 @@ def number_status(text: bytes, kind: Kind) -> int:
             _, behind, status = read_float(start, stop, scratch.ctypes.data)
         case Kind.UNSIGNED:
             _, behind, status = read_unsigned(start, stop)
-        case _:
+        case Kind.NUMBER | Kind.RECORD | Kind.SYMBOL:
             _, behind, status = read_signed(start, stop, False)
+        case _:
+            assert_never(kind)
     return int(status) if status == BAD or behind == stop else BAD
 
 

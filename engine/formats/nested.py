@@ -7,6 +7,7 @@ number of steps is the depth times the number of types, whatever the number of r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -88,8 +89,10 @@ def _piece_texts(
                 distinct, inverse = np.unique(field, return_inverse=True)
                 texts = Texts(*symbols.gather(distinct))
                 pieces.append((_quoted(texts) if quote else texts, inverse))
-            case _:
+            case Kind.FLOAT | Kind.NUMBER | Kind.UNSIGNED:
                 pieces.append((Texts(*number_texts(field, CODES[field_type.kind])), np.arange(len(field))))
+            case _:
+                assert_never(field_type.kind)
     return pieces
 
 
@@ -295,13 +298,15 @@ def _pack_level(
                 column = deeper[field.name][level.below[f] : level.below[f] + count]
             case Kind.SYMBOL:
                 column = symbols.intern_slices(data, starts, ends)
-            case _:
+            case Kind.FLOAT | Kind.NUMBER | Kind.RECORD | Kind.UNSIGNED:
                 column = np.empty(count, np.int64)
                 done = read_numbers(data, starts, ends, CODES[field.kind], True, column) if count else 0
                 if done < count:
                     wrong = data[starts[done] : ends[done]].tobytes().decode("utf-8", "backslashreplace")
                     reason = f"has the field `{wrong}`, not a valid {field.kind.value}"
                     raise BadRecord(int(level.origins[level.present][done]), reason)
+            case _:
+                assert_never(field.kind)
         columns.append(column.astype(np.int64, copy=False))
     ids = np.zeros(len(level.present), np.int32)
     if count:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 import numpy as np
 
@@ -140,9 +141,9 @@ def load_text(
             raise BadLine(data, block.position)
     columns = []
     for i, kind in enumerate(kinds):
-        columns.append(_joined(kind, [block[i] for block, _ in blocks]))
-        for block, _ in blocks:
-            block[i] = np.empty(0, np.int32)  # let memory go column by column
+        columns.append(_joined(kind, [read[i] for read, _ in blocks]))
+        for read, _ in blocks:
+            read[i] = np.empty(0, np.int32)  # let memory go column by column
     return Table(kinds, tuple(columns), sum(rows for _, rows in blocks))
 
 
@@ -211,7 +212,7 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     address, shape = data.ctypes.data, (layout.delimiter, layout.codes, layout.slots, layout.flags)
     rows = parse_rows(address, begin, end, *shape, out, wide, state)
     code_at = dict(zip(layout.slots.tolist(), layout.codes.tolist(), strict=True))
-    fields = []
+    fields: list[tuple[np.ndarray, ...]] = []
     for slot in layout.places:
         values = out[slot, :rows]
         if code_at[slot] == TEXT:
@@ -242,4 +243,6 @@ def _joined(kind: Kind, parts: list[np.ndarray]) -> np.ndarray:
             joined = (np.concatenate(parts) if parts else np.empty(0, np.int64)).view(np.float64)
         case Kind.SYMBOL | Kind.RECORD:
             joined = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        case _:
+            assert_never(kind)
     return joined

@@ -11,7 +11,10 @@ import math
 import operator
 from typing import Final
 
-from dlog.engine.compile.signatures import (
+from dlog.engine.ir import scalars
+from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
+from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term
+from dlog.engine.ir.signatures import (
     KEEP,
     Intrinsic,
     Signature,
@@ -23,10 +26,6 @@ from dlog.engine.compile.signatures import (
     rounding,
     same,
 )
-
-from dlog.engine.ir import scalars
-from dlog.engine.ir.kinds import ALL, FLOAT, INTEGRAL, NUMBER, NUMERIC, ORDERED, SYMBOL, UNSIGNED
-from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term
 
 _ROWS: Final = (
     Intrinsic(

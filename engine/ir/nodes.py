@@ -291,6 +291,6 @@ def arrangements(scope: Scope) -> tuple[Arrangement, ...]:
                 case Extend(proposers=ps):
                     for p in ps:
                         found.setdefault(p.arrangement)
-                case _:
+                case SemiJoin() | AntiJoin() | Filter() | Map() | Unpack() | LookUp():
                     pass
     return tuple(found)

@@ -518,3 +518,6 @@ TASK_PATH, TASK_DISTINCT, TASK_REDUCE, TASK_LOOP = range(4)
     SC_DONE,
     SC_SIZE,
 ) = range(25)
+
+WIDEST_FIXED = 320
+"""Bytes of the longest double with six digits behind the point (%f)."""

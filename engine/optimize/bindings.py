@@ -10,7 +10,21 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from dlog.engine.ir.functors import may_stop
-from dlog.engine.ir.rules import Arg, Atom, Compare, Constant, Functor, Kind, Literal, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Arg,
+    Atom,
+    Compare,
+    Constant,
+    Functor,
+    Kind,
+    Literal,
+    Negation,
+    Record,
+    Term,
+    Unpack,
+    Variable,
+)
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 _ORDERED: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
@@ -55,7 +69,7 @@ def settled(literal: Literal, known: Known) -> Known | None:
         case Unpack(value=value, fields=fields) if value.id in known.variables:
             more = frozenset(f.id for f in fields if isinstance(f, Variable))
             return known.with_variables(more, value.id in known.computed)
-        case _:
+        case Atom() | Negation() | Unpack() | Aggregate():
             return None
 
 

@@ -24,6 +24,7 @@ from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
+    Compare,
     Constant,
     Head,
     Kind,
@@ -180,7 +181,7 @@ class _Rewriting:
                 return replace(literal, atom=self._atom(atom, inside))
             case Aggregate(alternatives=bodies):
                 return replace(literal, alternatives=tuple(self._body(inner, inside) for inner in bodies))
-            case _:
+            case Atom() | Compare() | Unpack():
                 return literal
 
     def _rank(self, atom: Atom) -> int:

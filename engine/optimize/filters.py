@@ -15,6 +15,7 @@ from dlog.engine.compile.explain import show_literal
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
+    Aggregate,
     Arg,
     Atom,
     Compare,
@@ -26,6 +27,7 @@ from dlog.engine.ir.rules import (
     Relation,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
 from dlog.engine.optimize.rewriting import Body
@@ -88,7 +90,7 @@ def _test_of(literal: Literal, variable: Variable) -> Test | None:
         case Negation(atom=atom):
             test = _atom_of(atom, variable)
             return None if test is None else Negation(test)
-        case _:
+        case Compare() | Unpack() | Aggregate():
             return None
 
 
@@ -174,7 +176,7 @@ def _known(test: Test, term: Term) -> bool | None:
             return test.op == "!="  # the only constant of its kind is nil
         case Constant():
             return (term == test.right) == (test.op == "=")
-        case _:
+        case Variable() | Functor():
             return None
 
 
@@ -195,7 +197,7 @@ def _unplaced(literal: Literal) -> Literal:
             return replace(literal, span=NOWHERE)
         case Negation(atom=atom):
             return Negation(replace(atom, span=NOWHERE))
-        case _:
+        case Unpack() | Aggregate():
             return literal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Unpack, Variable
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Unpack, Variable
 from dlog.engine.ir.traversal import literal_variables, term_variables
 
 
@@ -25,7 +25,7 @@ def closure(body: Iterable[Literal]) -> set[int]:
                     bound |= {f.id for f in fields if isinstance(f, Variable)}
                 case Aggregate(result=result, outer=outer) if bound.issuperset(v.id for v in outer):
                     bound.add(result.id)
-                case _:
+                case Negation() | Compare() | Unpack() | Aggregate():
                     pass
     return bound
 

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlog.engine.ir.nodes import Accumulate, Extend, HalfJoin, LookUp, Map, Path, Scan, Scope, Unpack
+from dlog.engine.ir.nodes import (
+    Accumulate,
+    AntiJoin,
+    Extend,
+    Filter,
+    HalfJoin,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    Scope,
+    SemiJoin,
+    Unpack,
+)
 from dlog.engine.ir.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
 from dlog.engine.plan.joins.emit import sink_terms
 
@@ -74,7 +87,7 @@ class Types:
                     found |= {v: declared(self._program.types[fields[f][1]]) for f, v in binds}
                 case LookUp(relation=relation, key=key, variable=variable):
                     self._bind(relation, ((len(key), variable),), found)
-                case _:
+                case Extend() | SemiJoin() | AntiJoin() | Filter():
                     pass
         return found
 

@@ -115,7 +115,7 @@ def _read(step: Step) -> tuple[Arrangement, ...]:
             return (arrangement,)
         case Extend(proposers=proposers):
             return tuple(p.arrangement for p in proposers)
-        case _:
+        case SemiJoin() | AntiJoin() | Filter() | Map() | Unpack() | LookUp():
             return ()
 
 

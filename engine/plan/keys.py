@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import assert_never
 
-from dlog.engine.ir.nodes import LookUp
+from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Kind, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
@@ -92,5 +92,5 @@ def _follows(condition: Condition, known: int) -> int:
             return mask(value) if None not in fields and not mask_all(fields) & ~known else 0
         case LookUp(key=key, variable=variable):
             return 0 if mask_all(key) & ~known else 1 << variable
-        case _:
+        case Compare() | AntiJoin():
             return 0

@@ -76,6 +76,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
         return SparkSession.builder.getOrCreate()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
     chosen = {"spark.app.name": "dlog", **SETTINGS, **(settings or {}), **({} if master is None else {"spark.master": master})}
+    refused: tuple[type[Exception], ...] = (*failures(), RuntimeError)
     with tempfile.TemporaryFile("w+", errors="replace") as log:
         try:
             _launch(chosen, log)
@@ -83,7 +84,7 @@ def start(master: str | None = None, settings: Mapping[str, str] | None = None) 
             for key, value in _unlike_given(chosen).items():
                 builder = builder.config(key, value)
             return builder.getOrCreate()
-        except (*failures(), RuntimeError) as error:
+        except refused as error:
             notes = ("`java -version` should say 17 or 21",) if SparkContext._gateway is None else ()
             raise missing(f"Spark does not start: {_complaint(log) or reason_of(error)}", *notes) from error
 
@@ -268,10 +269,14 @@ def started_together(spark: SparkSession, stage: int, tasks: Sequence[int]) -> b
 def refuses_barriers(spark: SparkSession) -> bool:
     """Whether Spark runs no barrier stages: where it adds and takes away executors as it goes."""
     dynamic = spark.conf.get("spark.dynamicAllocation.enabled", "false") or "false"
-    return dynamic.lower() == "true" and not spark.sparkContext.master.startswith("local")
+    return dynamic.lower() == "true" and not _master(spark).startswith("local")
 
 
 def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run in this machine's one process: what they write here can be read here."""
-    master: str = spark.sparkContext.master
+    master = _master(spark)
     return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def _master(spark: SparkSession) -> str:
+    return spark.sparkContext.master or ""  # None only before a context has one

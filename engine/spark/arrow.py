@@ -60,7 +60,8 @@ class ArrowCodec:
         texts = SymbolTable()
         which = _interned(relation, name, column, texts)
         try:
-            return parse_records(texts, type, self._types, self._symbols, self._records)[which]
+            ids: np.ndarray = parse_records(texts, type, self._types, self._symbols, self._records)[which]
+            return ids
         except BadRecord as error:
             raise _bad(relation, name, f"{texts.text(error.index)!r} is no {type.name}: {error}") from None
 

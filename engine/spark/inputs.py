@@ -147,7 +147,7 @@ def unweighed(spark: SparkSession, light: bool = True) -> Iterator[None]:
         yield
     finally:
         with suppress(*failures()):
-            spark.sparkContext.setLocalProperty(BATCH_BYTES, None)  # type: ignore[arg-type]
+            spark.sparkContext.setLocalProperty(BATCH_BYTES, None)
 
 
 def as_declared(relation: Relation, data: DataFrame) -> DataFrame:

@@ -21,7 +21,7 @@ from dlog.engine.spark.jobs import Written
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
-from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,6 +142,10 @@ class _Reports:
             case "progress":
                 for hear in self._on_progress:
                     hear(rank, content)
+            case "stopped":
+                pass
+            case _:
+                raise InternalError("spark", f"a worker says {kind}")
         if kind in ("failed", "rows", "stopped"):
             self._ended.add(rank)
         if len(self._ended) == self._workers:
@@ -306,7 +310,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
         if not reports.mistakes:
             raise _refused(error) from error
     finally:
-        context.setJobDescription(None)  # type: ignore[arg-type]
+        context.setJobDescription(None)
         shared_memory.sweep()
     if reports.mistakes:
         raise DlogError(reports.mistakes)

@@ -234,7 +234,7 @@ def evaluate(
         cached.count()
     finally:
         given.unpersist()
-        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+        spark.sparkContext.setJobDescription(None)
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 

@@ -106,7 +106,7 @@ def _source(spark: SparkSession, io: Io, program: Program) -> DataFrame:
             return spark.read.options(**options(io)).table(io.get("table"))
         if io.get("query"):
             return spark.sql(io.get("query"))
-        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))  # type: ignore[arg-type]
+        reader = spark.read.options(**options(io)).format(io.get("format") or spark.conf.get("spark.sql.sources.default"))
         path = io.get("path") or io.get("filename")
         return reader.load(path) if path else reader.load()
     except failures() as error:

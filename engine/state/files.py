@@ -48,9 +48,14 @@ def damaged(path: Path, what: str, *notes: str) -> DlogError:
     return DlogError(Diagnostic("state-corrupt", f"the state is damaged: {what}", notes=(*notes, *cures), place=str(path)))
 
 
+def buffer(content: Bytes | np.ndarray) -> Bytes:
+    """The bytes of a content; those of an array must be contiguous."""
+    return content.data if isinstance(content, np.ndarray) else content
+
+
 def checksum(content: Bytes | np.ndarray, before: int = 0) -> int:
     """Of what follows on contents with the checksum `before`."""
-    return zlib.crc32(content, before)
+    return zlib.crc32(buffer(content), before)
 
 
 def write_all(descriptor: int, pieces: Sequence[Bytes]) -> None:

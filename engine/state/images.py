@@ -36,7 +36,7 @@ _HEAD = struct.Struct("<QII32s")
 _ARRAYS = "arrays"
 _TABLES = "tables"
 _WIDTHS = {type: np.dtype(type).itemsize for type in ("<i1", "<i2", "<i4", "<i8", "|u1")}
-Content = tuple[Mapping[str, Any], Sequence[Sequence[np.ndarray]]]
+Content = tuple[Mapping[str, Any], Sequence[Sequence[np.ndarray] | np.ndarray]]
 """A description, and arrays: their columns (int32 or uint8, when they are read also narrower, or of length one for a value that
 is everywhere)."""
 Known = Mapping[str, tuple[int, str]]
@@ -67,7 +67,7 @@ def write_image(
     pieces: list[files.Bytes] = []
     checksum, seal = 0, _seal(round, fingerprint, told)
     for column in (found for array in narrow for _, _, found in array if found is not None):
-        for piece in (memoryview(column).cast("B"), bytes(-column.nbytes % 8)):
+        for piece in (column.data.cast("B"), bytes(-column.nbytes % 8)):
             checksum = files.checksum(piece, checksum)
             seal.update(piece)
             pieces.append(piece)
@@ -86,7 +86,7 @@ def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.
     except OSError:
         key = secrets.token_bytes()
     made = hmac.new(key, f"{round} {fingerprint}\n".encode(), "sha256")
-    made.update(told)
+    made.update(files.buffer(told))
     return made
 
 
@@ -143,7 +143,7 @@ def map_image(folder: Path, file: ImageFile, believe: Mapping[str, Entries] | No
         return None
     if believe is not None:
         seal = _seal(file.round, file.fingerprint, told)
-        seal.update(rest)
+        seal.update(files.buffer(rest))
         if not hmac.compare_digest(seal.digest(), sealed):
             raise Untrusted(f"{path} was written by somebody else, or elsewhere")
     try:

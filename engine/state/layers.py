@@ -41,7 +41,7 @@ def write_layer(folder: Path, name: str, layer: Layer) -> LayerFile:
         parts.append((LAYER_INDEX, index))
     for word, array in parts:
         words[word] = at
-        pieces += [memoryview(np.ascontiguousarray(array)).cast("B"), bytes(-array.nbytes % 8)]
+        pieces += [np.ascontiguousarray(array).data.cast("B"), bytes(-array.nbytes % 8)]
         at += array.nbytes + -array.nbytes % 8
     checksum = 0
     for piece in pieces:

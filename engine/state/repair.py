@@ -178,7 +178,7 @@ def _mended_ends(found: Inspection, name: str, aside: _Aside) -> str:
 
 def _mended_log(folder: Path, manifest: Manifest, aside: _Aside) -> tuple[Manifest, list[str]]:
     """The log without damage, up to where its records are whole; what is behind does not count without what is missing."""
-    said = []
+    said: list[str] = []
     while True:
         segments = read_log(folder, manifest.start)
         bad = next((s for s in segments if s.damage is not None), None)

@@ -34,7 +34,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, assert_never
 
 from dlog.engine.state import checkpoint, files, log, manifest, parts
 from dlog.engine.state.checkpoint import History
@@ -65,6 +65,14 @@ class Store:
     """An open state. Everything is for one thread at a time, but for the steps of a checkpoint that has begun: another thread
     than the one that appends may take them, or `prepare` one. Closing, or beginning another checkpoint, has to wait until that
     is at an end."""
+
+    round: int
+    """The last one that was appended, or is of the last checkpoint."""
+    _number: int
+    _end: int
+    _forced: int
+    _framing: Framing
+    """Of the segment that is written to: its number, its bytes, those of them that are on the disk, what frames its records."""
 
     def __init__(self, folder: Path, fingerprint: str, sync: Sync, follows: Callable[[str], bool]) -> None:
         """Use `Store.open`."""
@@ -215,8 +223,10 @@ class Store:
             case "often" if time.monotonic() - self._synced >= OFTEN:
                 files.sync(self._descriptor)
                 self._synced = time.monotonic()
-            case _:
+            case "often" | "never":
                 return False
+            case _:
+                assert_never(self.sync_policy)
         return True
 
     # --------------------------------------------------------------------------------------------------------- checkpoints

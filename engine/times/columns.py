@@ -37,17 +37,17 @@ def less_equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def less_than(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Where `a` is before `b` and not `b` itself."""
-    return less_equal(a, b) & (a != b).any(axis=0)
+    return np.asarray(less_equal(a, b) & (a != b).any(axis=0))
 
 
 def join(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Least upper bounds."""
-    return np.maximum(a, b)
+    return np.asarray(np.maximum(a, b))
 
 
 def meet(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Greatest lower bounds."""
-    return np.minimum(a, b)
+    return np.asarray(np.minimum(a, b))
 
 
 def compare(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def compare(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def order(times: np.ndarray) -> np.ndarray:
     """Positions of the times in lexicographic order; equal times keep theirs."""
-    return np.lexsort(times[::-1]) if len(times) else np.arange(times.shape[1])
+    return np.asarray(np.lexsort(times[::-1])) if len(times) else np.arange(times.shape[1])
 
 
 def advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ def advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
     advanced = np.maximum(times, frontier[:, :1])
     for k in range(1, frontier.shape[1]):
         advanced = np.minimum(advanced, np.maximum(times, frontier[:, k : k + 1]))
-    return advanced
+    return np.asarray(advanced)
 
 
 def in_advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ be it this process's own or a mapped file. Rows order by (columns, time) as sign
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from dlog.grammar.diagnostics import InternalError
 
 MAX_ROWS = 2**31 - 1
 
-_byte_of = ctypes.c_char.from_buffer
+_byte_of: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 _WIDTH, _BOUND, _SIZE = FIELD_WIDTH, FIELD_BOUND, FIELD_SIZE
 
 
@@ -145,7 +145,7 @@ def address_of(array: np.ndarray) -> int:
     try:
         return ctypes.addressof(_byte_of(array))  # several times faster than to ask NumPy
     except (TypeError, ValueError):  # read-only, or empty
-        return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+        return int(array.ctypes.data)
 
 
 # ------------------------------------------------------------------------------------------------------------- building

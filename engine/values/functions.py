@@ -36,7 +36,8 @@ def compare(op: str, left: np.ndarray, right: np.ndarray, symbols: SymbolTable) 
         left, right, row = right, left, COMPARISONS[row.mirrored]
     out = np.empty(len(left), np.int64)
     relate_texts(symbols.address, Text[row.text], left.ctypes.data, right.ctypes.data, len(left), out.ctypes.data)
-    return out != 0
+    holds: np.ndarray = out != 0
+    return holds
 
 
 # --------------------------------------------------------------------------------------------------------------- functors

@@ -35,7 +35,7 @@ class Verdicts:
         """The verdicts on some strings; the pattern, always the same, is tried on those it has not been tried on."""
         if len(self._known) < len(symbols):
             self._reserve(max(len(symbols), 2 * len(self._known)))
-        verdicts = self._known[ids]
+        verdicts: np.ndarray = self._known[ids]
         untried = ids[verdicts == VERDICT_UNKNOWN]
         if len(untried):
             self._known[untried] = verdicts_on(symbols.text(pattern), untried, symbols)

@@ -218,7 +218,7 @@ class SymbolTable:
         if pa.types.is_dictionary(strings.type):
             return self._intern_entries(strings.dictionary, strings.indices.to_numpy())
         if pa.types.is_string(strings.type) or pa.types.is_binary(strings.type):
-            width = np.int32
+            width: type[np.signedinteger] = np.int32
         else:
             width = np.int64
             if not (pa.types.is_large_string(strings.type) or pa.types.is_large_binary(strings.type)):
@@ -233,10 +233,11 @@ class SymbolTable:
 
     def _intern_entries(self, strings: pa.Array, indices: np.ndarray) -> np.ndarray:
         try:
-            return self._intern_chunk(strings)[indices]
+            ids: np.ndarray = self._intern_chunk(strings)[indices]
         except NotText as mistake:
             mistake.index = int(np.argmax(indices == mistake.index))
             raise
+        return ids
 
     def to_arrow(self, ids: np.ndarray) -> pa.Array:
         """The strings of `ids` as an Arrow string array (large_string where int32 offsets do not reach)."""

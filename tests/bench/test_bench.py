@@ -54,6 +54,7 @@ def test_measure_tells_peak_memory_and_output() -> None:
     assert cost.seconds > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "reason"),
     [("raise SystemExit('refused')", "refused"), ("import time; time.sleep(30)", "> 1 s")],

@@ -69,6 +69,7 @@ def test_a_root_keeps_its_edges() -> None:
     assert root not in stream.removed[:, 0]
 
 
+@pytest.mark.slow
 def test_a_star_has_its_hub_in_every_triangle_at_first() -> None:
     found = twins.triangle_rows(11, star(1, 10, 5).first)
     assert len(found) == 27

@@ -67,12 +67,14 @@ def test_no_command_shows_the_help(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------------- check
 
 
+@pytest.mark.slow
 def test_check_of_a_right_program_says_so(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("check", "closure.dl", cwd=tmp_path)
     assert (finished.code, finished.out, finished.err) == (0, "closure.dl: ok (2 relations, 2 rules)\n", "")
 
 
+@pytest.mark.slow
 def test_check_reports_all_mistakes_of_all_files(tmp_path: Path) -> None:
     closure(tmp_path)
     (tmp_path / "wrong.dl").write_text(WRONG)
@@ -91,6 +93,7 @@ def test_check_of_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
     assert "Traceback" not in finished.err
 
 
+@pytest.mark.slow
 def test_macros_and_include_folders_reach_the_preprocessor(tmp_path: Path) -> None:
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "types.dl").write_text(".decl a(x: KIND)\n")
@@ -105,6 +108,7 @@ def test_macros_and_include_folders_reach_the_preprocessor(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------------------------------------------ fmt
 
 
+@pytest.mark.slow
 def test_fmt_prints_the_canonical_layout(tmp_path: Path) -> None:
     (tmp_path / "a.dl").write_text(UNFORMATTED)
     finished = dlog("fmt", "a.dl", cwd=tmp_path)
@@ -112,6 +116,7 @@ def test_fmt_prints_the_canonical_layout(tmp_path: Path) -> None:
     assert (tmp_path / "a.dl").read_text() == UNFORMATTED
 
 
+@pytest.mark.slow
 def test_fmt_check_fails_for_each_unformatted_file(tmp_path: Path) -> None:
     (tmp_path / "a.dl").write_text(UNFORMATTED)
     (tmp_path / "b.dl").write_text(FORMATTED)
@@ -146,6 +151,7 @@ def test_fmt_of_a_syntax_error_changes_nothing(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------------------------------- plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["ast", "typed", "strata", "plan"])
 def test_every_stage_of_the_compiler_can_be_printed(stage: str, tmp_path: Path) -> None:
     closure(tmp_path)
@@ -154,6 +160,7 @@ def test_every_stage_of_the_compiler_can_be_printed(stage: str, tmp_path: Path) 
     assert "path" in finished.out
 
 
+@pytest.mark.slow
 def test_a_plan_can_follow_the_sizes_of_real_inputs(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("plan", "closure.dl", "-F", "facts", cwd=tmp_path)
@@ -164,6 +171,7 @@ def test_a_plan_can_follow_the_sizes_of_real_inputs(tmp_path: Path) -> None:
     assert "nowhere" in missing.err
 
 
+@pytest.mark.slow
 def test_a_plan_over_rounds_shows_how_relations_are_maintained(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("plan", "closure.dl", "--rounds", cwd=tmp_path)

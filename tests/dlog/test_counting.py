@@ -170,6 +170,7 @@ def test_a_state_goes_on(tmp_path: Any) -> None:
         assert {x for (x,) in session["removed"]} == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.slow
 def test_many_of_one_shape_have_bounds_of_their_own() -> None:
     edges = [(x, y) for x in range(12) for y in range(12) if x != y and (x * y) % 5 < 3]
     one = ".decl out{k}(x: number)\nout{k}(x) :- e(x, _), count : {{ e(x, y), !out{k}(y) }} < {k}.\n"

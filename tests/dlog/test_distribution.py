@@ -29,6 +29,7 @@ def texts() -> Iterator[Path]:
                 yield path
 
 
+@pytest.mark.slow
 def test_no_text_installs_the_stranger() -> None:
     found = [f"{p}: {match[0]}" for p in texts() for match in STRANGER.finditer(p.read_text("utf-8", errors="replace"))]
     assert found == []

@@ -121,6 +121,7 @@ def test_rows_without_columns_and_no_rows_have_a_title_alone() -> None:
     assert result["no"]._repr_html_() == "<p>dlog.Relation no(x), 0 rows</p>"
 
 
+@pytest.mark.slow
 def test_deep_records_and_many_columns_are_cut() -> None:
     deep = ".type L = [head: number, tail: L]\n.decl l(n: number, at: L)\nl(0, nil).\nl(n + 1, [n, r]) :- l(n, r), n < 5000.\n"
     shown = repr(dlog.run(deep + ".decl last(at: L)\nlast(r) :- l(5000, r).\n")["last"])
@@ -182,6 +183,7 @@ def test_relations_that_are_not_there_are_key_errors_with_a_suggestion() -> None
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_text_of_an_error_is_what_the_command_line_prints(tmp_path: Path) -> None:
     (tmp_path / "wrong.dl").write_text(PROGRAM + ".output path\npath(x, 1 / (y - 1)) :- edge(x, y).\nedge(\"a\", 1).\n")
     with pytest.raises(dlog.DlogError) as caught:

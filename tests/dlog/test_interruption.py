@@ -69,6 +69,7 @@ def test_a_process_that_reacts_raises_keyboard_interrupt_as_ever() -> None:
     assert seconds < 10  # about one, on a machine that is not busy
 
 
+@pytest.mark.slow
 def test_an_interruption_that_hits_a_finalizer_is_not_lost() -> None:
     process = subprocess.run([sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=60)
     assert (process.returncode, process.stdout, process.stderr) == (0, "heeded\n", "")

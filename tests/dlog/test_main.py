@@ -130,6 +130,7 @@ def test_check_imports_no_arrays(tmp_path: Path) -> None:
     assert loaded.isdisjoint({"numpy", "numba", "llvmlite", "pyarrow", "rich"})
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_mistake(tmp_path: Path) -> None:
     # fmt of a file far larger than a pipe's buffer.
     (tmp_path / "large.dl").write_text(".decl a(x: number)\n" + "".join(f"a({i}).\n" for i in range(30_000)))

@@ -37,17 +37,20 @@ def relations(folder: Path, more: str, without: str = "nothing") -> dict[str, in
     return rows
 
 
+@pytest.mark.slow
 def test_only_what_outputs_need_is_computed(tmp_path: Path) -> None:
     rows = relations(tmp_path, "reached(y) :- path(4, y). .output reached")
     assert rows == {"edge": 4, "start": 1, "reached": 3, "path{from = 4}": 3}
     assert sorted((tmp_path / "out" / "reached.csv").read_text().split()) == ["1", "2", "3"]
 
 
+@pytest.mark.slow
 def test_without_outputs_everything_is_computed(tmp_path: Path) -> None:
     rows = relations(tmp_path, "reached(y) :- path(4, y).", without=".printsize start")
     assert rows == {"edge": 4, "path": 9, "cycle": 2, "start": 1, "size": 1, "reached": 3}
 
 
+@pytest.mark.slow
 def test_the_plan_is_of_what_is_computed(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(PROGRAM + "reached(y) :- path(4, y). .output reached")
     shown = dlog("plan", "p.dl", cwd=tmp_path).out
@@ -96,6 +99,7 @@ def test_new_rows_of_rules_are_the_rows_of_their_relations(threads: int, hashed:
     assert {name: new[name] + facts.get(name, 0) for name in rows} == rows
 
 
+@pytest.mark.slow
 def test_rows_that_were_known_or_improved_are_derived_but_not_new(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(COUNTED + "edge(0, 1, 9). edge(0, 2, 1). edge(2, 1, 1).\n.output cost, near\n")
     shown = dlog("run", "p.dl", "-D", "out", "--stats", cwd=tmp_path).err.splitlines()

@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
@@ -17,6 +17,7 @@ from dlog.engine.runtime.incremental import engines
 from dlog.engine.runtime.incremental.recompute import Recompute
 from dlog.proofs import Absent, Aggregated, Holds, Proof
 from tests.dlog.proof_checker import Refuted, check, rows_of
+from tests.examples import examples
 from tests.strategies import Case, counting_programs, graphs, programs, weighted_graphs
 from tests.strategies_values import VALUES
 
@@ -58,21 +59,21 @@ def check_all(session: dlog.Session, case_text: str, facts: dict[str, list[Any]]
 # ---------------------------------------------------------------------------------------------------------------- random
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(programs())
 def test_every_proof_of_a_random_program_checks(case: Case) -> None:
     with dlog.session(case.text, case.facts) as session:
         check_all(session, case.text, case.facts, 4)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(counting_programs())
 def test_proofs_of_recursion_through_count_and_sum_check(case: Case) -> None:
     with dlog.session(case.text, case.facts) as session:
         check_all(session, case.text, case.facts, 4)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(counting_programs())
 def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +82,7 @@ def test_proofs_of_recursion_through_count_and_sum_need_no_ranks(case: Case) -> 
             check_all(session, case.text, case.facts, 3)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(programs())
 def test_proofs_need_no_ranks_from_the_engine(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -90,7 +91,7 @@ def test_proofs_need_no_ranks_from_the_engine(case: Case) -> None:
             check_all(session, case.text, case.facts, 3)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(graphs(), graphs())
 def test_proofs_follow_the_rounds(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
     with dlog.session(CLOSURE, {"edge": first}) as session:
@@ -101,7 +102,7 @@ def test_proofs_follow_the_rounds(first: list[tuple[int, int]], second: list[tup
         check_all(session, CLOSURE, {"edge": list(session["edge"])}, 10)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(graphs())
 def test_the_height_of_a_linear_closure_is_the_distance(edges: list[tuple[int, int]]) -> None:
     graph = nx.DiGraph(edges)
@@ -115,7 +116,7 @@ def distance(graph: nx.DiGraph, x: int, y: int) -> int:
     return 1 + min(nx.shortest_path_length(graph, z, y) for z in graph[x] if nx.has_path(graph, z, y))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(weighted_graphs())
 def test_proofs_of_shortest_distances_check(edges: list[tuple[int, int, int]]) -> None:
     facts = {"edge": edges, "root": [(0,)]}
@@ -123,7 +124,7 @@ def test_proofs_of_shortest_distances_check(edges: list[tuple[int, int, int]]) -
         check_all(session, DISTANCES, facts, 10)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(programs(), st.data())
 def test_what_does_not_hold_is_explained(case: Case, data: st.DataObject) -> None:
     with dlog.session(case.text, case.facts) as session:
@@ -275,6 +276,7 @@ def test_facts_of_derived_relations_are_facts(engine: str) -> None:
         assert session.why("path", (7, 9)).height == 1
 
 
+@pytest.mark.slow
 def test_deep_proofs_are_no_trouble(engine: str) -> None:
     length = 3000
     with dlog.session(CLOSURE, {"edge": [(i, i + 1) for i in range(length)] + [(5, 5)]}) as session:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dlog import run_text
+from tests.check import commands
 from tests.dlog.command import CLOSURE, ROOT, dlog
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,6 +78,7 @@ def test_the_prompt_shows_what_is_shown() -> None:
     assert (runner.failures, runner.tries) == (0, 4)
 
 
+@pytest.mark.slow
 def test_watch_prints_what_is_shown(tmp_path: Path) -> None:
     [(stream, shown)] = re.findall(r"\$ printf '(.*)' \| dlog watch closure.dl\n((?:    \d.*\n)+)", README)
     (tmp_path / "closure.dl").write_text(CLOSURE)
@@ -84,6 +86,7 @@ def test_watch_prints_what_is_shown(tmp_path: Path) -> None:
     assert finished.out == textwrap.dedent(shown)
 
 
+@pytest.mark.slow
 def test_the_errors_come_out_as_shown(tmp_path: Path) -> None:
     (tmp_path / "wrong.dl").write_text(
         ".decl edge(from: number, to: number)\n.input edge\n.decl path(from: number, to: number)\n.output path\n\n"
@@ -96,8 +99,17 @@ def test_the_errors_come_out_as_shown(tmp_path: Path) -> None:
 
 def test_the_two_commands_are_what_ci_runs() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "    .venv/bin/python -m pytest -n 2\n" in README
-    assert '"$venv/bin/python" -m pytest -n 2\n' in ci
-    assert "pip install -e '.[dev]'" in README
+    assert "venv/bin/pip install . && " in README
+    assert ".venv/bin/pip install -e '.[dev]' && .venv/bin/python -m pytest -n 2\n" in README
     assert "install --quiet --editable '.[dev,spark]'" in ci
-    assert '"$venv/bin/python" -m pytest -m "spark and not slow" -rs\n' in ci
+    assert '"$venv/bin/python" -m tests.check --full -n 2\n' in ci
+
+
+def test_a_full_check_has_all_tests_but_the_slow_ones_on_spark() -> None:
+    names = commands(["--full", "-n", "2"])
+    thorough, on_spark = "pytest, slow tests and more examples", "pytest, on Spark"
+    assert list(names) == ["ruff", "mypy", "import-linter", "pytest", thorough, on_spark]
+    assert names["pytest"][-2:] == names[thorough][-2:] == ["-n", "2"]
+    assert "(slow or hypothesis) and not exhaustive and not spark and not bench" in names[thorough]
+    assert "spark and not slow" in names[on_spark]
+    assert list(commands(["--static"])) == ["ruff", "mypy", "import-linter"]

@@ -19,6 +19,7 @@ def pairs(text: str) -> list[tuple[int, ...]]:
     return sorted(tuple(int(field) for field in line.split("\t")) for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_outputs_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out/deep", cwd=tmp_path)
@@ -27,12 +28,14 @@ def test_outputs_are_written_to_a_folder_that_is_made(tmp_path: Path) -> None:
     assert pairs((tmp_path / "out" / "deep" / "path.csv").read_text()) == CLOSED
 
 
+@pytest.mark.slow
 def test_flags_may_be_glued_as_souffle_users_do(tmp_path: Path) -> None:
     closure(tmp_path)
     assert dlog("run", "closure.dl", "-Ffacts", "-Dout", "-j1", cwd=tmp_path).code == 0
     assert pairs((tmp_path / "out" / "path.csv").read_text()) == CLOSED
 
 
+@pytest.mark.slow
 def test_without_flags_files_are_beside_where_one_stands(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "../closure.dl", cwd=tmp_path / "facts")
@@ -40,6 +43,7 @@ def test_without_flags_files_are_beside_where_one_stands(tmp_path: Path) -> None
     assert pairs((tmp_path / "facts" / "path.csv").read_text()) == CLOSED
 
 
+@pytest.mark.slow
 def test_a_dash_prints_instead_of_writing(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "-", cwd=tmp_path)
@@ -50,6 +54,7 @@ def test_a_dash_prints_instead_of_writing(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["closure.dl", "facts"]
 
 
+@pytest.mark.slow
 def test_printsize_goes_to_standard_output(tmp_path: Path) -> None:
     closure(tmp_path)
     (tmp_path / "closure.dl").write_text((tmp_path / "closure.dl").read_text() + ".printsize path\n")
@@ -57,6 +62,7 @@ def test_printsize_goes_to_standard_output(tmp_path: Path) -> None:
     assert (finished.code, finished.out, finished.err) == (0, "path\t3\n", "")
 
 
+@pytest.mark.slow
 def test_several_inputs_are_read_and_all_their_mistakes_reported(tmp_path: Path) -> None:
     copy = ".decl r{i}(a: number)\n.input r{i}\n.decl s{i}(a: number)\n.output s{i}\ns{i}(x) :- r{i}(x).\n"
     (tmp_path / "p.dl").write_text("".join(copy.format(i=i) for i in range(6)))
@@ -74,6 +80,7 @@ def test_several_inputs_are_read_and_all_their_mistakes_reported(tmp_path: Path)
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_a_missing_fact_folder_is_the_users_mistake(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "nowhere", cwd=tmp_path)
@@ -82,12 +89,14 @@ def test_a_missing_fact_folder_is_the_users_mistake(tmp_path: Path) -> None:
     assert "-F" in finished.err
 
 
+@pytest.mark.slow
 def test_a_fact_folder_is_not_asked_for_where_nothing_is_read(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(".decl a(x: number)\n.output a\na(7).\n")
     assert dlog("run", "p.dl", "-F", "nowhere", "-D", "out", cwd=tmp_path).code == 0
     assert (tmp_path / "out" / "a.csv").read_text() == "7\n"
 
 
+@pytest.mark.slow
 def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:
     closure(tmp_path)
     (tmp_path / "out").write_text("a file where a folder should be")
@@ -97,6 +106,7 @@ def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> 
     assert "Traceback" not in finished.err
 
 
+@pytest.mark.slow
 def test_a_file_in_the_place_of_the_output_folder_is_the_users_mistake(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "closure.dl", cwd=tmp_path)
@@ -112,6 +122,7 @@ def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> N
     assert "nowhere" not in finished.err
 
 
+@pytest.mark.slow
 def test_wrong_outputs_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     closure(tmp_path)
     with (tmp_path / "closure.dl").open("a") as program:
@@ -123,6 +134,7 @@ def test_wrong_outputs_are_refused_before_anything_is_read(tmp_path: Path) -> No
     assert "nowhere" not in finished.err
 
 
+@pytest.mark.slow
 def test_a_warning_is_one_plain_line(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text('.decl p(x: symbol)\n.output p\np("a").\np("b") :- p(x), match("(", x).\n')
     finished = dlog("run", "p.dl", "-D", "-", cwd=tmp_path)
@@ -131,6 +143,7 @@ def test_a_warning_is_one_plain_line(tmp_path: Path) -> None:
     assert finished.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_expression_nested_too_deeply_is_the_users_mistake(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(f".decl p(x: number)\n.output p\np({' + '.join(['1'] * 5000)}).\n")
     finished = dlog("run", "p.dl", "-D", "-", cwd=tmp_path)
@@ -138,6 +151,7 @@ def test_an_expression_nested_too_deeply_is_the_users_mistake(tmp_path: Path) ->
     assert finished.err.startswith("error: an expression of the program is nested too deeply")
 
 
+@pytest.mark.slow
 def test_stats_show_each_rule_and_its_tuples(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out", "--stats", cwd=tmp_path)
@@ -146,6 +160,7 @@ def test_stats_show_each_rule_and_its_tuples(tmp_path: Path) -> None:
         assert part in finished.err
 
 
+@pytest.mark.slow
 def test_stats_as_json(tmp_path: Path) -> None:
     closure(tmp_path)
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out", "--stats-json", "stats.json", cwd=tmp_path)
@@ -157,6 +172,7 @@ def test_stats_as_json(tmp_path: Path) -> None:
     assert all(stats[name] >= 0 for name in ("load_seconds", "evaluate_seconds", "write_seconds"))
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_the_users_mistake(tmp_path: Path) -> None:
     closure(tmp_path, "".join(f"{i}\t{i + 1}\n" for i in range(6000)))
     finished = dlog("run", "closure.dl", "-F", "facts", "-D", "out", "--memory", "120M", cwd=tmp_path)
@@ -165,6 +181,7 @@ def test_too_little_memory_is_the_users_mistake(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "path.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_mistake(tmp_path: Path) -> None:
     closure(tmp_path, "".join(f"{i}\t{i + 1}\n" for i in range(600)))
     process = subprocess.Popen(
@@ -178,6 +195,7 @@ def test_a_reader_that_goes_away_is_no_mistake(tmp_path: Path) -> None:
     assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0.4, 1.5, 3.0])
 def test_an_interruption_stops_within_a_second_and_leaves_no_file(pause: float, tmp_path: Path) -> None:
     # 800 million pairs: far longer than the test waits, in whatever stage the signal comes.
@@ -198,6 +216,7 @@ def test_an_interruption_stops_within_a_second_and_leaves_no_file(pause: float, 
     assert list(tmp_path.glob("out/*")) == []
 
 
+@pytest.mark.slow
 def test_compressed_input_is_read(tmp_path: Path) -> None:
     closure(tmp_path)
     program = (tmp_path / "closure.dl").read_text().replace(".input edge", '.input edge(compress="true", filename="edge.gz")')

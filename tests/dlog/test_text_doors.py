@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyarrow import feather
 
@@ -33,6 +33,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.repl import Options, run_repl
 from dlog.watch import Watch, watch
 from tests.engine.formats.fakes import relation
+from tests.examples import examples
 
 DECLARED = ".decl p(n: number, x: symbol)\n"
 PIECES = st.sampled_from(
@@ -42,7 +43,7 @@ LETTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]) | st.sam
 TEXT = st.text(LETTERS, max_size=10)
 LINES = st.lists(TEXT.map(str.encode) | st.lists(PIECES, max_size=5).map(b"".join), min_size=1, max_size=5)
 """What can stand in a line."""
-EACH = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EACH = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Door = Callable[[Path, list[bytes]], dlog.Result]
 
 

@@ -80,6 +80,7 @@ def test_narrow_numbers_are_widened(codec: Codec) -> None:
     assert codec.to_numpy(NUMBER, np.array([1, -1], np.int32)).dtype == np.int64
 
 
+@pytest.mark.slow
 def test_deep_records_do_not_exhaust_the_stack(codec: Codec) -> None:
     deep = None
     for i in range(5000):
@@ -92,6 +93,7 @@ def test_deep_records_do_not_exhaust_the_stack(codec: Codec) -> None:
     assert value is None
 
 
+@pytest.mark.slow
 def test_a_wrong_value_deep_inside_is_refused_with_its_row(codec: Codec) -> None:
     deep = ("x", None)
     for i in range(5000):

@@ -70,6 +70,7 @@ def test_changes_come_out_round_by_round(watch: RunWatch, header: str) -> None:
     assert (finished.code, finished.out, finished.err) == (0, CHANGES, "")
 
 
+@pytest.mark.slow
 def test_lines_may_end_as_on_windows_and_the_last_need_not_end(folder: Path) -> None:
     finished = dlog("watch", "closure.dl", "-", cwd=folder, stdin=STREAM.replace("\n", "\r\n").rstrip())
     assert (finished.code, finished.out) == (0, CHANGES)
@@ -240,6 +241,7 @@ def test_rounds_before_one_that_fails_are_written(watch: RunWatch, folder: Path)
     assert "division by zero" in finished.err
 
 
+@pytest.mark.slow
 def test_a_missing_stream_is_the_users_mistake(folder: Path) -> None:
     finished = dlog("watch", "closure.dl", "none.csv", cwd=folder)
     assert (finished.code, "none.csv" in finished.err) == (1, True)
@@ -248,6 +250,7 @@ def test_a_missing_stream_is_the_users_mistake(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------------ live
 
 
+@pytest.mark.slow
 def test_a_round_is_written_as_soon_as_the_next_one_begins(folder: Path) -> None:
     process = subprocess.Popen(
         arguments("watch", "closure.dl"), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -264,6 +267,7 @@ def test_a_round_is_written_as_soon_as_the_next_one_begins(folder: Path) -> None
     assert (process.returncode, out) == (0, "3,path,-1,1,2\n3,path,-1,1,3\n")
 
 
+@pytest.mark.slow
 def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
     stream = folder / "changes.csv"
     stream.write_text("1,edge,+1,1,2\n2,edge,+1,")
@@ -286,6 +290,7 @@ def test_a_growing_file_is_followed_until_ctrl_c(folder: Path) -> None:
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 def test_a_followed_file_that_becomes_shorter_is_a_mistake(folder: Path) -> None:
     stream = folder / "changes.csv"
     stream.write_text(STREAM)
@@ -299,6 +304,7 @@ def test_a_followed_file_that_becomes_shorter_is_a_mistake(folder: Path) -> None
     assert f"changes.csv has become shorter: {len(STREAM)} bytes were read, 14 are left" in err
 
 
+@pytest.mark.slow
 def test_many_rounds_pass_quickly_and_exactly(folder: Path) -> None:
     """A window of one edge moves along: each round one path goes and one comes."""
     rounds = 3000
@@ -354,6 +360,7 @@ def test_a_damaged_state_is_a_mistake(watch: RunWatch, folder: Path) -> None:
     assert finished.code == 1 and "error: the state is damaged" in finished.err
 
 
+@pytest.mark.slow
 def test_a_killed_watch_goes_on(folder: Path) -> None:
     path = folder / "changes.txt"
     path.write_text("")

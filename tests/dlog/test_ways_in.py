@@ -49,6 +49,7 @@ def test_relations_that_passes_made_are_not_shown() -> None:
     assert set(dlog.run(program, {"edge": [(1, 2)]})) == {"edge", "path", "far", "road"}
 
 
+@pytest.mark.slow
 def test_the_plan_that_is_shown_is_the_one_of_sessions(tmp_path) -> None:
     program = tmp_path / "closure.dl"
     program.write_text(CLOSURE)

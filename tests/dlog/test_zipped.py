@@ -15,7 +15,7 @@ from dlog.zipped import unpacked
 from tests.zipped import zip_of_dlog
 
 SCRIPT = """import dlog
-from dlog.engine.kernels.core.jit import kernel_files
+from dlog.engine.kernels.core.versions import kernel_files
 from dlog.graphs import library
 from dlog.pipeline import compile_program
 found = compile_program("a(1). .decl a(x: number)")
@@ -30,6 +30,7 @@ def told(archive: Path, cache: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_grammar_kernels_and_programs_are_found(tmp_path: Path) -> None:
     archive, cache = zip_of_dlog(tmp_path / "dlog.zip"), tmp_path / "cache"
     first = told(archive, cache)
@@ -41,6 +42,7 @@ def test_grammar_kernels_and_programs_are_found(tmp_path: Path) -> None:
     assert [path.name for path in cache.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_another_state_of_the_file_is_unpacked_anew(tmp_path: Path) -> None:
     archive, cache = zip_of_dlog(tmp_path / "dlog.zip"), tmp_path / "cache"
     told(archive, cache)
@@ -50,6 +52,7 @@ def test_another_state_of_the_file_is_unpacked_anew(tmp_path: Path) -> None:
     assert len(list(cache.glob("zipped-*"))) == 2
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_it_is_unpacked_for_the_process(tmp_path: Path) -> None:
     archive = zip_of_dlog(tmp_path / "dlog.zip")
     (tmp_path / "file").write_text("in the way of a folder")

@@ -61,16 +61,19 @@ def optimizing(text: str) -> Callable[[], object]:
     return lambda: (optimize(program, observed_relations(program)), optimize(program, frozenset(program.relations)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("work", [opened, ran, optimizing])
 def test_each_rule_costs_what_the_one_before_did(work: Callable[[str], Callable[[], object]], shape: str) -> None:
     assert grows_like_rules(work, shape)
 
 
+@pytest.mark.slow
 def test_work_that_grows_with_the_square_of_the_rules_is_told() -> None:
     assert not grows_like_rules(lambda text: lambda: [len(b) for _ in text.split("\n") for b in text.split("\n")], "copies")
 
 
+@pytest.mark.slow
 def test_plans_of_many_rules_are_shown_at_a_cost_that_goes_with_them(tmp_path) -> None:
     def shown(text: str) -> Callable[[], object]:
         path = tmp_path / "rules.dl"

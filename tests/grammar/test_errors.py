@@ -9,12 +9,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.grammar.diagnostics import DlogError, render_all
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
+from tests.examples import examples
 
 ERRORS = Path(__file__).with_name("errors")
 
@@ -54,7 +55,7 @@ def broken_texts(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(broken_texts() | st.text(st.sampled_from("".join(PIECES) + "abc"), max_size=30))
 def test_any_text_parses_or_has_errors_with_places(text: str) -> None:
     try:

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.grammar import words
@@ -53,6 +53,7 @@ from dlog.grammar.syntax import (
     Variable,
     Wildcard,
 )
+from tests.examples import examples
 
 
 def items(text: str) -> tuple[Item, ...]:
@@ -273,7 +274,7 @@ def test_a_comment_mark_in_a_string_is_text() -> None:
     assert term('"// a /* b"') == String("// a /* b")
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.from_regex(r"\A([A-Za-z?][A-Za-z0-9_?]*|_[A-Za-z0-9_?]+)\Z").filter(lambda n: n not in words.RESERVED))
 def test_names_that_are_not_reserved_are_variables(name: str) -> None:
     assert term(name) == Variable(name)
@@ -388,6 +389,7 @@ def test_tables_are_built_where_no_cache_can_be_kept(monkeypatch: pytest.MonkeyP
     assert tables.parse_interactive() is not None
 
 
+@pytest.mark.slow
 def test_a_spoiled_cache_is_built_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     from dlog.grammar import parser
 

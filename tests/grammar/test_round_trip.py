@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from dlog.grammar import syntax
 from dlog.grammar.parser import parse
 from dlog.grammar.printer import find_trivia, format_program, format_source
 from dlog.grammar.source import Source
+from tests.examples import examples
 from tests.grammar import trees
 
-modest = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+modest = examples(60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @modest

@@ -42,6 +42,7 @@ def without_file(folder: Path) -> dlog.Session:
     return dlog.session(folder / "p.dl")
 
 
+@pytest.mark.slow
 def test_a_parquet_file_whose_texts_are_not_in_its_dictionary_is_refused(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(PROGRAM)
     forged(tmp_path / "r.parquet", LAST)

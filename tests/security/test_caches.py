@@ -42,6 +42,7 @@ def check(program: Path, cache: Path) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda kept: kept, lambda kept: b"0\n" + kept, lambda kept: kept + kept])
 def test_a_pickle_in_the_place_of_the_grammars_tables_is_not_run(
     program: Path, tmp_path: Path, marker: Path, wrap: Callable[[bytes], bytes]
@@ -56,6 +57,7 @@ def test_a_pickle_in_the_place_of_the_grammars_tables_is_not_run(
     assert "parser" in json.loads(tables.read_bytes())[0]
 
 
+@pytest.mark.slow
 def test_tables_that_say_what_is_to_be_run_are_refused(program: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     check(program, cache)
@@ -220,12 +222,14 @@ def test_a_library_in_a_folder_that_others_can_write_to_is_not_loaded(tmp_path: 
 
 
 KERNEL = """import sys; sys.path.insert(0, sys.argv[1])
-from dlog.engine.kernels.core.jit import cache_folder, kernel
+from dlog.engine.kernels.core.jit import kernel
+from dlog.engine.kernels.core.versions import cache_folder
 from dlog.engine.kernels.static.hashes import row_bits
 print(row_bits(1000), cache_folder())
 """
 
 
+@pytest.mark.slow
 def test_pickles_in_numbas_cache_are_run_only_where_nobody_else_can_have_left_them(tmp_path: Path, marker: Path) -> None:
     cache = tmp_path / "cache"
 

@@ -54,6 +54,7 @@ def test_a_file_of_a_state_that_is_too_short_is_damage(tmp_path: Path) -> None:
         of_state(tmp_path / "file")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no such modes")
 @pytest.mark.parametrize("left", ["link", "name", "pipe", "link in an own folder"])
 def test_changes_are_not_written_where_others_had_links_lead(tmp_path: Path, left: str) -> None:

@@ -36,6 +36,7 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shape]:
     return {name: shape_of(name, tmp_path_factory.mktemp("shape") / "state") for name in SHAPES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORGERS)
 def test_forged_files_end_nothing(shapes: dict[str, Shape], tmp_path: Path, kind: str) -> None:
     with taking_frames():

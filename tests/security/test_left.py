@@ -103,12 +103,14 @@ TABLES = [f"{name}.{part}" for name in ("symbols", "program") for part in ("byte
 ENDS = [signal.SIGTERM, signal.SIGKILL, signal.SIGINT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["quick.dl", "wrong.dl"])
 def test_a_run_that_ends_by_itself_leaves_nothing(place: Place, program: str) -> None:
     assert finish(place.dlog("run", "-j", "2", "-D", "out", program)) == (0 if program == "quick.dl" else 1)
     assert place.left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_a_run_that_is_ended_leaves_nothing_behind_the_next_one(place: Place, end: signal.Signals) -> None:
     for delay in (0.3, 1.5, 3.0):
@@ -121,6 +123,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind_the_next_one(place: Place, en
     assert place.left() == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_writer_left_beside_its_file_goes_when_the_file_is_written_again(place: Place) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
@@ -131,6 +134,7 @@ def test_what_a_killed_writer_left_beside_its_file_goes_when_the_file_is_written
     assert sorted(path.name for path in (place.folder / "out").iterdir()) == sorted(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_a_session_with_a_state_leaves_its_state_alone(place: Place, end: signal.Signals) -> None:
     for _ in range(2):
@@ -147,6 +151,7 @@ def test_a_session_with_a_state_leaves_its_state_alone(place: Place, end: signal
     assert names <= {".log", ".layer", ".image", "manifest.json", "manifest.copy", "lock", *TABLES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_watching_leaves_nothing(place: Place, end: signal.Signals) -> None:
     process = place.dlog("watch", "watched.dl", "-D", "out", "--follow")

@@ -56,6 +56,7 @@ STARTS: dict[str, tuple[str, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", ["--version", "check program.dl", "run program.dl", "fmt --check program.dl"])
 @pytest.mark.parametrize("start", STARTS)
 def test_no_start_imports_from_the_current_folder(here: Path, start: str, arguments: str) -> None:

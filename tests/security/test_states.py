@@ -195,6 +195,7 @@ def _image(state: Path, manifest: Manifest) -> Manifest:
     return replace(manifest, image=write_image(state, old.name, old.round, old.fingerprint, (head, far), {}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_nobody_waits_for_a_pipe_in_the_place_of_a_file(tmp_path: Path) -> None:
     names = [*written(tmp_path / "state"), "manifest.json.new"]

@@ -110,6 +110,7 @@ def with_keys_of_its_own(context: Any, kind: int, secrets: Secrets) -> Any:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caller", [plain, with_keys_of_its_own])
 @pytest.mark.parametrize("listener", ["rendezvous", "worker", "door"])
 def test_pickles_of_strangers_are_not_read(tmp_path: Path, rendezvous: Rendezvous, caller: Any, listener: str) -> None:
@@ -131,6 +132,7 @@ def test_pickles_of_strangers_are_not_read(tmp_path: Path, rendezvous: Rendezvou
     context.term()
 
 
+@pytest.mark.slow
 def test_without_a_guard_nobody_is_let_in() -> None:
     secrets, context = Secrets.new(), zmq.Context()
     listener, caller = secrets.listener(context, zmq.PULL), secrets.caller(context, zmq.PUSH)

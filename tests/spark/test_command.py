@@ -136,6 +136,7 @@ def test_spark_submit_runs_a_script(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- what is not there, without Spark
 
 
+@pytest.mark.slow
 @NEEDS_SPARK
 def test_without_java_one_thing_is_to_be_done(tmp_path: Path) -> None:
     closure(tmp_path)
@@ -147,6 +148,7 @@ def test_without_java_one_thing_is_to_be_done(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["pyspark", "zmq"])
 def test_without_a_package_the_extra_is_named(tmp_path: Path, package: str) -> None:
     closure(tmp_path)

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 
 import dlog
 from dlog.grammar.diagnostics import DlogError
 from tests.dlog.command import dlog as command
 from tests.engines import run_on_spark
+from tests.examples import examples
 from tests.strategies import Case, programs
 from tests.test_oracle import by_naive_evaluation, written
 
@@ -33,7 +34,7 @@ far() :- d(_, 7).
 EDGES = [(f"{'a' if i == 0 else i}", f"{i + 1}") for i in range(6)] + [("2", "6")]
 
 
-@settings(max_examples=4, phases=[Phase.generate])  # each example takes many seconds: shrink in engine/cluster
+@examples(4, phases=[Phase.generate])  # each example takes many seconds: shrink in engine/cluster
 @given(case=programs())
 def test_jobs_equal_naive_evaluation_on_random_programs(spark: SparkSession, case: Case) -> None:
     expected = by_naive_evaluation(case)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 
 from tests.engines import run_on_spark
+from tests.examples import examples
 from tests.strategies import Case, programs
 from tests.test_oracle import by_naive_evaluation, written
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("everywhere", [10**6, 0], ids=["copying", "moving"])
-@settings(max_examples=25, phases=[Phase.generate])  # each example takes a second: shrink in engine/cluster
+@examples(25, phases=[Phase.generate])  # each example takes a second: shrink in engine/cluster
 @given(case=programs())
 def test_spark_equals_naive_evaluation_on_random_programs(spark: SparkSession, everywhere: int, case: Case) -> None:
     expected = by_naive_evaluation(case)

@@ -69,6 +69,7 @@ def test_workers_of_one_start_meet(stage: Stage) -> None:
     assert answer(first) == answer(second) == ["address of 5", "address of 4"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_left_over_is_not_met_by_the_next_start(stage: Stage) -> None:
     """Of tasks 4 and 5 only 5 came; those of the next start are 6 and 7, and 6 comes first: its number follows that of 5."""
     stage.attempts = [{5}, {6, 7}]
@@ -119,6 +120,7 @@ def test_an_error_in_hearing_a_worker_stops_nobody(rendezvous: Rendezvous, monke
     assert [str(arguments.exc_value) for arguments in shown] == ["a display that is gone"]
 
 
+@pytest.mark.slow
 def test_strangers_are_not_answered(rendezvous: Rendezvous, stage: Stage) -> None:
     stage.attempts = [{0, 1}]
     forged = Secrets(rendezvous.secrets.listener_public, b"", *zmq.curve_keypair())

@@ -239,6 +239,7 @@ def test_mistakes_in_outputs_are_shown_at_the_directive(
     assert "org.apache" not in shown
 
 
+@pytest.mark.slow
 def test_the_embedded_engine_names_the_one_that_reads_from_spark(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(RULES.format(source="IO=spark, table=roads", target=""))
     finished = command("run", "p.dl", cwd=tmp_path)

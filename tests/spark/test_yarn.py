@@ -42,8 +42,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled kernels, and room for what containers unpack."""
-    from dlog.engine.kernels.core.jit import cache_folder
     from dlog.engine.kernels.core.library import prepare
+    from dlog.engine.kernels.core.versions import cache_folder
 
     prepare()
     folder = tmp_path_factory.mktemp("cache")

@@ -245,7 +245,7 @@ def having(edges: DataFrame, ends: Columns, how: str = "left_semi") -> DataFrame
 
 
 def _partitions(rows: DataFrame) -> int:
-    return max(rows.rdd.getNumPartitions(), 1)
+    return max(int(rows.rdd.getNumPartitions()), 1)
 
 
 def _none(directed: bool) -> Numbered:

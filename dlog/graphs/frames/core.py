@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -99,6 +99,8 @@ class SparkGraph(Analyses[SparkResult]):
                 assert compute is not None
                 self.numbers.look()
                 answer = compute(self.numbers, self.running)
+            case _:
+                assert_never(question)
         return SparkResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:

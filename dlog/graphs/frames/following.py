@@ -22,7 +22,7 @@ from dlog.sessions.persistence.durable import workers_lost
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dlog.graphs.frames.live import SparkLive
+    from dlog.graphs.frames.protocols import LiveFrames
 
 Found = TypeVar("Found")
 
@@ -114,7 +114,7 @@ class SparkRecomputed:
     def prepared(self, edited: Edited | EditedFrames) -> None:
         return None
 
-    def advance(self, changes: None, vertices: Came, live: SparkLive) -> None:
+    def advance(self, changes: None, vertices: Came, live: LiveFrames) -> None:
         if self._before is not self._answer:
             self._before.release()
         self._before = self._answer

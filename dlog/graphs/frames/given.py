@@ -28,7 +28,7 @@ class Frames:
     @property
     def type(self) -> str:
         """Spark's type of the ids."""
-        return self.edges.dtypes[0][1]
+        return str(self.edges.dtypes[0][1])
 
 
 @dataclass(frozen=True, slots=True)

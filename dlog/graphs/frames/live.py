@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ from dlog.tabular import Tabular
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dlog.graphs.frames.core import SparkGraph
+    from dlog.graphs.frames.protocols import FrameGraph
 
 
 class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
@@ -48,7 +48,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
 
     _edges: ChangingFrame
 
-    def __init__(self, graph: SparkGraph) -> None:
+    def __init__(self, graph: FrameGraph) -> None:
         from dlog.engine.spark.rounds import SharedWorkers
 
         super().__init__()
@@ -128,6 +128,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             case Rules(on_spark=compute) | Computation(on_spark=compute):
                 assert compute is not None
                 follower = SparkRecomputed(compute, self.numbers, self._running)
+            case _:
+                assert_never(question)
         result = SparkLiveResult(self, question.shape, follower)
         self._results.append(result)
         return result

@@ -13,10 +13,10 @@ from dlog.graphs.motifs.rules import ABSENT, compile_motif
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dlog.graphs.frames.core import SparkGraph
+    from dlog.graphs.frames.protocols import FrameGraph
 
 
-def find(graph: SparkGraph, motif: str) -> SparkMotifs:
+def find(graph: FrameGraph, motif: str) -> SparkMotifs:
     """All occurrences of a motif; DlogError with the place if it is none."""
     compiled = compile_motif(motif, parse(motif), graph.directed)
     ids = _Ids(graph)
@@ -33,7 +33,7 @@ def find(graph: SparkGraph, motif: str) -> SparkMotifs:
 class _Ids:
     """The numbers of vertices: those of the graph, unless one of them means that there is none (`ABSENT`)."""
 
-    def __init__(self, graph: SparkGraph) -> None:
+    def __init__(self, graph: FrameGraph) -> None:
         self.graph = graph
         numbers = graph.numbers
         self.as_they_are = numbers.integers and (numbers.known.least is None or numbers.known.least > ABSENT)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from pyspark.sql import DataFrame
 
-    from dlog.graphs.frames.core import SparkGraph
+    from dlog.graphs.frames.protocols import FrameGraph
 
 
 class _Fetched(Tabular):
@@ -63,7 +63,7 @@ class SparkResult(_Fetched):
     `len` counts the rows. Iterating gives them as tuples of Python values, and `table` as an Arrow table, in the order of their
     ids: that brings them to the driver."""
 
-    def __init__(self, graph: SparkGraph, shape: Shape, answer: Answer) -> None:
+    def __init__(self, graph: FrameGraph, shape: Shape, answer: Answer) -> None:
         self._graph = graph
         self._shape = shape
         self._answer = answer

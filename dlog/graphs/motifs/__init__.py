@@ -14,13 +14,13 @@ from dlog.graphs.results import Motifs
 from dlog.graphs.running import Columns
 
 if TYPE_CHECKING:
-    from dlog.graphs.core import Graph
     from dlog.graphs.names import Codes
+    from dlog.graphs.protocols import ArrayGraph
 
 __all__ = ["find", "program"]
 
 
-def find(graph: Graph, motif: str) -> Motifs:
+def find(graph: ArrayGraph, motif: str) -> Motifs:
     """All occurrences of a motif; DlogError with the place if it is none."""
     compiled = compile_motif(motif, parse(motif), graph.directed)
     numbers = graph.numbered
@@ -51,7 +51,7 @@ def _relation(graph: Numbered, name: str) -> Columns:
     return (*(np.concatenate([column, column]) for column in number), *both)
 
 
-def _decoded(graph: Graph, column: Column, codes: Codes) -> pa.Array:
+def _decoded(graph: ArrayGraph, column: Column, codes: Codes) -> pa.Array:
     """Vertices and edges as structs of their columns, null where there is none; numbers as they are."""
     if column.holds == "value":
         return pa.array(codes)

@@ -149,7 +149,7 @@ def _typed(kind: Kind, column: np.ndarray) -> np.ndarray:
             return column.view(np.uint64)
         case Kind.FLOAT:
             return column.view(np.float64)
-        case _:
+        case Kind.RECORD | Kind.SYMBOL:
             return column.astype(np.int32)
 
 

@@ -6,24 +6,43 @@ A view of the present round is a consistent snapshot over all relations while ot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from dlog.engine.ir.rules import Program
 from dlog.engine.values.table import Table
 from dlog.preview import Preview
 from dlog.relation import Relation, overview
 from dlog.sessions.mistakes import mistake
 from dlog.tabular import Shown
 
-if TYPE_CHECKING:
-    from dlog.sessions.reading import Reading
+
+class Followers(Protocol):
+    """Who keeps what commits change for those that read the past."""
+
+    def leave(self, view: View) -> None: ...
+
+
+class Rounds(Protocol):
+    """A session, as its views read it: relations by name, as of a round."""
+
+    @property
+    def _followers(self) -> Followers: ...
+    @property
+    def program(self) -> Program: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, relation: object) -> bool: ...
+    def _relation_at(self, relation: str, round: int) -> Relation: ...
+    def _table_at(self, relation: str, round: int) -> Table: ...
+    def _answer(self, question: str, view: View) -> Relation: ...
 
 
 class View(Shown):
     """A mapping from names to relations, as of `round`. A context manager; while it is open, commits note what they change."""
 
-    def __init__(self, session: Reading) -> None:
+    def __init__(self, session: Rounds) -> None:
         self.round = 0
-        self._session: Reading | None = session
+        self._session: Rounds | None = session
         self._read: dict[str, Relation] = {}
 
     def __getitem__(self, relation: str) -> Relation:
@@ -56,7 +75,7 @@ class View(Shown):
             self._session._followers.leave(self)
             self._session = None
 
-    def _open(self) -> Reading:
+    def _open(self) -> Rounds:
         if self._session is None:
             raise mistake("closed-view", f"the view of round {self.round} is closed")
         return self._session

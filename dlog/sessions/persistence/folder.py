@@ -22,7 +22,6 @@ from typing import get_args
 
 import numpy as np
 
-from dlog import __version__
 from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
@@ -45,6 +44,7 @@ from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelati
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
+from dlog.version import __version__
 
 LEAST = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""

@@ -7,23 +7,30 @@ Copying takes as long as many small commits. Who commits without a pause waits f
 from __future__ import annotations
 
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import ref
 
-from dlog.engine.rounds import RoundsEngine
-
-if TYPE_CHECKING:
-    from dlog.sessions.persistence.folder import State
+from dlog.engine.rounds import Image, RoundsEngine
 
 PAUSE = 0.05
 """Seconds without a commit after which it is tried."""
+
+
+class Written(Protocol):
+    """A state, to which the copy is written."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def is_writing(self) -> bool: ...
+    def write_image(self, copying: Copying, copy: Image) -> bool: ...
 
 
 class Copying:
     """A thread that copies, and has the state write the copy. It ends when that is done, when it is told, and with the
     session. `logged` says how much had been logged when it began."""
 
-    def __init__(self, state: State, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
+    def __init__(self, state: Written, engine: RoundsEngine, fingerprint: str, most: int, logged: int) -> None:
         self.fingerprint, self.logged = fingerprint, logged
         self._state, self._engine, self._most = ref(state), ref(engine), most
         self._over = Event()
@@ -54,7 +61,7 @@ class Copying:
             del state, engine
         self._over.set()
 
-    def _copied(self, state: State, engine: RoundsEngine) -> bool:
+    def _copied(self, state: Written, engine: RoundsEngine) -> bool:
         try:
             copy = engine.copied_image(self._most)
         except MemoryError:

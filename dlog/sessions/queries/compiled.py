@@ -193,7 +193,7 @@ def _has_record(terms: Iterable[rules.Term | None], body: tuple[rules.Literal, .
                 terms = (*terms, target)
                 if any(_has_record((), alternative) for alternative in alternatives):
                     return True
-            case _:
+            case rules.Atom() | rules.Negation() | rules.Unpack():
                 pass
     return any(_constructs(term) for term in terms)
 

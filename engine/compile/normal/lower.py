@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dlog.engine.compile.signatures import Intrinsic
-
 from dlog.engine.compile.normal.literals import literal_text, number_constant
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.scope import display
@@ -29,6 +27,7 @@ from dlog.engine.compile.typing.typed import (
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span

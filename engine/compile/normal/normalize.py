@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 from dlog.engine.compile.normal.comparisons import constant_truth
 from dlog.engine.compile.normal.lower import (
+    Falsehood,
     Lowering,
     Raw,
     RawAggregate,
@@ -116,7 +118,7 @@ class _Normalizer:
                         raise Unsatisfiable
                     if truth is None:
                         parts.append(Part(position, literal))
-                case _:
+                case RawAggregate() | Falsehood():
                     pass
         return parts, equations
 
@@ -277,4 +279,6 @@ def _used(target: Term | None, alternatives: Iterable[tuple[Literal, ...]]) -> s
                     found |= {value.id} | {f.id for f in fields if isinstance(f, Variable)}
                 case Aggregate():
                     found |= {literal.result.id} | {v.id for v in literal.outer}
+                case _:
+                    assert_never(literal)
     return found

@@ -18,12 +18,15 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Constant,
     Functor,
     Lattice,
     Literal,
     Negation,
+    Record,
     Rule,
     Term,
+    Unpack,
     Variable,
 )
 from dlog.engine.ir.traversal import literal_variables, term_variables
@@ -70,7 +73,7 @@ def _mentions(relation: str, literal: Literal) -> bool:
             return name == relation
         case Aggregate(alternatives=bodies):
             return any(_mentions(relation, x) for body in bodies for x in body)
-        case _:
+        case Compare() | Unpack():
             return False
 
 
@@ -158,5 +161,5 @@ def _monotone(term: Term, values: set[int]) -> bool:
             growing = args if FUNCTORS[op].monotone == "all" else args[:1]
             others = args[len(growing) :]
             return all(_monotone(a, values) for a in growing) and not any(values & set(term_variables(a)) for a in others)
-        case _:
+        case Constant() | Functor() | Record():
             return False

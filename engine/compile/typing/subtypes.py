@@ -16,7 +16,15 @@ from collections.abc import Iterable
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.compile.scope import display
-from dlog.engine.compile.typing.typed import TypedAggregate, TypedAtom, TypedClause, TypedCompare, TypedLiteral, TypedTerm
+from dlog.engine.compile.typing.typed import (
+    TypedAggregate,
+    TypedAtom,
+    TypedClause,
+    TypedCompare,
+    TypedFalse,
+    TypedLiteral,
+    TypedTerm,
+)
 from dlog.engine.compile.typing.types import PRIMITIVES
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.grammar.source import Span
@@ -76,7 +84,7 @@ class _Subtypes:
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)
-                case _:
+                case TypedAtom() | TypedCompare() | TypedFalse():
                     pass
 
     def _join(self, a: str, b: str) -> None:
@@ -98,7 +106,7 @@ class _Subtypes:
                 case TypedAggregate(alternatives=alternatives):
                     for inner in alternatives:
                         self._sources(inner)
-                case _:
+                case TypedAtom() | TypedFalse():
                     pass
 
     def _cast_equation(self, op: str, left: TypedTerm, right: TypedTerm) -> None:

@@ -6,7 +6,7 @@ table of values), so its entry is the record's own `Type`.
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import TypeAlias, assert_never, cast
 
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.ir.rules import Kind, Type
@@ -117,6 +117,8 @@ class _Resolver:
                 found = Type(decl.name, Kind.RECORD, tuple((f.name, f.type) for f in decl.fields))
             case AdtDecl():
                 found = Type(decl.name, Kind.RECORD)
+            case _:
+                assert_never(decl)
         self.open.pop()
         return self.table.types.get(decl.name) or self._remember(found, decl.name)
 

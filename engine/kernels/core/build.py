@@ -27,7 +27,8 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
-from dlog.engine.kernels.core.jit import ENGINE, ENTRIES, Kernel, kernel_files, only_lower
+from dlog.engine.kernels.core.jit import ENTRIES, Kernel, only_lower
+from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 
 _TYPES = {"i64": types.int64, "u64": types.uint64, "bool": types.boolean, "f64": types.float64}
 _DTYPES = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}

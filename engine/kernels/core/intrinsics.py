@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dlog.engine.kernels.values.numerals import WIDEST_FIXED
+from dlog.engine.kernels.layout import WIDEST_FIXED
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _PTR = _I8.as_pointer()

@@ -1,42 +1,24 @@
-"""The decorators of compiled code, and where its machine code is kept.
+"""The decorators of compiled code.
 
 Kernels are compiled ahead of their use into one library (build.py), which a run maps into memory without Numba (library.py):
 bringing the compiler into the process would cost more than most runs. A kernel that is no entry of the library (tests call
-many) is compiled by Numba when Python calls it, and kept in Numba's own cache beside the library.
-
-Numba stamps a cached function with the content of its defining file only: edit a callee in another module and the caller
-keeps the old machine code (numba issue 1833). So the folder's name is a hash of every file that holds kernels: an edit means
-a fresh folder (dlog/caches.py says where).
+many) is compiled by Numba when Python calls it, and kept in Numba's own cache beside the library (versions.py).
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from dlog.caches import cache_root, own_folder, own_tree
+from dlog.caches import own_folder, own_tree
+from dlog.engine.kernels.core.versions import cache_folder
 
-ENGINE = Path(__file__).resolve().parents[2]
-FOLDERS = ("kernels", "values", "formats")
-"""Folders of the engine with modules that hold kernels."""
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 """False where kernels run as the Python functions they are, for coverage."""
 ENTRIES: dict[str, Kernel] = {}
 """Kernels that Python calls, by module and name: what the library has."""
-
-
-@cache
-def cache_folder() -> Path:
-    """The folder for the machine code of this version of the kernels and of the compiler."""
-    sha = hashlib.sha256(_compiler().encode())
-    for path in kernel_files():
-        sha.update(path.relative_to(ENGINE).as_posix().encode() + path.read_bytes())
-    return cache_root() / f"kernels-{sha.hexdigest()[:16]}"
 
 
 @cache
@@ -47,19 +29,6 @@ def _keeps() -> bool:
         return os.access(own_folder(cache_folder()), os.W_OK) and own_tree(cache_folder())
     except OSError:
         return False
-
-
-def kernel_files() -> list[Path]:
-    """Every file of the engine that holds kernels or has a part in compiling them."""
-    files = (path for folder in FOLDERS for path in sorted((ENGINE / folder).rglob("*.py")))
-    return [path for path in files if ENGINE / "kernels" in path.parents or b"import entry" in path.read_bytes()]
-
-
-def _compiler() -> str:
-    """Numba's version as its installation is named, without importing it."""
-    spec = find_spec("numba")
-    packages = Path(spec.origin).parent.parent if spec is not None and spec.origin is not None else Path()
-    return " ".join(sorted(path.name for pattern in ("numba-*", "llvmlite-*") for path in packages.glob(pattern)))
 
 
 class Kernel:

@@ -16,19 +16,28 @@ from collections.abc import Callable
 from ctypes import CFUNCTYPE, ArgumentError, c_bool, c_double, c_int64, c_uint64
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from dlog.caches import Untrusted, own_content, own_folder
 from dlog.engine.kernels.core.building import build, note_use
-from dlog.engine.kernels.core.jit import Kernel, cache_folder
+from dlog.engine.kernels.core.versions import cache_folder
 
 _SCALARS: dict[str, Any] = {"i64": c_int64, "u64": c_uint64, "bool": c_bool, "f64": c_double, "none": None}
 _DTYPES = {"u8": np.uint8, "i32": np.int32, "i64": np.int64, "u64": np.uint64}
 _lock = threading.Lock()
 DIGEST = hashlib.sha256().digest_size
 """Bytes at the start of a library."""
+
+
+class Compiled(Protocol):
+    """A kernel as the library finds it, with what runs it where the library cannot."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dispatcher(self) -> Any: ...
 
 
 class Library:
@@ -50,7 +59,7 @@ class Library:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content[8 + length :]))
         self._engine.finalize_object()
 
-    def find(self, kernel: Kernel) -> Callable[..., Any] | None:
+    def find(self, kernel: Compiled) -> Callable[..., Any] | None:
         """The kernel as a function of Python; None if the library lacks it."""
         entry = self._entries.get(kernel.name)
         if entry is None:
@@ -62,7 +71,7 @@ class Library:
         return _plain(kernel, CFUNCTYPE(_SCALARS[results[0]], *(_SCALARS[type] for type in types))(address))
 
 
-def _plain(kernel: Kernel, function: Callable[..., Any]) -> Callable[..., Any]:
+def _plain(kernel: Compiled, function: Callable[..., Any]) -> Callable[..., Any]:
     """Scalars in, one out. NumPy's scalars are none of ctypes': they take the longer way."""
 
     def call(*arguments: Any) -> Any:
@@ -74,7 +83,7 @@ def _plain(kernel: Kernel, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _general(kernel: Kernel, address: int, types: list[str], results: list[str]) -> Callable[..., Any]:
+def _general(kernel: Compiled, address: int, types: list[str], results: list[str]) -> Callable[..., Any]:
     """An array goes as its address and shape; several results come in words at an address."""
     kinds: list[Any] = []
     for type in types:

@@ -24,8 +24,6 @@ NUMBER, UNSIGNED, FLOAT = 1, 2, 3
 WIDEST = 32
 """No number is written longer than this."""
 
-WIDEST_FIXED = 320
-"""Nor, with six digits behind the point, than this."""
 
 SCRATCH = 512
 """Bytes that `read_float` needs to work in."""

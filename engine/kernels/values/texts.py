@@ -32,11 +32,11 @@ from dlog.engine.kernels.layout import (
     VERDICT_NO,
     VERDICT_UNKNOWN,
     VERDICT_YES,
+    WIDEST_FIXED,
 )
 from dlog.engine.kernels.static.storage import register
 from dlog.engine.kernels.values.numerals import (
     GOOD,
-    WIDEST_FIXED,
     read_float,
     read_signed,
     read_unsigned,

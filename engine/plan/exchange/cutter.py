@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
+from typing import assert_never
 
 from dlog.engine.ir.nodes import (
     Accumulate,
@@ -105,6 +106,8 @@ class Cutter:
                 self.at = ROOT if home == ROOT else next((v for c, v in binds if c == home), None)
                 if relation in self.partition_context.split:
                     self.at = None
+            case _:
+                assert_never(self.path.seed)
 
     def cut(self) -> Path:
         """The first piece; later ones go to the world's streams."""

@@ -18,12 +18,14 @@ from typing import Literal as OneOf
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
+    Compare,
     Io,
     Literal,
     Negation,
     Program,
     Rule,
     Stratum,
+    Unpack,
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
@@ -211,7 +213,7 @@ class _Cutter:
                 return replace(literal, atom=self._atom(atom, kept))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, kept) for a in alternatives))
-            case _:
+            case Compare() | Unpack():
                 return literal
 
     def _atom(self, atom: Atom, kept: Variable) -> Atom:

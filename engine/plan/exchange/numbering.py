@@ -7,7 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
-from dlog.engine.ir.rules import Aggregate, Arg, Compare, Functor, Literal, Program, Record, Rule, Term
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Arg,
+    Atom,
+    Compare,
+    Constant,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Record,
+    Rule,
+    Term,
+    Unpack,
+    Variable,
+)
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.grammar.source import Span
 
@@ -66,7 +81,7 @@ def _terms(literal: Literal) -> Iterator[Term]:
             for alternative in alternatives:
                 for inner in alternative:
                     yield from _terms(inner)
-        case _:
+        case Atom() | Negation() | Unpack():
             pass
 
 
@@ -79,5 +94,5 @@ def _functors(term: Term | Arg) -> Iterator[Functor]:
         case Record(args=args):
             for arg in args:
                 yield from _functors(arg)
-        case _:
+        case Variable() | Constant() | None:
             pass

@@ -21,6 +21,7 @@ from itertools import islice, product
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
+    Compare,
     Head,
     Io,
     Literal,
@@ -29,6 +30,7 @@ from dlog.engine.ir.rules import (
     Relation,
     Rule,
     Stratum,
+    Unpack,
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
@@ -161,7 +163,7 @@ class _Parting:
                 return replace(literal, atom=self._atom(atom, pivot, stratum))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, pivot, stratum) for a in alternatives))
-            case _:
+            case Compare() | Unpack():
                 return literal
 
     def _atom(self, atom: Atom, pivot: Variable | None, stratum: Stratum) -> Atom:

@@ -5,7 +5,22 @@ Every reading is at a time; every path is seeded by changes; no step merges matc
 
 from __future__ import annotations
 
-from dlog.engine.ir.nodes import AntiJoin, Insert, LookUp, Path, Scan, Scope, SemiJoin, Step, View
+from dlog.engine.ir.nodes import (
+    AntiJoin,
+    Extend,
+    Filter,
+    HalfJoin,
+    Insert,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    Scope,
+    SemiJoin,
+    Step,
+    Unpack,
+    View,
+)
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.check import Checker, views_of
 
@@ -48,7 +63,7 @@ class _RoundsChecker(Checker):
                 self.require(relation not in self.variables, f"times of `{relation}` are lost")
             case LookUp(relation=relation):
                 self.require(self.reduced(relation), f"`{relation}` is looked up but no reduction")
-            case _:
+            case HalfJoin() | Extend() | Filter() | Map() | Unpack():
                 pass
 
     def entering(self, path: Path) -> None:

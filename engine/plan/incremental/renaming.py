@@ -50,7 +50,8 @@ class Builders:
                 return _tuple(value, [self.of(v) for v in value])
             case _ if is_dataclass(value):
                 return self._object(value)
-        return None
+            case _:
+                return None
 
     def _object(self, value: Any) -> Build | None:
         made, values = type(value), [getattr(value, f.name) for f in fields(value)]
@@ -75,7 +76,8 @@ class Builders:
                 return _tuple(value, [self._relation(v) for v in value])
             case "derived":
                 return _tuple(value, [self.derived(d) for d in value])
-        return self.of(value)
+            case _:
+                return self.of(value)
 
     def derived(self, value: tuple[Any, ...]) -> Build | None:
         """Of a relation, and more."""

@@ -51,19 +51,19 @@ class Names:
         return tuple([self.term(t) for t in terms])
 
     def term(self, term: Term | None) -> object:
-        kind = type(term)
-        if kind is Variable:
-            return term.id  # type: ignore[union-attr]
-        if term is None:
-            return None
+        if type(term) is Variable:  # by far the most
+            return term.id
         match term:
+            case None:
+                return None
             case Constant(value=value, kind=of):  # zero, nil and the empty text are told from others: a divisor is, too
                 return "c", self.constants.setdefault(term, len(self.constants)), of, bool(value)
             case Functor(op=op, args=args, kind=of, result=result, span=span):
                 return "f", op, self.terms(args), of, result, self.span(span)
             case Record(type=name, args=args):
                 return "r", name, self.terms(args)
-        raise AssertionError
+            case Variable():
+                return term.id
 
     def literals(self, body: Iterable[Literal]) -> Shape:
         return tuple([self.literal(x) for x in body])

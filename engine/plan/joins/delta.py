@@ -12,7 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dlog.engine.ir.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
+from dlog.engine.ir.nodes import (
+    Accumulate,
+    AntiJoin,
+    Extend,
+    Filter,
+    HalfJoin,
+    Insert,
+    LookUp,
+    Map,
+    Path,
+    Scan,
+    SemiJoin,
+    Unpack,
+)
 from dlog.engine.ir.rules import Constant, Term
 from dlog.engine.plan.joins.emit import emit
 from dlog.engine.plan.joins.moves import Index, State
@@ -107,7 +120,7 @@ def _indexes(path: Path) -> list[Index]:
                 found.extend((p.arrangement.relation, p.arrangement.key) for p in proposers)
             case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 found.append((relation, tuple(c for c, a in enumerate(args) if a is not None)))
-            case _:
+            case Filter() | Map() | Unpack() | LookUp():
                 pass
     return found
 

@@ -87,6 +87,8 @@ class _Emitter:
                     fresh = self._fresh()
                     binds.append((column, fresh))
                     checks.append(Filter(Compare("=", Variable(fresh), arg, self._kind(arg))))
+                case _:
+                    assert_never(arg)
         return tuple(binds), checks
 
     def _kind(self, term: Variable | Constant) -> Kind:
@@ -251,7 +253,7 @@ def _sort_seed(path: Path) -> Path:
                 return replace(path, seed=replace(seed, sorted_by=best))
             case HalfJoin():
                 return path
-            case _:
+            case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackStep() | LookUp():
                 pass
     return path
 
@@ -277,5 +279,5 @@ def relations_of(step: Step) -> list[str]:
             return [p.arrangement.relation for p in proposers]
         case SemiJoin(relation=relation) | AntiJoin(relation=relation) | LookUp(relation=relation):
             return [relation]
-        case _:
+        case Filter() | Map() | UnpackStep():
             return []

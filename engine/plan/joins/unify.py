@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp, View
-from dlog.engine.ir.rules import Arg, Compare, Functor, Kind, Record, Term, Unpack, Variable
+from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, mask
 from dlog.grammar.source import NOWHERE
 
@@ -42,7 +42,7 @@ def _equal_variables(conditions: Iterable[Condition]) -> Names:
         match c:
             case Compare(op="=", left=Variable(id=x), right=Variable(id=y), kind=kind) if x != y and kind is not Kind.FLOAT:
                 return {max(x, y): min(x, y)}
-            case _:
+            case Compare() | Unpack() | AntiJoin() | LookUp():
                 pass
     return {}
 
@@ -108,7 +108,7 @@ def _rename_term(term: Term, names: Names) -> Term:
             return Variable(names.get(i, i))
         case Functor(args=args) | Record(args=args):
             return replace(term, args=tuple(_rename_term(a, names) for a in args))
-        case _:
+        case Constant():
             return term
 
 
@@ -163,7 +163,7 @@ def _unplaced_term(term: Term) -> Term:
             return replace(term, args=tuple(_unplaced_term(a) for a in args), span=NOWHERE)
         case Record(args=args):
             return replace(term, args=tuple(_unplaced_term(a) for a in args))
-        case _:
+        case Variable() | Constant():
             return term
 
 
@@ -186,5 +186,5 @@ def _reuse_term(term: Term, records: Records) -> Term:
         case Record(args=args):
             inner = replace(term, args=tuple(_reuse_term(a, records) for a in args))
             return records.get(inner, inner)
-        case _:
+        case Variable() | Constant():
             return term

@@ -27,7 +27,7 @@ from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.planner_statistics import Recorded
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
-from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
+from dlog.engine.runtime.lowering.lower_rounds import RoundLowering, Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
@@ -429,6 +429,9 @@ class StratumBuilder:
         self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
+
+    def source(self, name: str) -> Source:
+        return self.collection(name)
 
     def collection(self, name: str) -> Collection:
         return self.flow.collections[self._name(name)]

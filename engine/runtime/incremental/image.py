@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.kernels import layout as L
-from dlog.engine.kernels.core.jit import ENGINE, kernel_files
+from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 from dlog.engine.kernels.static import storage
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.rounds import Image, Unfit
+from dlog.engine.rounds import Image, ImageArray, Unfit
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
 from dlog.engine.runtime.incremental.planner_statistics import Retold
 from dlog.engine.runtime.storage import memory_map
@@ -50,14 +50,15 @@ class _Holder:
                 return memory_map.collection_arrays(self.owner)
             case Index():
                 return memory_map.index_arrays(self.owner)
-        return memory_map.reduction_arrays(self.owner)
+            case Reduction():
+                return memory_map.reduction_arrays(self.owner)
 
 
 def take(flow: Dataflow, round: int) -> Image:
     """The image of a dataflow between two commits, `round` being the last one. Its arrays are views of the kernels' memory:
     they hold until something is committed."""
     told: dict[str, Any] = {}
-    arrays: list[Sequence[np.ndarray]] = []
+    arrays: list[ImageArray] = []
     for holder in _holders(flow):
         sizes = []
         for array in holder.arrays():
@@ -123,7 +124,7 @@ def _table(array: memory_map.Array) -> np.ndarray:
 
 
 def _fill(
-    flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[Sequence[np.ndarray]]
+    flow: Dataflow, holder: _Holder, words: Sequence[int], sizes: Sequence[int], arrays: Iterator[ImageArray]
 ) -> None:
     control = flow.memory.control.address
     give_back(control, holder.arrays())
@@ -148,7 +149,7 @@ def _fill(
         holder.owner.point_columns()
 
 
-def _write(table: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+def _write(table: np.ndarray, columns: ImageArray) -> None:
     """Writes the columns of a table, some rows after the other: they share lines of the cache."""
     for first in range(0, len(table), STRIPE):
         part = table[first : first + STRIPE]

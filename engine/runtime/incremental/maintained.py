@@ -92,7 +92,7 @@ class Maintained(PlainRounds):
         """The program as it is maintained."""
         self._places = {name: number for number, name in enumerate(program.relations)}
         self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
-        self.memory = Memory(memory, threads) if self._elder is None else self._elder.memory
+        self.memory: Memory = Memory(memory, threads) if self._elder is None else self._elder.memory
         self.max_iterations = max_iterations
         self.catalog = Catalog(program, self.memory)
         if old is not None:
@@ -103,7 +103,7 @@ class Maintained(PlainRounds):
         self._flow: Dataflow | None = None
         self._first = self.round + 1
         self._batches: list[dict[str, Updates]] = []
-        self._turns = ReadersWriterLock() if self._elder is None else self._elder._turns
+        self._turns: ReadersWriterLock = ReadersWriterLock() if self._elder is None else self._elder._turns
         self._news: frozenset[str] | None = None
         """After the commit that took over from another engine: the relations that were not taken over."""
         self._forgotten = False

@@ -14,6 +14,7 @@ from dlog.engine.rounds import Unfit
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.values.updates import Updates
+from dlog.grammar.diagnostics import InternalError
 
 Figured = tuple[str, str, Sequence[int], float | None]
 """What the planner asked for, of which relation and columns, and what it was told."""
@@ -100,8 +101,11 @@ def _ask(statistics: Statistics, what: str, relation: str, columns: tuple[int, .
             return statistics.rows(relation)
         case "distinct":
             return statistics.distinct(relation, columns)
-    second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
-    return None if second_moment is None else second_moment(relation, columns)
+        case "pairs":
+            second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
+            return None if second_moment is None else second_moment(relation, columns)
+        case _:
+            raise InternalError("statistics", f"nothing is known of {what}")
 
 
 def _apart(one: float, other: float) -> bool:

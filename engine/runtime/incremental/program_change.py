@@ -16,6 +16,11 @@ from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.updates import Updates
 
 
+def _always(figures: Figures) -> Callable[[int], Figures]:
+    """The same figures for each stratum."""
+    return lambda stratum: figures
+
+
 def followed(
     program: Program, catalog: Catalog, memory: Memory, old: Dataflow, given: Mapping[str, Updates]
 ) -> tuple[Dataflow, StateReuse]:
@@ -30,7 +35,7 @@ def followed(
         state_reuse = StateReuse(old, program, avoid)
         figures = state_reuse.figures(given) if sizes else Figures({}, frozenset(program.relations))
         try:
-            flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, state_reuse)
+            flow = Dataflow(program, catalog, memory, _always(figures), state_reuse)
         except Unable as without:
             state_reuse.give_back()
             avoid |= {without.stratum}

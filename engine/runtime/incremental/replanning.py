@@ -129,7 +129,7 @@ def _look_ups(step: nodes.Step) -> int:
             return len(proposers)
         case nodes.HalfJoin() | nodes.SemiJoin():
             return 1
-        case _:
+        case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
             return 0
 
 

@@ -17,7 +17,8 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], symbols: SymbolTabl
 
     if call.verdicts is not None:
         found = call.verdicts.of(int(args[0][0]), args[1], symbols)
-        return (found == wanted_verdict(call.op == "match")).astype(np.int64)
+        holds: np.ndarray = found == wanted_verdict(call.op == "match")
+        return holds.astype(np.int64)
     if call.result is None:
         return functions.compare(call.op, args[0], args[1], symbols).astype(np.int64)
     return functions.evaluate(call.op, args, call.kinds, symbols)

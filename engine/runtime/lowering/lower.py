@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from dlog.engine.compile.signatures import KEEP
+from typing import Protocol, assert_never
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir import nodes
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.signatures import KEEP
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
 from dlog.engine.kernels.values.texts import READING, Text
@@ -189,6 +188,8 @@ class PathLowering:
                     self._emit(L.OP_QUEUE, relation.address, len(binds), *pairs)
                 else:
                     self._emit(L.OP_SCAN, relation.address, int(changes), len(binds), *pairs)
+            case _:
+                assert_never(self.path.seed)
 
     # ------------------------------------------------------------------------------------------------------------ steps
 
@@ -212,6 +213,8 @@ class PathLowering:
                 self._unpack(step, needed)
             case nodes.LookUp():
                 self._look_up(step, needed)
+            case _:
+                assert_never(step)
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
         arrangement = self.storage.arrangement(step.arrangement)
@@ -451,6 +454,8 @@ class PathLowering:
                     self._emit(L.OP_APPEND, relation.address, *values)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 self._accumulate(self.storage.relation(name), key, value)
+            case _:
+                assert_never(self.path.sink)
 
     def _accumulate(self, relation: StoredRelation, key: Sequence[Term], value: Term | None) -> None:
         keys = [self._term(t) for t in key]
@@ -489,6 +494,8 @@ def _needed_after(path: nodes.Path) -> list[frozenset[int]]:
             _add_variables(sink_terms(path.sink), needed)
         case nodes.Accumulate(key=key, value=value):
             _add_variables((*key, value), needed)
+        case _:
+            assert_never(path.sink)
     result = []
     for step in reversed(path.steps):
         result.append(frozenset(needed))

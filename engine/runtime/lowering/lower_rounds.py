@@ -7,7 +7,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
@@ -22,9 +22,21 @@ from dlog.grammar.diagnostics import InternalError
 TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
 
 
+class Source(Protocol):
+    """Changes that seed a path: columns of these kinds, at an address, and the logs that its struct keeps."""
+
+    @property
+    def address(self) -> int: ...
+    @property
+    def kinds(self) -> tuple[Kind, ...]: ...
+    @property
+    def struct(self) -> Struct: ...
+
+
 class RoundStorage(Protocol):
     """Where lowering finds what a path over rounds reads and writes."""
 
+    def source(self, name: str) -> Source: ...
     def collection(self, name: str) -> Collection: ...
     def reduction(self, name: str) -> Reduction | None: ...
     def is_inner(self, name: str) -> bool: ...
@@ -103,26 +115,28 @@ class RoundLowering(PathLowering):
                 self._track()
                 self._emit(L.OP_ONCE, self.registers[TIME], self._iteration(), self.registers[DIFF])
             case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
-                collection = self.rounds.collection(name)
-                self.seed_list = self._changes(name, collection, missing)
+                source = self.rounds.source(name)
+                self.seed_list = self._changes(name, source, missing)
                 self._track()
-                pairs = [w for column, variable in binds for w in (column, self._bind(variable, collection.kinds[column]))]
+                pairs = [w for column, variable in binds for w in (column, self._bind(variable, source.kinds[column]))]
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF])
                 changes = self.seed_list.address
-                self._emit(L.OP_CHANGES, collection.address, changes, int(negated), *tracked, len(binds), *pairs)
+                self._emit(L.OP_CHANGES, source.address, changes, int(negated), *tracked, len(binds), *pairs)
+            case _:
+                assert_never(self.path.seed)
 
     def _track(self) -> None:
         for variable in sorted(self.tracked):
             self._bind(variable, Kind.NUMBER)
 
-    def _changes(self, name: str, collection: Collection, missing: bool) -> Struct:
+    def _changes(self, name: str, source: Source, missing: bool) -> Struct:
         if missing:
             reduction = self.rounds.reduction(name)
             if reduction is None:
                 raise InternalError("lower", f"{name} is not a reduction")
             reduction.seeds = True
             return reduction.missing
-        found = collection.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
+        found = source.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
         assert isinstance(found, Struct)
         return found
 
@@ -209,8 +223,10 @@ class RoundLowering(PathLowering):
                 self._ask(name, args, True, needed, view)
             case nodes.AntiJoin(relation=name, args=args, view=view):
                 self._ask(name, args, False, needed, view)
-            case _:
+            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                 super()._step(step, needed)
+            case _:
+                assert_never(step)
 
     def _ask(
         self,
@@ -295,6 +311,8 @@ class RoundLowering(PathLowering):
                 self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
+            case _:
+                assert_never(self.path.sink)
 
 
 def contributes_alone(level: Sequence[int]) -> bool:

@@ -24,7 +24,7 @@ def has_bitmap(relation: StoredRelation) -> bool:
     return not relation.keyed and relation.set_kind in (L.SET_BITS, L.SET_PAGES)
 
 
-def is_plain(sink: nodes.Sink, storage: Relations) -> bool:
+def is_plain(sink: nodes.Insert | nodes.Accumulate, storage: Relations) -> bool:
     """Whether the sink's relation has a bitmap and takes values that a path has without computing them."""
     if not isinstance(sink, nodes.Insert) or not sink.distinct or not has_bitmap(storage.relation(sink.relation)):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -274,7 +275,7 @@ class ScopeRun:
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
         """One iteration on all workers: the same phases as the machine's loop."""
         self._run_phase(early)
-        self.thread_pool.each([lambda a=a: self._include(a) for a in self.growing.values()], self.pause)  # type: ignore[misc]
+        self.thread_pool.each([partial(self._include, a) for a in self.growing.values()], self.pause)
         self._run_phase(late)
 
     def _run_phase(self, paths: Sequence[LoweredPath]) -> None:
@@ -358,7 +359,9 @@ def _reads_neu(path: nodes.Path) -> bool:
                 return True
             case nodes.Extend(proposers=proposers) if any(p.view == "neu" for p in proposers):
                 return True
-            case _:
+            case nodes.HalfJoin() | nodes.Extend() | nodes.SemiJoin():
+                pass
+            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                 pass
     return False
 
@@ -375,6 +378,6 @@ def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, froz
                 case nodes.Extend(proposers=proposers):
                     for p in proposers:
                         needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
-                case _:
+                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
                     pass
     return needed

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Variable
+from dlog.engine.ir.rules import Constant, Kind, Variable
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLowering, Storage, Tables
 from dlog.engine.runtime.static.worker import Worker
+from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 
@@ -120,11 +122,11 @@ class ThreadPool:
                 run(path, _no_externals, self._check)
 
         try:
-            self.each([lambda w=w: work(w) for w in self.workers], pause)  # type: ignore[misc]
+            self.each([partial(work, w) for w in self.workers], pause)
         finally:
             for worker in self.workers:
                 worker.share(None)
-        self.each([lambda r=r: self._collect(r, storage) for r in targets.values()], pause)  # type: ignore[misc]
+        self.each([partial(self._collect, r, storage) for r in targets.values()], pause)
         for name, relation in targets.items():
             counted = [pair for pair in zip(paths, before, strict=True) if pair[0].path.sink.relation == name]
             _count_once(counted, relation.rows - rows[name])
@@ -176,8 +178,20 @@ class _Sharing:
     def relation(self, name: str) -> StoredRelation:
         return self._share if name == self._share.name else self._storage.relation(name)
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._storage, name)
+    def set_of(self, name: str) -> StoredRelation:
+        return self._storage.set_of(name)
+
+    def arrangement(self, wanted: nodes.Arrangement) -> StoredArrangement:
+        return self._storage.arrangement(wanted)
+
+    def records(self, arity: int) -> StoredRelation:
+        return self._storage.records(arity)
+
+    def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
+        return self._storage.field_kinds(record_type)
+
+    def encode(self, constant: Constant) -> int:
+        return self._storage.encode(constant)
 
 
 def _count_once(counted: Sequence[tuple[LoweredPath, int]], came: int) -> None:

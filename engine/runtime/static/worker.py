@@ -126,7 +126,7 @@ class Worker:
         """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""
         control = self.control
         rows, pc = control[L.CTL_ROWS], control[L.CTL_PC]
-        instruction = np.frombuffer((_Word * 3).from_address(pc), np.int64)
+        instruction = np.frombuffer(memoryview((_Word * 3).from_address(pc)), np.int64)
         call = self.externals[int(instruction[2])]
         args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
         self.registers[call.target, :rows] = _bits(evaluate(call, args))

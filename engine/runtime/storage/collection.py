@@ -9,7 +9,7 @@ from collections.abc import Collection as Collected
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from dlog.engine.runtime.storage.memory_map import PER_ROW, Array, collection_ar
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.updates import Updates
-
-if TYPE_CHECKING:
-    from dlog.engine.runtime.storage.reduction import Reduction
 
 FEW_CHANGES = 64
 """Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
@@ -108,6 +105,16 @@ class Life:
         """Whether the memory has been given back."""
 
 
+class Grouped(Protocol):
+    """The reduction whose results a collection has, where these are the groups themselves and no rows of its own."""
+
+    @property
+    def struct(self) -> Struct: ...
+    @property
+    def groups(self) -> Collection: ...
+    def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]: ...
+
+
 class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
@@ -130,7 +137,7 @@ class Collection:
         """Whether some path looks rows up here while the iterations of a round go on."""
         self.found = role not in UNFOUND
         """Whether rows are looked for by all their values."""
-        self.grouped: Reduction | None = None
+        self.grouped: Grouped | None = None
         """Whose groups are the rows here; there are no others."""
         self.struct[L.REL_ARITY] = len(self.kinds)
         self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
@@ -352,7 +359,8 @@ class Collection:
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
         """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
         if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
-            return self.column(number)[rows]
+            values: np.ndarray = self.column(number)[rows]
+            return values
         wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
         implied.copy_keys(self.address, int(wanted.ctypes.data), len(rows), int(found.ctypes.data))
         return found

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Constant, Kind, Term, Variable
+from dlog.engine.ir.rules import Constant, Functor, Kind, Record, Term, Variable
 
 _INT32 = (-(2**31), 2**31 - 1)
 
@@ -92,7 +92,7 @@ def sink_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) 
                 variables[step.variable] = column(first.arrangement.relation, first.column)
             case nodes.Map():
                 variables[step.variable] = _term_extent(step.term, variables)
-            case _:
+            case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Unpack() | nodes.LookUp():
                 pass
     match path.sink:
         case nodes.Insert(terms=terms):
@@ -107,5 +107,5 @@ def _term_extent(term: Term, variables: dict[int, Extent | None]) -> Extent | No
             return variables.get(number)
         case Constant(value=int(value), kind=Kind.NUMBER):
             return Extent(value, value)
-        case _:
+        case Constant() | Functor() | Record():
             return None

@@ -6,16 +6,12 @@ What is listed here outlives a batch. Logs and buckets do not: they are empty, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
 from dlog.engine.runtime.storage.native import Struct
-
-if TYPE_CHECKING:
-    from dlog.engine.runtime.storage.collection import Collection, Index
-    from dlog.engine.runtime.storage.reduction import Reduction
 
 PER_ROW = {
     L.CO_SUPPORT: 4,
@@ -91,7 +87,23 @@ Cells = tuple[Struct, tuple[int, ...]]
 """Words of a struct."""
 
 
-def collection_cells(collection: Collection) -> Iterator[Cells]:
+class HasStruct(Protocol):
+    """An index or a reduction: what its arrays are is read from its struct."""
+
+    @property
+    def struct(self) -> Struct: ...
+
+
+class HasColumns(HasStruct, Protocol):
+    """A collection."""
+
+    @property
+    def widths(self) -> Cells: ...
+    @property
+    def histories(self) -> Sequence[Struct]: ...
+
+
+def collection_cells(collection: HasColumns) -> Iterator[Cells]:
     """The words that go with a collection's arrays, but for its indexes."""
     yield collection.struct, COLLECTION
     yield collection.widths
@@ -101,7 +113,7 @@ def collection_cells(collection: Collection) -> Iterator[Cells]:
         yield history, HISTORY
 
 
-def kept_pools(collection: Collection) -> Iterator[Struct]:
+def kept_pools(collection: HasColumns) -> Iterator[Struct]:
     """The pools whose items outlive a batch."""
     for history in collection.histories:
         yield _target(history, L.HI_ITEMS)
@@ -110,7 +122,7 @@ def kept_pools(collection: Collection) -> Iterator[Struct]:
         yield _target(collection.struct, L.CO_ENTRIES)
 
 
-def collection_arrays(collection: Collection) -> Iterator[Array]:
+def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     """The arrays of a collection, but for its indexes."""
     struct = collection.struct
     rows, capacity = struct[L.REL_ROWS], struct[L.REL_CAPACITY]
@@ -145,26 +157,26 @@ def collection_arrays(collection: Collection) -> Iterator[Array]:
         yield Array(pool, L.LIST_DATA, pool[L.LIST_COUNT] * words * 8, pool[L.LIST_CAPACITY] * words * 8, words * 2)
 
 
-def index_cells(index: Index) -> Iterator[Cells]:
+def index_cells(index: HasStruct) -> Iterator[Cells]:
     """The words that go with an index's arrays."""
     free = _target(index.struct, L.IX_FREE)
     yield index.struct, INDEX
     yield free, tuple(range(len(free.words)))
 
 
-def index_arrays(index: Index) -> Iterator[Array]:
+def index_arrays(index: HasStruct) -> Iterator[Array]:
     struct, group = index.struct, L.IXS_SIZE * 4
     yield Array(struct, L.IX_SLABS, struct[L.IX_GROUPS] * group, struct[L.IX_GROUP_CAPACITY] * group, L.IXS_SIZE)
     yield _whole(struct, L.IX_SLOTS, struct[L.IX_SLOT_ROOM] * 4)
     yield Array(struct, L.IX_POOL, struct[L.IX_POOL_SIZE] * 4, struct[L.IX_POOL_CAPACITY] * 4)
 
 
-def reduction_cells(reduction: Reduction) -> Iterator[Cells]:
+def reduction_cells(reduction: HasStruct) -> Iterator[Cells]:
     """The words that go with a reduction's own array."""
     yield reduction.struct, REDUCTION
 
 
-def reduction_arrays(reduction: Reduction) -> Iterator[Array]:
+def reduction_arrays(reduction: HasStruct) -> Iterator[Array]:
     """The reduction's own array; groups and candidates are collections."""
     yield _whole(reduction.struct, L.RD_TABLE, reduction.struct[L.RD_TABLE_COUNT] * L.PLACE_BYTES, L.PLACE_BYTES // 4)
 

@@ -76,4 +76,4 @@ def view(address: int, count: int, dtype: type[np.generic]) -> np.ndarray:
     if count == 0 or address == 0:
         return np.empty(0, dtype)
     size = count * np.dtype(dtype).itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype)
+    return np.frombuffer(memoryview((ctypes.c_char * size).from_address(address)), dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -96,7 +97,7 @@ def _estimate(counts: np.ndarray, scale: float) -> float:
     once = float((counts == 1).sum())
     sampled = float(counts.sum())
     pairs = float((counts * (counts - 1.0)).sum())
-    guaranteed = np.sqrt(scale) * once + float((counts > 1).sum())
+    guaranteed = math.sqrt(scale) * once + float((counts > 1).sum())
     if pairs == 0:
         return sampled * scale
     return max(guaranteed, min(sampled * (sampled - 1) / pairs, sampled * scale))

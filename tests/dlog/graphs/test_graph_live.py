@@ -8,11 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
 
 QUESTIONS: dict[str, Any] = {
     "reachable": lambda g: g.reachable([0, 1]),
@@ -51,10 +52,11 @@ def without(now: list[Edge], gone: list[Edge], directed: bool) -> list[Edge]:
     return [edge for edge in now if edge[:2] not in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("directed", [True, False])
 @given(edges(12, 5), st.lists(st.tuples(edges(3, 7), edges(3, 5), st.booleans()), min_size=1, max_size=4))
-@settings(max_examples=5)
+@examples(5)
 def test_answers_follow(name: str, directed: bool, first: list[Edge], rounds: list[Any]) -> None:
     ask = QUESTIONS[name]
     now, vertices = first, 5
@@ -94,7 +96,7 @@ def test_answers_follow(name: str, directed: bool, first: list[Edge], rounds: li
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 @given(edges(40, 9), st.lists(st.tuples(edges(4, 9), st.integers(0, 5)), min_size=1, max_size=6), st.randoms())
-@settings(max_examples=15)
+@examples(15)
 def test_cores_and_trusses_are_those_of_networkx_after_every_round(
     k: int, first: list[Edge], rounds: list[tuple[list[Edge], int]], random: Any
 ) -> None:
@@ -129,6 +131,7 @@ def renamed(found: list[tuple[Any, ...]], names: list[str], ids: list[int]) -> l
     return [tuple(ids[v] if is_vertex else v for v, is_vertex in zip(row, vertex, strict=True)) for row in found]
 
 
+@pytest.mark.slow
 def test_what_is_maintained_and_what_is_computed_again() -> None:
     with dlog.graph([(0, 1, 1), (1, 2, 1)]).live() as live:
         assert {name for name, ask in QUESTIONS.items() if not ask(live).maintained} == RECOMPUTED
@@ -247,6 +250,7 @@ def test_attributes_may_come_after_edges_that_have_none() -> None:
         assert sorted(live.shortest_paths(sources=3, weight="weight")) == [(3, 3, 0), (3, 4, 7), (3, 5, 15)]
 
 
+@pytest.mark.slow
 def test_a_large_graph_follows_many_small_rounds() -> None:
     rng = np.random.default_rng(5)
     oracle = nx.gnm_random_graph(2000, 6000, seed=1, directed=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.graphs import strong
 from dlog.graphs.adjacency import RECENT, Adjacency
+from tests.examples import examples
 
 VERTICES = 12
 Edges = set[tuple[int, int]]
@@ -48,7 +49,7 @@ def follow(start: Edges, commits: list[tuple[Edges, Edges]]) -> None:
 COMMITS = st.lists(st.tuples(EDGES, st.sets(st.tuples(VERTEX, VERTEX), max_size=4)), min_size=1, max_size=6)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(EDGES, COMMITS)
 def test_every_commit(start: Edges, commits: list[tuple[Edges, Edges]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -56,7 +57,7 @@ def test_every_commit(start: Edges, commits: list[tuple[Edges, Edges]]) -> None:
         follow(start, commits)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(EDGES, COMMITS, st.sampled_from([0, 1, 10**9]), st.sampled_from([0, 20_000]), st.sampled_from([0, 5, 30]))
 def test_whatever_is_divided_anew(
     start: Edges, commits: list[tuple[Edges, Edges]], debts: int, few: int, work: int
@@ -74,6 +75,7 @@ def test_a_long_cycle_is_cut_and_closed() -> None:
     follow(cycle, [({(3, 4)}, set()), (set(), {(3, 4)}), ({(0, 1), (6, 7)}, set()), (set(), {(0, 1), (6, 7)}), (cycle, cycle)])
 
 
+@pytest.mark.slow
 def test_a_small_change_of_a_large_graph_is_no_new_run(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(1).integers(0, 5000, (20_000, 2))
     runs: list[int] = []

@@ -10,14 +10,15 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from networkx.algorithms.link_analysis.pagerank_alg import _pagerank_python
 
 import dlog
 from tests.dlog.graphs.graph_strategies import Sample, samples
+from tests.examples import examples
 
-FEW = settings(max_examples=25)
+FEW = examples(25)
 DIRECTED = pytest.mark.parametrize("directed", [True, False])
 
 
@@ -84,6 +85,7 @@ def test_strongly_connected_components(sample: Sample) -> None:
     assert dict(sample.graph.strongly_connected_components()) == least(nx.strongly_connected_components(sample.networkx()))
 
 
+@pytest.mark.slow
 def test_strongly_connected_components_of_a_long_path_and_a_long_cycle() -> None:
     """Each pass takes one component of each part: random pivots keep passes few."""
     n = 3000
@@ -168,7 +170,7 @@ def test_label_propagation(sample: Sample, steps: int) -> None:
 @DIRECTED
 @pytest.mark.parametrize("weight", ["weight", None])
 @given(samples(floats=True), st.sampled_from([0.0, 0.5, 0.85]))
-@settings(max_examples=4)
+@examples(4)
 def test_pagerank(directed: bool, weight: str | None, sample: Sample, damping: float) -> None:
     oracle = _pagerank_python(as_weighted(sample, directed, weight), alpha=damping, tol=1e-9, max_iter=500)
     graph = sample.directed(directed)
@@ -186,6 +188,7 @@ def as_weighted(sample: Sample, directed: bool, weight: str | None) -> Any:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iterations", [1, 7, 25])
 def test_pagerank_does_as_many_iterations_as_it_is_told(iterations: int) -> None:
     edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 0), (4, 0)]
@@ -198,6 +201,7 @@ def test_pagerank_does_as_many_iterations_as_it_is_told(iterations: int) -> None
     assert [rank for _, rank in graph.pagerank(iterations, tolerance=1e-300)] == pytest.approx(list(ranks), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_ranks_are_those_of_graphframes_by_the_number_of_vertices() -> None:
     """GraphX adds what is not passed on to each vertex, loses what vertices without edges out have, and scales in the end."""
     edges, n = [(0, 1), (0, 2), (2, 0), (2, 2), (4, 2), (2, 3)], 6
@@ -209,8 +213,9 @@ def test_ranks_are_those_of_graphframes_by_the_number_of_vertices() -> None:
     assert found == pytest.approx(list(ranks / ranks.sum()), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(samples(), st.integers(-5, 5))
-@settings(max_examples=8)
+@examples(8)
 def test_maximal_independent_set(sample: Sample, seed: int) -> None:
     members = {v for (v,) in sample.graph.maximal_independent_set(seed)}
     simple = sample.simple()
@@ -237,6 +242,7 @@ def test_seeds_give_other_sets() -> None:
 # --------------------------------------------------------------------------------------------------------------------- sizes
 
 
+@pytest.mark.slow
 def test_a_graph_without_edges_and_one_without_vertices() -> None:
     for vertices in ([], [1, 2]):
         graph = dlog.graph(vertices, [])
@@ -249,6 +255,7 @@ def test_a_graph_without_edges_and_one_without_vertices() -> None:
         assert len(graph.k_core(1)) == len(graph.k_truss(3)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["analyses", "core", "live", "motifs", "names", ""])
 def test_examples_of_docstrings(module: str) -> None:
     assert doctest.testmod(importlib.import_module(f"dlog.graphs.{module}".rstrip("."))).failed == 0

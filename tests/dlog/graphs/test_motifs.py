@@ -7,13 +7,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.grammar.diagnostics import render_all
 from dlog.graphs.motifs import program
 from tests.dlog.graphs.graph_strategies import Sample, samples
+from tests.examples import examples
 
 TERM = re.compile(r"(!?)\((\w*)\)(<?)-\[(\w*)\]-(>?)\((\w*)\)|\((\w+)\)")
 MOTIFS = [
@@ -81,7 +82,7 @@ def found(sample: Sample, motif: str, directed: bool) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("motif", MOTIFS)
 @given(samples(vertices=4, edges=8), st.booleans())
-@settings(max_examples=15)
+@examples(15)
 def test_motifs_are_found(motif: str, sample: Sample, directed: bool) -> None:
     turned = "<-" in motif  # the names of an edge that comes in are met in the other order
     rows = found(sample, motif, directed)

@@ -27,6 +27,8 @@ from tests.dlog.persistence.state_model import PROGRAM, check, commit
 _ROUND = struct.Struct("<q")
 _OPEN = 1 << 40
 """Told when the session is open."""
+WORDS = (0, 4, 8, 20, 40, 80)
+"""Of which a child says some before it is killed, however fast the machine is: two when it is open, two for each commit."""
 
 
 def commit_until_killed(folder: Path, pipe: int, seed: int, rng: random.Random) -> None:
@@ -41,10 +43,10 @@ def commit_until_killed(folder: Path, pipe: int, seed: int, rng: random.Random) 
 
 
 def kill_one(folder: Path, seed: int, rng: random.Random) -> tuple[int, int]:
-    """Lets a child commit for a moment; returns the last round it acknowledged and the one it was about to commit, 0 for what
-    did not come so far."""
+    """Lets a child commit until it has said some words, and for a moment more; returns the last round it acknowledged and the
+    one it was about to commit, 0 for what did not come so far."""
     reading, writing = os.pipe()
-    patient, patience, its = rng.random() < 0.85, rng.expovariate(20), random.Random(rng.random())
+    words, patience, its = rng.choice(WORDS), rng.expovariate(20), random.Random(rng.random())
     child = os.fork()
     if child == 0:
         try:
@@ -58,8 +60,8 @@ def kill_one(folder: Path, seed: int, rng: random.Random) -> tuple[int, int]:
             os._exit(1)
     os.close(writing)
     told = b""
-    while patient and len(told) < 4 * _ROUND.size:
-        told += os.read(reading, _ROUND.size)  # it has committed now, and goes on with little in between
+    while len(told) < words * _ROUND.size and (piece := os.read(reading, words * _ROUND.size - len(told))):
+        told += piece
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)

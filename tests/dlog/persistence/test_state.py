@@ -55,6 +55,7 @@ def test_what_a_crash_leaves_is_derived_when_it_is_read(reopen: Open) -> None:
     assert sorted(s["path"]) == [(1, 2), (1, 3), (2, 3)] and not runs(s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("incremental", [True, False])
 def test_all_kinds_of_values_and_rules_come_back_round_by_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, incremental: bool

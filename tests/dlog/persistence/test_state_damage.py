@@ -24,6 +24,7 @@ def test_a_state_is_what_it_was(tmp_path: Path, shape: str) -> None:
         assert outcome(written(found.files, tmp_path / "again"), found, torn=False) == "right"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_flips_and_truncations_are_never_believed(tmp_path: Path, shape: str) -> None:
     found = shape_of(shape, tmp_path / "state")
@@ -32,7 +33,7 @@ def test_flips_and_truncations_are_never_believed(tmp_path: Path, shape: str) ->
         assert wrong_outcomes(found, tmp_path / "damaged", some, 2, 1) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
 def test_flips_and_truncations_at_every_offset_are_never_believed(tmp_path: Path, shape: str) -> None:
     found = shape_of(shape, tmp_path / "state")

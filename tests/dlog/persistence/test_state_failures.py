@@ -289,12 +289,13 @@ def kill(folder: Path, kills: int, seed: int) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JIT or not hasattr(os, "fork"), reason="needs fork, and quick kernels")
 def test_killed_sessions_lose_nothing(tmp_path: Path) -> None:
     assert kill(tmp_path, 15, 1) > 100
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not JIT or not hasattr(os, "fork"), reason="needs fork, and quick kernels")
 @pytest.mark.parametrize("seed", [2, 3])
 def test_hundreds_of_killed_sessions_lose_nothing(tmp_path: Path, seed: int) -> None:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
@@ -24,6 +24,7 @@ from dlog.sessions.persistence import folder as state
 from tests.dlog.persistence.state_model import PROGRAM, all_rows, check, commit, expected
 from tests.dlog.persistence.state_sessions import PATHS, Open, code, crash, put, runs
 from tests.dlog.persistence.test_state_failures import full
+from tests.examples import examples
 from tests.rounds import Story, states_of, stories
 from tests.strategies import graph_programs, random_programs
 
@@ -302,6 +303,7 @@ def test_too_little_memory_for_the_image_is_a_mistake_of_the_users(reopen: Open)
     assert put(s, (1000, 1001)) == 2
 
 
+@pytest.mark.slow
 def test_all_kinds_of_values_and_rules_come_back_whatever_the_last_checkpoint_had(tmp_path: Path, always: None) -> None:
     for number in range(10):
         session = dlog.session(PROGRAM, state=tmp_path, threads=1, sync="never")
@@ -336,7 +338,7 @@ def tell(story: Story, seed: int) -> None:
             crash(session)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(story=stories(random_programs()), seed=st.integers(0, 99))
 def test_random_programs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -346,7 +348,7 @@ def test_random_programs_live_on(story: Story, seed: int) -> None:
         tell(story, seed)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(story=stories(graph_programs(), most=10), seed=st.integers(0, 99))
 def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -381,7 +383,7 @@ def test_another_program_that_fails_leaves_a_state_with_an_image_alone(reopen: O
     assert s.round == 1 and sorted(s["path"]) == [(0, 2), (0, 3), (2, 3)]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_another_program_says_what_it_says_of_the_rows_alone(data: st.DataObject) -> None:
     """Whatever rules come and go between sessions, each state is that of a session that has only ever had its inputs."""

@@ -93,6 +93,7 @@ def test_what_is_no_state_or_in_use_is_refused(reopen: Open, tmp_path: Path) -> 
 # ------------------------------------------------------------------------------------------------------------------- repair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_repaired_state_is_right_as_of_its_round(tmp_path: Path, shape: str) -> None:
     """Or the repair is refused and changes nothing, where files of inputs or of tables are damaged."""
@@ -250,6 +251,7 @@ def test_the_command_line_says_what_it_finds_and_does(
 # ----------------------------------------------------------------------------------------------------------- copied in use
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_copied_while_it_is_in_use_is_right_or_refused(tmp_path: Path) -> None:
     """Commits and the steps of checkpoints happen between the files that are copied."""
     rng = random.Random(1)

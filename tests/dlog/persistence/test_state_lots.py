@@ -335,6 +335,7 @@ def test_too_many_lots_become_one_when_a_session_is_closed(
         assert session._engine._awake().rows("path") == 6  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_lots_and_changes_in_any_order(reopen: Open, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     monkeypatch.setattr(external_relations, "LOTS", seed)

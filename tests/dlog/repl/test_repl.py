@@ -15,7 +15,7 @@ import pytest
 
 from dlog.interruption import heeded_interruption
 from dlog.repl import Options, Shell
-from dlog.repl.commands import COMMANDS
+from dlog.repl.commands import COMMANDS, obey
 from dlog.repl.manual import PAGES
 from dlog.repl.prompt import GREETING
 from dlog.repl.screen import Screen
@@ -35,7 +35,7 @@ class Conversation:
 
     def __init__(self, program: Path | None = None, interactive: bool = False, facts: str | None = None) -> None:
         self.out = io.StringIO()
-        self.shell = Shell(Options(program, facts), Screen(self.out, self.out, colours=False), interactive)
+        self.shell = Shell(Options(program, facts), Screen(self.out, self.out, colours=False), obey, interactive)
 
     def say(self, text: str) -> str:
         self.out.seek(0)
@@ -274,6 +274,7 @@ def test_stats_and_quit(graph: Conversation) -> None:
 # ------------------------------------------------------------------------------------------------------------------- pipe
 
 
+@pytest.mark.slow
 def test_a_pipe_gives_plain_output_and_an_exit_code(tmp_path: Path) -> None:
     closure(tmp_path)
     good = dlog("repl", "closure.dl", "-F", "facts", cwd=tmp_path, stdin="?- path(1, X).\n+edge(3, 4).\n")
@@ -286,6 +287,7 @@ def test_a_pipe_gives_plain_output_and_an_exit_code(tmp_path: Path) -> None:
     assert "--> <input>:5" in bad.err
 
 
+@pytest.mark.slow
 def test_a_pipe_says_of_every_mistake_on_which_line_it_is(tmp_path: Path) -> None:
     lines = ".drop q\n\ncommit\n.nope\n  .why path(1)\n.whynot pth(1, 2)\n.plan ?- pth(X).\n.drop path(x) :- .\n-path(1, 2).\n"
     failed = dlog("repl", cwd=tmp_path, stdin=GRAPH + lines)
@@ -310,6 +312,7 @@ def test_mistakes_in_a_script_are_shown_in_its_file(tmp_path: Path, graph: Conve
     assert "--> <input>:1:4" in graph.say("?- pth(1, X).")
 
 
+@pytest.mark.slow
 def test_a_state_is_gone_on_with(tmp_path: Path) -> None:
     first = dlog("repl", "--state", "kept", cwd=tmp_path, stdin=f"{GRAPH}edge(1, 2).\n+edge(2, 3).\n-edge(1, 2).\n")
     assert first.code == 0 and first.out.endswith("round 3: edge -1, path -2\n- path(1, 2)\n- path(1, 3)\n")
@@ -321,6 +324,7 @@ def test_a_state_is_gone_on_with(tmp_path: Path) -> None:
     assert third.code == 1 and "which the program declares as edge(x: symbol)" in third.err
 
 
+@pytest.mark.slow
 def test_a_program_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "wrong.dl").write_text("a(1).\n")
     finished = dlog("repl", "wrong.dl", cwd=tmp_path, stdin="?- a(X).\n")
@@ -329,6 +333,7 @@ def test_a_program_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     assert dlog("repl", "none.dl", cwd=tmp_path).code == 1
 
 
+@pytest.mark.slow
 def test_a_program_in_a_pipe_takes_effect_together(tmp_path: Path) -> None:
     finished = dlog("repl", cwd=tmp_path, stdin=CLOSURE.replace(".input edge\n", "") + "edge(1, 2).\nedge(2, 3).\n.quit\nx")
     assert (finished.code, finished.err) == (0, "")

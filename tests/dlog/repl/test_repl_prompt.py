@@ -16,6 +16,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from dlog.repl import Options, Shell
+from dlog.repl.commands import obey
 from dlog.repl.prompt import ProgramCompleter, converse, data_folder, highlighted
 from dlog.repl.screen import Screen
 from tests.dlog.command import ROOT, closure
@@ -36,7 +37,7 @@ def typed(keys: str, options: Options | None = None, out: io.StringIO | None = N
     out = out or io.StringIO()
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         pipe.send_text(keys)
-        code = converse(Shell(options or Options(), Screen(out, out, colours=False), interactive=True))
+        code = converse(Shell(options or Options(), Screen(out, out, colours=False), obey, interactive=True))
     assert code == 0
     return out.getvalue().split("\n", 1)[1]
 
@@ -65,6 +66,7 @@ def test_a_program_is_checked_before_the_first_prompt(tmp_path: Path) -> None:
         typed("", options)
 
 
+@pytest.mark.slow
 def test_history_is_kept(data: Path) -> None:
     typed(f".decl a(x: number){ENTER}?- a(X).{ENTER}{CTRL_D}")
     assert "+?- a(X).\n" in (data / "history").read_text()

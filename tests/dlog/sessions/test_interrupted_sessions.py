@@ -153,6 +153,7 @@ def moments_of(call: Call, folder: Path | None, unraisable: list[str]) -> int:
     return interrupted(call, None if folder is None else folder / "counted", None, unraisable).count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_state", [False, True], ids=["", "state"])
 @pytest.mark.parametrize("name", CALLS)
 def test_an_interrupted_call_leaves_a_session_that_goes_on(
@@ -165,7 +166,7 @@ def test_an_interrupted_call_leaves_a_session_that_goes_on(
     assert unraisable == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("has_state", [False, True], ids=["", "state"])
 @pytest.mark.parametrize("name", CALLS)
 def test_at_every_moment(name: str, has_state: bool, tmp_path: Path, unraisable: list[str]) -> None:
@@ -193,6 +194,7 @@ def test_an_interrupted_close_can_be_repeated_and_loses_nothing(has_state: bool,
             check(again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [n / 12 for n in range(12)])
 def test_an_interrupted_opening_leaves_a_state_that_opens(share: float, tmp_path: Path) -> None:
     opened(tmp_path / "state").close()

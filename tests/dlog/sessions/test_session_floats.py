@@ -6,10 +6,11 @@ import math
 import struct
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from tests.examples import examples
 
 PROGRAM = """
 .decl e(x: number, v: float)
@@ -29,7 +30,7 @@ def bits_of(rows: Iterable[tuple[int, float]]) -> Bits:
     return sorted((x, struct.pack("<d", v)) for x, v in rows)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rounds=CHANGES)
 def test_least_and_greatest_floats_do_not_depend_on_the_order_of_rounds(
     rounds: list[list[tuple[bool, int, float]]],

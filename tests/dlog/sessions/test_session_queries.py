@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.sessions.queries.questions import KEPT
+from tests.examples import examples
 from tests.strategies import SHAPE_RELATIONS, SHAPES, graphs, weighted_graphs
 
 CLOSURE = """.decl edge(x: number, y: number)
@@ -207,6 +208,7 @@ def test_what_a_crash_left_is_computed_as_far_as_it_is_asked_for(tmp_path: Path,
         assert sorted(s.query(asked)) == expected
 
 
+@pytest.mark.slow
 def test_only_so_many_compiled_questions_are_kept() -> None:
     s = dlog.session(CLOSURE, CHAIN)
     for number in range(KEPT + 10):
@@ -219,7 +221,7 @@ TWO_NUMBERS = ["linear", "nonlinear", "same generation", "mutual", "triangles of
 TWO_NUMBERS += ["degrees", "ranks", "neighbours", "shortest paths", "components", "recursive triangles", "widest paths"]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(shape=st.sampled_from(TWO_NUMBERS), edges=graphs(6, 12), weighted=weighted_graphs(6, 10), data=st.data())
 def test_rules_of_a_question_give_what_rules_of_the_program_give(shape: str, edges: Any, weighted: Any, data: Any) -> None:
     rules = SHAPES[shape]

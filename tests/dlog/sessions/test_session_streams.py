@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from tests.dlog.sessions.test_sessions import CLOSURE, code, notes
+from tests.examples import examples
 
 DEGREES = """.decl edge(x: number, y: number)
 .decl degree(x: number, n: number)
@@ -251,7 +252,7 @@ def test_iterating_waits_for_rounds_until_the_session_is_closed() -> None:
     assert got == [(1, [((1, 1), 1)]), (2, [((2, 1), 1)])]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     story=st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=4), max_size=8),
     start=st.integers(1, 8),
@@ -410,7 +411,7 @@ def test_changes_that_were_read_stay_when_the_next_commit_comes() -> None:
 CHANGE = st.tuples(st.integers(1, 6), st.tuples(st.integers(0, 2), st.integers(0, 1)), st.sampled_from([1, -1]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(CHANGE, max_size=40))
 def test_the_last_change_of_a_row_in_a_round_counts_whatever_their_number(changes: list[Any]) -> None:
     s = dlog.session(DEGREES)

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
@@ -26,18 +26,19 @@ from dlog.sessions.persistence import folder as state
 from tests.dlog.persistence.state_sessions import PATHS, Open, crash, put
 from tests.dlog.persistence.test_state_failures import full
 from tests.dlog.sessions.live_rules import Life, live, lives
+from tests.examples import examples
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import graph_programs, programs, random_programs
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(life=lives(random_programs()))
 def test_random_programs_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
         live(session, life)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(life=lives(graph_programs()))
 def test_programs_on_graphs_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
@@ -78,14 +79,15 @@ def on_workers(made: Callable[..., Any]) -> Iterator[list[int]]:
         yield brought
 
 
-@settings(max_examples=40)
+@pytest.mark.slow
+@examples(40)
 @given(life=lives(random_programs()), made=st.sampled_from([sharded_rounds, exchanging_rounds]))
 def test_random_programs_change_while_workers_have_them(life: Life, made: Any) -> None:
     with on_workers(made), dlog.session(life.case.text) as session:
         live(session, life)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(life=lives(graph_programs()), made=st.sampled_from([sharded_rounds, exchanging_rounds]))
 def test_programs_on_graphs_change_while_workers_have_them(life: Life, made: Any) -> None:
     with on_workers(made), dlog.session(life.case.text) as session:
@@ -105,15 +107,15 @@ def test_rows_that_workers_have_do_not_come_here_when_rules_do(made: Any) -> Non
         assert max(brought) == 1
 
 
-@pytest.mark.slow
-@settings(max_examples=1500)
+@pytest.mark.exhaustive
+@examples(1500)
 @given(life=lives(programs(), most=10))
 def test_thousands_of_programs_change_while_they_live(life: Life) -> None:
     with dlog.session(life.case.text, threads=1) as session:
         live(session, life)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(life=lives(programs()), seed=st.integers(0, 99))
 def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: int) -> None:
     rng = Random(seed)
@@ -140,7 +142,7 @@ def test_steps_that_are_interrupted_anywhere_leave_no_trace(life: Life, seed: in
         live(session, life, trouble=trouble)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(life=lives(graph_programs()), seed=st.integers(0, 99))
 def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int) -> None:
     rng = Random(seed)
@@ -344,6 +346,7 @@ def test_what_goes_with_the_old_rules_is_no_obstacle_to_the_new_ones() -> None:
     assert s.rows("path") == 301 * 300 // 2 + 300
 
 
+@pytest.mark.slow
 def test_others_read_while_rules_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintained, "BUDGET", 1000)
     s = closure(*((k, k + 1) for k in range(120)))

@@ -74,6 +74,7 @@ def test_there_may_be_no_room() -> None:
     assert not make_room(memory.control.address, relation.address, 1 << 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [1, FAR])
 @pytest.mark.parametrize("workers", [2, 3])
 def test_many_rows_arrive_in_parts(far: int, workers: int) -> None:

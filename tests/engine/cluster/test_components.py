@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.cluster import components
@@ -18,6 +18,7 @@ from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.runtime.test_components import ASKED, FACTS, STEPS, text_of
+from tests.examples import examples
 from tests.naive import evaluate
 from tests.shards import evaluated, in_worker_group, run_sharded
 
@@ -25,7 +26,7 @@ PATHS = 3
 LENGTH = 400
 
 
-@settings(max_examples=2 * EXAMPLES, deadline=None)
+@examples(2 * EXAMPLES)
 @given(
     st.sampled_from(sorted(ASKED)),
     st.sampled_from(sorted(STEPS)),

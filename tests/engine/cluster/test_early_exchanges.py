@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.cluster import executor
@@ -24,6 +24,7 @@ from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from tests.engine.cluster.test_oracle import executed
+from tests.examples import examples
 from tests.naive import evaluate
 from tests.shards import Facts, evaluated, in_worker_group, run_sharded
 from tests.strategies import Case, programs
@@ -70,7 +71,7 @@ def any_plan(seed: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", RECURSIONS)
-@settings(max_examples=40)
+@examples(40)
 @given(a=PAIRS, b=PAIRS, c=PAIRS, everywhere=st.sampled_from([0, 10**6]), seed=st.integers(0, 10**6))
 def test_any_turns_and_homes_give_the_same_answer(
     name: str, a: list[tuple[int, int]], b: list[tuple[int, int]], c: list[tuple[int, int]], everywhere: int, seed: int
@@ -82,7 +83,7 @@ def test_any_turns_and_homes_give_the_same_answer(
 
 
 @pytest.mark.parametrize("everywhere", [10**6, 4])
-@settings(max_examples=80)
+@examples(80)
 @given(case=programs(), seed=st.integers(0, 10**6))
 def test_any_turns_and_homes_give_the_same_answer_in_random_programs(everywhere: int, case: Case, seed: int) -> None:
     with any_plan(seed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.cluster.executor import ShardExecutor
@@ -12,6 +12,7 @@ from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.pipeline import compile_program
 from dlog.relation import Relation
 from dlog.values import Codec
+from tests.examples import examples
 from tests.shards import in_worker_group
 
 PROGRAM = """
@@ -42,7 +43,7 @@ def ranks(names: list[str], pairs: list[tuple[int, str]], workers: int) -> list[
     return [row for rows in in_worker_group(workers, work) for row in rows]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(WORDS), st.lists(st.tuples(st.integers(0, 9), WORDS)), st.integers(1, 4))
 def test_every_symbol_has_its_place(names: list[str], pairs: list[tuple[int, str]], workers: int) -> None:
     ordered = sorted({*names, *(s for _, s in pairs)}, key=lambda s: s.encode())

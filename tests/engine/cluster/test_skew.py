@@ -46,6 +46,7 @@ def skewed(edges: int, nodes: int) -> list[tuple[int, int]]:
     return sorted({*leaving, *arriving, *others})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [10**6, 0], ids=["copying", "moving"])
 @pytest.mark.parametrize("split_rows", [10**6, 0], ids=["together", "spread"])
 def test_a_hub_changes_no_answer(everywhere: int, split_rows: int) -> None:
@@ -55,6 +56,7 @@ def test_a_hub_changes_no_answer(everywhere: int, split_rows: int) -> None:
     assert found == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [10**6, 0], ids=["copying", "moving"])
 def test_a_hub_with_a_name_changes_no_answer(everywhere: int) -> None:
     facts = {"e": [(f"v{x}", f"v{y}") for x, y in skewed(2_000, 900)]}
@@ -74,6 +76,7 @@ def shares(split_rows: int, everywhere: int) -> tuple[dict[str, float], str]:
     return {name: max(held) * len(held) / sum(held) for name, held in rows.items()}, "\n".join(plans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [10**6, 0], ids=["copying", "moving"])
 def test_no_worker_has_much_more_than_the_others(everywhere: int) -> None:
     found, plan = shares(0, everywhere)
@@ -82,6 +85,7 @@ def test_no_worker_has_much_more_than_the_others(everywhere: int) -> None:
     assert ("heavy ones to all" in plan) == (everywhere == 0)
 
 
+@pytest.mark.slow
 def test_a_small_relation_stays_where_it_is() -> None:
     found, plan = shares(10**6, 0)
     assert found["e"] > 2

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dlog.api import run_text
 from dlog.engine.cluster import superstep
 from dlog.engine.plan.exchange.supersteps import explain_supersteps, supersteps
 from dlog.engine.runtime.static.executor import Executor
 from dlog.pipeline import compile_program
+from tests.examples import examples
 from tests.shards import Tasks, cut_for_tasks, run_in_supersteps
 from tests.strategies import Case, graph_programs, programs, random_programs
 from tests.test_oracle import Answer, by_naive_evaluation, written
@@ -30,20 +31,20 @@ def executed(case: Case, tasks: int) -> Answer:
     return written(run_in_supersteps(case.text, case.facts, tasks), case)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(case=random_programs())
 def test_supersteps_equal_naive_evaluation_on_random_programs(case: Case) -> None:
     assert executed(case, 3) == by_naive_evaluation(case)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(case=graph_programs())
 def test_supersteps_equal_naive_evaluation_on_graphs(case: Case) -> None:
     assert executed(case, 2) == by_naive_evaluation(case)
 
 
-@pytest.mark.slow
-@settings(max_examples=1500)
+@pytest.mark.exhaustive
+@examples(1500)
 @given(case=programs())
 def test_supersteps_equal_naive_evaluation_on_thousands_of_programs(case: Case) -> None:
     assert executed(case, 3) == by_naive_evaluation(case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dlog
@@ -14,6 +14,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.conftest import RunText
+from tests.examples import examples
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, Relation, random_programs
 
@@ -38,7 +39,7 @@ def with_inline(case: Case, names: set[str]) -> Case:
     return case
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(random_programs(), st.sets(st.sampled_from(["d1", "d2", "d3", "d4", "d5"]), min_size=1))
 def test_bodies_in_the_place_of_atoms_give_the_same_rows(run_text: RunText, case: Case, names: set[str]) -> None:
     inline = with_inline(case, names)

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 
 from dlog.engine.compiler import compile_source
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.engine.compile.interpret import run
+from tests.examples import examples
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, graph_programs, random_programs
 
@@ -34,20 +35,20 @@ def by_rules(text: str, facts: Any) -> Answer:
     return written(run(compile_source(Source(text)), facts))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(case=random_programs())
 def test_random_programs_keep_their_meaning(case: Case) -> None:
     assert by_text(case.text, case.facts) == by_rules(case.text, case.facts)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(case=graph_programs())
 def test_graph_programs_keep_their_meaning(case: Case) -> None:
     assert by_text(case.text, case.facts) == by_rules(case.text, case.facts)
 
 
-@pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@pytest.mark.exhaustive
+@examples(1000)
 @given(case=random_programs())
 def test_a_thousand_random_programs_keep_their_meaning(case: Case) -> None:
     assert by_text(case.text, case.facts) == by_rules(case.text, case.facts)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine import formats
@@ -17,6 +17,7 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.formats.fakes import LIST, TREE, TYPES, Records, directive, program, relation
+from tests.examples import examples
 
 PAIRS = st.none() | st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(max_size=6))
 TREES = st.recursive(
@@ -46,7 +47,7 @@ def parse_all(texts: list[str], table: SymbolTable, type_: Type, symbols: Symbol
     return parse_records(table, type_, TYPES, symbols, records)[ids]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(TREES, min_size=1, max_size=8))
 def test_quoted_trees_parse_and_print_again(trees: list[object]) -> None:
     symbols, records = SymbolTable(), Records()
@@ -59,6 +60,7 @@ def test_quoted_trees_parse_and_print_again(trees: list[object]) -> None:
     assert printed == texts
 
 
+@pytest.mark.slow
 def test_a_deep_list_needs_no_recursion() -> None:
     depth = 3000
     text = "".join(f"[{i}, " for i in range(depth)) + "nil" + "]" * depth

@@ -6,13 +6,14 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.formats import order
 from dlog.engine.formats.order import sorted_columns
 from dlog.engine.ir.rules import Kind
 from dlog.engine.values.symbols import SymbolTable
+from tests.examples import examples
 
 NARROW = st.integers(-3, 3)
 WIDE = st.one_of(NARROW, st.integers(-(2**63), 2**63 - 1))
@@ -21,7 +22,7 @@ WORD = st.sampled_from(["", "a", "b", "ab", "\u00e9", "zz"])
 
 @pytest.mark.parametrize("numbers", [NARROW, WIDE], ids=["packed", "loose"])
 def test_rows_sort_like_tuples(numbers: st.SearchStrategy[int]) -> None:
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(st.lists(st.tuples(numbers, WORD, st.integers(0, 2**64 - 1), st.floats(allow_nan=False))), st.integers(0, 3))
     def check(rows: list[tuple], first: int) -> None:
         symbols = SymbolTable()
@@ -74,7 +75,7 @@ def test_too_many_rows_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None
     assert [c.tolist() for c in sorted_columns(kinds, (narrow, narrow), SymbolTable())] == [[2, 1, 0]] * 2
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 64), st.integers(0, 300), st.randoms(use_true_random=False))
 def test_words_are_sorted_by_their_digits(bits: int, rows: int, random: Random) -> None:
     words = np.array([random.getrandbits(bits) if bits else 0 for _ in range(rows)], np.uint64)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine import formats
@@ -21,6 +21,7 @@ from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.formats.fakes import Records, directive, program, relation
+from tests.examples import examples
 
 
 def rows_of(table: Table, symbols: SymbolTable) -> list[tuple[object, ...]]:
@@ -110,7 +111,7 @@ def test_floats_read_as_python_reads_them(tmp_path: Path, number: str) -> None:
     assert np.float64(value).tobytes() == np.float64(float(number)).tobytes()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=30))
 def test_floats_written_read_back(values: list[float]) -> None:
     assert written(relation("float"), Table((Kind.FLOAT,), (np.array(values),))).splitlines() == [
@@ -375,13 +376,13 @@ NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**63), 2**63 - 1))
 ROW = st.tuples(NUMBERS, TEXT, st.integers(0, 2**64 - 1), st.floats(allow_nan=False))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(ROW, max_size=20), st.sampled_from([{}, {"delimiter": "\t|"}, {"headers": "true"}, {"compress": "true"}]))
 def test_saved_rows_load_again(rows: list[tuple], params: dict[str, str]) -> None:
     round_trip(rows, params)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(NUMBERS, ANY_TEXT, st.integers(0, 9), st.floats(0, 1)), max_size=20))
 def test_quoted_rows_load_again_whatever_their_text(rows: list[tuple]) -> None:
     round_trip(rows, {"rfc4180": "true"})

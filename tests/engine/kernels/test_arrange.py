@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
@@ -16,6 +16,7 @@ from dlog.engine.runtime.storage.arrangement import ONLY_MAX, StoredArrangement
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
+from tests.examples import examples
 
 KEYS = [(0,), (1,), (0, 1), (1, 0), (2, 0), (2,), (0, 1, 2), ()]
 
@@ -93,7 +94,7 @@ def some_keys(given: Given, arity: int) -> list[Row]:
     return list(product(values, repeat=arity))[:150]
 
 
-@settings(max_examples=3 * EXAMPLES)
+@examples(3 * EXAMPLES)
 @given(given=row_lists(3, 3), key=st.sampled_from(KEYS), order=st.sampled_from([(), (0,), (1,), (2,)]), ascends=st.booleans())
 def test_a_sorted_arrangement_gives_the_rows_of_each_key(given: Given, key: Row, order: Row, ascends: bool) -> None:
     rows = sorted(set(given.rows)) if ascends else given.rows
@@ -104,7 +105,7 @@ def test_a_sorted_arrangement_gives_the_rows_of_each_key(given: Given, key: Row,
     assert sorted(rows_of(relation)) == sorted(set(rows))
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(given=row_lists(3, 3), keys=st.sampled_from(list(permutations(KEYS, 2))))
 def test_arrangements_of_one_relation_do_not_disturb_each_other(given: Given, keys: tuple[tuple[int, ...], ...]) -> None:
     """The first may reorder the relation, the second must copy."""
@@ -125,6 +126,7 @@ def test_an_arrangement_of_nothing_finds_nothing(key: tuple[int, ...], extent: E
     check(arrangement, [], [(3,) * len(key), (0,) * len(key)], [2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1, 2**33])
 @pytest.mark.parametrize(("key", "order"), [((0,), (1,)), ((1,), (0,)), ((), (1,)), ((1, 0), ())])
 def test_a_large_sorted_arrangement(spread: int, key: tuple[int, ...], order: tuple[int, ...]) -> None:
@@ -148,7 +150,7 @@ def test_rows_that_are_in_order_already_are_not_copied() -> None:
     assert relation.memory.used < 1024 * 8 + 52 * 4 + 8
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(rows=st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 1)), max_size=60))
 def test_an_order_over_the_whole_range_of_words(rows: list[tuple[int, int]]) -> None:
     relation = loaded(rows, 2)
@@ -164,7 +166,7 @@ def grow(relation: StoredRelation, arrangement: StoredArrangement) -> None:
     assert chains.grow_arrangement(relation.memory.control.address, arrangement.address, relation.rows)
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(given=row_lists(3, 3), key=st.sampled_from(KEYS), size=st.integers(1, 20), item=st.integers(-1, 2))
 def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int, ...], size: int, item: int) -> None:
     relation = given.relation()
@@ -181,7 +183,7 @@ def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int
         check(arrangement, rows_of(relation), some_keys(given, len(key)), columns)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(given=row_lists(3, 3), column=st.integers(0, 2), size=st.integers(1, 20), data=st.data())
 def test_a_growing_arrangement_of_some_values(given: Given, column: int, size: int, data: st.DataObject) -> None:
     relation = given.relation()

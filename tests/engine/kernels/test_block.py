@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import block
@@ -16,6 +16,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
 from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
+from tests.examples import examples
 
 
 def signed(value: int) -> int:
@@ -90,7 +91,7 @@ def evaluate(operation: int, pairs: list[tuple[int, int]]) -> list[int]:
 
 
 @pytest.mark.parametrize("operation", [*SIGNED, *UNSIGNED])
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs=st.lists(st.tuples(WORDS, WORDS), max_size=20))
 @example(pairs=ALL_PAIRS)
 def test_integer_arithmetic_is_python_s_wrapped(operation: int, pairs: list[tuple[int, int]]) -> None:
@@ -155,7 +156,7 @@ FLOAT: dict[int, Callable[[float, float], float]] = {
 
 
 @pytest.mark.parametrize("operation", list(FLOAT))
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs=st.lists(st.tuples(DOUBLES, DOUBLES), max_size=20))
 @example(pairs=[(a, b) for a in ODD for b in ODD])
 def test_float_arithmetic_is_ieee(operation: int, pairs: list[tuple[float, float]]) -> None:
@@ -167,14 +168,14 @@ def test_float_arithmetic_is_ieee(operation: int, pairs: list[tuple[float, float
         assert list(map(repr, found)) == list(map(repr, expected))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(values=st.lists(st.floats(-(2.0**62), 2.0**62), max_size=20))
 @example(values=[-0.9, 0.9, -1.5, 1.5, -0.0, 2.0**62, -(2.0**63)])
 def test_floats_become_numbers_by_truncation(values: list[float]) -> None:
     assert evaluate(Arithmetic.FTOI, [(bits(x), 0) for x in values]) == [int(x) for x in values]
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(values=st.lists(st.floats(0, 2.0**63 * 1.99), max_size=20))
 @example(values=[0.0, 0.9, 2.0**63, 2.0**63 - 1024, 2.0**63 + 2048, 2.0**64 - 2048])
 def test_floats_become_unsigned_by_truncation(values: list[float]) -> None:
@@ -208,7 +209,7 @@ def chosen(desk: Desk, kept: int) -> list[int]:
 
 
 @pytest.mark.parametrize("compare", list(COMPARISONS))
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(pairs=st.lists(st.tuples(*[st.one_of(WORDS, DOUBLES.map(bits))] * 2), max_size=20))
 @example(pairs=ALL_PAIRS)
 @example(pairs=[(bits(a), bits(b)) for a in ODD for b in ODD])
@@ -220,7 +221,7 @@ def test_a_comparison_chooses_the_rows_where_it_holds(compare: int, pairs: list[
         assert chosen(desk, kept) == [i for i, (a, b) in enumerate(pairs) if holds(read(a), read(b))]
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(values=st.lists(WORDS, max_size=30))
 @example(values=[MIN, -1, 0, 1, MAX])
 def test_flags_and_masks_choose_rows_and_compact_keeps_them(values: list[int]) -> None:

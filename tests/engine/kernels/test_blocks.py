@@ -65,6 +65,7 @@ def test_a_large_block_is_zero_and_begins_at_a_huge_page(memory: Memory, size: i
     storage.release(memory.control.address, address, size)
 
 
+@pytest.mark.slow
 def test_blocks_keep_what_is_in_them_as_they_grow_and_shrink(memory: Memory) -> None:
     random = Random(4)
     sizes = (8, 1000, LARGE - 1, LARGE, HUGE_PAGE - 64, HUGE_PAGE, 3 * HUGE_PAGE + 77, 9 * HUGE_PAGE)

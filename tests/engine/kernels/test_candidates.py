@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -22,6 +22,7 @@ from dlog.engine.runtime.storage.native import words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
+from tests.examples import examples
 
 Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""
@@ -82,7 +83,8 @@ class Groups:
 VALUES = st.one_of(st.integers(0, 40), st.sampled_from([MIN, MAX, 2**31, -(2**31) - 1]))
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(steps=st.lists(st.tuples(st.integers(0, 2), VALUES, st.sampled_from([True, True, False])), max_size=120))
 def test_each_group_has_the_candidates_that_came_and_did_not_go(steps: list[Step]) -> None:
     groups = Groups()

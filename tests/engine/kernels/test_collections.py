@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
@@ -16,6 +16,7 @@ from dlog.engine.kernels.incremental.store import base, slots
 from dlog.engine.runtime.storage.native import words
 from tests.engine.kernels.store import Change, Store
 from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN, Row
+from tests.examples import examples
 
 # Near each other, far apart, below the first, at the borders of 32 and 64 bits.
 VALUES = st.sampled_from([0, 1, 2, 3, -1, -4097, 4096, 9000, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, MAX, MAX - 1, MIN, MIN + 1])
@@ -32,7 +33,8 @@ def batches(draw: st.DrawFn) -> tuple[int, list[list[list[Change]]]]:
     return arity, draw(st.lists(st.lists(round, min_size=1, max_size=3), min_size=1, max_size=6))
 
 
-@settings(max_examples=2 * EXAMPLES)
+@pytest.mark.slow
+@examples(2 * EXAMPLES)
 @given(told=batches())
 def test_rows_and_groups_follow_every_batch(told: tuple[int, list[list[list[Change]]]]) -> None:
     arity, listed = told
@@ -158,6 +160,7 @@ def test_removing_any_row_of_a_large_group_leaves_the_others() -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_an_index_by_hash_becomes_dense_when_its_keys_have_filled_their_range() -> None:
     store, random = Store(2), Random(2)
     keys = list(range(2**20, 2**20 + 6000))
@@ -211,7 +214,8 @@ def valued_store(rows: Sequence[Row]) -> Store:
 SMALL = [(x, y) for x in range(40) for y in range(40) if (x + y) % 4]
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(told=st.data())
 def test_indexes_of_values_follow_every_batch(told: st.DataObject) -> None:
     store = valued_store(SMALL)
@@ -289,7 +293,7 @@ def loads(draw: st.DrawFn) -> tuple[list[Row], list[list[list[Change]]]]:
     return rows, batches
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(told=loads())
 def test_rows_that_were_loaded_come_and_go_as_others_do(told: tuple[list[Row], list[list[list[Change]]]]) -> None:
     rows, listed = told

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -12,6 +13,7 @@ from dlog.engine.kernels.static import components as kernels
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, rows_of
+from tests.examples import examples
 
 LOW, HIGH = -3, 12
 KEYS = st.integers(LOW - 2, HIGH + 2)
@@ -45,7 +47,8 @@ def merged(pairs: list[tuple[int, int]], allowed: set[int]) -> list[set[int]]:
     return found
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(PAIRS, VALUES, st.one_of(st.none(), st.lists(KEYS, max_size=12)))
 def test_components_have_their_least_value(
     pairs: list[tuple[int, int]], values: dict[int, int], wanted: list[int] | None
@@ -72,7 +75,7 @@ def test_components_have_their_least_value(
     assert sorted(rows_of(relation)) == sorted(expected.items())
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(EXAMPLES)
 @given(PAIRS, VALUES, st.lists(KEYS, max_size=12))
 def test_ends_that_get_no_values_give_theirs(pairs: list[tuple[int, int]], values: dict[int, int], wanted: list[int]) -> None:
     memory = Memory(None)

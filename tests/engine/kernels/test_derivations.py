@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -20,6 +20,7 @@ from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES
+from tests.examples import examples
 
 Change = tuple[int, int]
 """An iteration, and how many derivations come or go."""
@@ -89,7 +90,8 @@ DIFFS = st.one_of(st.integers(-3, 3).filter(bool), st.sampled_from([-(2**14), 2*
 ITERATIONS = st.one_of(st.integers(0, 3), st.just(1000))
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(rounds=st.lists(st.lists(st.tuples(ITERATIONS, DIFFS), max_size=5), max_size=8))
 def test_what_is_left_of_derivations_is_their_sum_at_each_iteration(rounds: list[list[Change]]) -> None:
     lattice = Lattice()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dlog.engine.compile.signatures import KEEP, Intrinsic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.functors import FUNCTORS, fold
 from dlog.engine.ir.rules import Kind
+from dlog.engine.ir.signatures import KEEP, Intrinsic
 from dlog.engine.kernels.arithmetic import Arithmetic, arithmetic_block
 from dlog.engine.kernels.values.texts import Text
 from dlog.engine.runtime.storage.relation import Memory

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.engine.ir import nodes
@@ -18,6 +18,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
 from tests.engine.kernels.paths import Store, run
 from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Row
+from tests.examples import examples
 
 Rows = list[Row]
 SIZES = (0, 1, 2, L.BLOCK - 1, L.BLOCK, L.BLOCK + 1, 2 * L.BLOCK + 300) if JIT else (0, 1, 2, L.BLOCK + 1)
@@ -65,7 +66,7 @@ def test_three_joins_in_a_row_resume_where_they_stopped(budget: int) -> None:
 
 
 @GROWING
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(left=KEYED, right=KEYED)
 def test_a_join_is_two_nested_loops(growing: bool, left: Rows, right: Rows) -> None:
     store = Store({"a": (2, left), "e": (2, right)}, frozenset("e") if growing else frozenset())
@@ -109,7 +110,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=30)
 
 
 @pytest.mark.parametrize("growing", ["", "e", "f"])
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(a=PAIRS, e=PAIRS, f=PAIRS, g=st.none() | PAIRS, factor=st.sampled_from([1, 2**25, 2**40]))
 @example(a=[(0, 0), (0, 1), (0, 2), (1, 2)], e=[(0, z) for z in range(9)], f=[(2, 1), (0, 3)], g=None, factor=1)
 def test_an_extension_intersects(growing: str, a: Rows, e: Rows, f: Rows, g: Rows | None, factor: int) -> None:
@@ -119,6 +120,7 @@ def test_an_extension_intersects(growing: str, a: Rows, e: Rows, f: Rows, g: Row
     assert extended(relations, growing) == looped(relations)
 
 
+@pytest.mark.slow
 @BUDGETS
 @pytest.mark.parametrize("growing", ["", "e"])
 @pytest.mark.parametrize("proposers", [2, 3])
@@ -135,7 +137,7 @@ def test_an_extension_of_groups_larger_than_a_block(budget: int, proposers: int,
     assert extended(relations, growing, budget) == looped(relations)
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(values=st.lists(WORDS, max_size=80), asked=st.lists(WORDS, min_size=1, max_size=10), narrow=st.booleans())
 def test_gallop_finds_the_first_position_that_is_not_below(values: list[int], asked: list[int], narrow: bool) -> None:
     if narrow:

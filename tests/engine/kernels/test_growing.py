@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -19,6 +19,7 @@ from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import Memory
+from tests.examples import examples
 
 pytestmark = pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")
 _MIX = np.int64(-7046029254386353131)
@@ -168,7 +169,7 @@ def story(store: Store, draw: np.random.Generator, limits: Iterator[int | None])
 
 @pytest.mark.parametrize("crowd", ["", "end", "front", "amid"])
 @pytest.mark.parametrize("kind", ["pairs", "slots", "groups"])
-@settings(max_examples=2)
+@examples(2)
 @given(seed=st.integers(0, 2**32))
 def test_tables_grow_while_rows_come_and_go(kind: str, crowd: str, seed: int) -> None:
     store = Store(kind, universe(kind, seed, crowd))
@@ -177,8 +178,9 @@ def test_tables_grow_while_rows_come_and_go(kind: str, crowd: str, seed: int) ->
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pairs", "slots", "groups"])
-@settings(max_examples=2)
+@examples(2)
 @given(seed=st.integers(0, 2**32))
 def test_nothing_is_lost_where_memory_ends_while_a_table_grows(kind: str, seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -20,6 +20,7 @@ from dlog.engine.runtime.storage.collection import Collection, Role, new_list
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.relation import Memory
 from tests.engine.kernels.workbench import EXAMPLES
+from tests.examples import examples
 
 ROWS = 64
 TIMES = st.tuples(st.integers(0, 3), st.integers(0, 5)).map(lambda t: t[0] * L.ROUND + t[1])
@@ -87,7 +88,7 @@ BOTH = pytest.mark.parametrize("field", [L.CO_INNER, L.CO_OUTER], ids=["inner", 
 
 
 @BOTH
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(ops=st.lists(OPS, max_size=60))
 def test_presence_at_any_view_is_the_sum_of_the_entries_before_it(field: int, ops: list[tuple]) -> None:
     history = History(field=field)
@@ -141,7 +142,7 @@ def test_forgetting_leaves_no_item_behind() -> None:
 # -------------------------------------------------------------------------------------------------------- lists and pools
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(times=st.lists(st.one_of(TIMES, st.integers(0, 2**62)), max_size=300))
 def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list[int]) -> None:
     memory = Memory(None)
@@ -159,7 +160,7 @@ def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list
     assert memory.used == 0
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(ops=st.lists(st.one_of(st.none(), st.integers(0, 40)), max_size=200))
 def test_a_pool_never_hands_out_an_item_in_use(ops: list[int | None]) -> None:
     """None takes an item, a number gives back one of those in use."""

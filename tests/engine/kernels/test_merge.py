@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -19,6 +19,7 @@ from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.native import view, words
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Desk, rows_of
+from tests.examples import examples
 
 KEYS = {"dense": Extent(-2, 3), "hash": None}
 FLOATS = st.sampled_from([0.0, 1.0, -1.0, 0.25, -7.5, 1e300, -1e300, 5e-324, math.inf, -math.inf])
@@ -89,7 +90,8 @@ def add(desk: Desk, relation: StoredRelation, rows: Sequence[tuple[int, ...]], s
     )
 
 
-@settings(max_examples=4 * EXAMPLES)
+@pytest.mark.slow
+@examples(4 * EXAMPLES)
 @given(data=st.data(), merge=st.sampled_from(sorted(MERGES)), extent=st.sampled_from(sorted(KEYS)), keys=st.integers(0, 3))
 def test_merging_is_a_fold_per_key(data: st.DataObject, merge: int, extent: str, keys: int) -> None:
     kind, fold = MERGES[merge]
@@ -107,7 +109,7 @@ def test_merging_is_a_fold_per_key(data: st.DataObject, merge: int, extent: str,
     assert relation.rows == len(expected)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(counted=st.lists(st.tuples(st.integers(-2, 3), st.integers(-90, 90)), max_size=40), extent=st.sampled_from(list(KEYS)))
 def test_a_mean_keeps_sum_and_count(counted: list[tuple[int, int]], extent: str) -> None:
     rows = [(key, value / 4) for key, value in counted]
@@ -140,7 +142,8 @@ def popped(desk: Desk, relation: StoredRelation) -> list[int]:
     return view(relation.struct[L.REL_QUEUE], count, np.int32).tolist()
 
 
-@settings(max_examples=3 * EXAMPLES)
+@pytest.mark.slow
+@examples(3 * EXAMPLES)
 @given(data=st.data(), merge=st.sampled_from(sorted(ORDERS)))
 def test_the_heap_gives_the_best_values_first_and_equal_ones_together(data: st.DataObject, merge: int) -> None:
     order, greatest_first = ORDERS[merge]
@@ -156,7 +159,7 @@ def test_the_heap_gives_the_best_values_first_and_equal_ones_together(data: st.D
     assert [sorted(b) for b in batches] == [[v] * values.count(v) for v in sorted(set(values), reverse=greatest_first)]
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(data=st.data(), merge=st.sampled_from(sorted(ORDERS)))
 def test_every_change_comes_once_more_even_where_values_fall_behind(data: st.DataObject, merge: int) -> None:
     """Merges between the pops, of better values than those popped already."""
@@ -175,7 +178,7 @@ def test_every_change_comes_once_more_even_where_values_fall_behind(data: st.Dat
     assert known == dict(rows_of(relation))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(starts=st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=4), steps=st.lists(st.integers(0, 9), max_size=30))
 def test_where_values_only_rise_each_row_comes_once(starts: list[int], steps: list[int]) -> None:
     """As in Dijkstra's algorithm: what is added while a batch is expanded is not better than the batch."""

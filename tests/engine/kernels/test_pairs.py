@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
@@ -27,6 +27,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN
 from tests.engine.runtime.maintaining import COUNTS, commit, engine_of, rows
+from tests.examples import examples
 
 Pair = tuple[int, int]
 Change = tuple[Pair, int]
@@ -107,7 +108,7 @@ def stories(value: st.SearchStrategy[int]) -> st.SearchStrategy[list[list[list[C
     return st.lists(st.lists(st.lists(change, max_size=12), min_size=1, max_size=3), min_size=1, max_size=6)
 
 
-@settings(max_examples=4 * EXAMPLES)
+@examples(4 * EXAMPLES)
 @given(listed=stories(VALUES))
 def test_rows_follow_every_batch(listed: list[list[list[Change]]]) -> None:
     store = Store()
@@ -116,7 +117,7 @@ def test_rows_follow_every_batch(listed: list[list[list[Change]]]) -> None:
     store.close()
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(narrow=stories(VALUES), wide=stories(WIDE), then=stories(VALUES))
 def test_rows_that_are_no_words_make_all_rows_ordinary_ones(
     narrow: list[list[list[Change]]], wide: list[list[list[Change]]], then: list[list[list[Change]]]
@@ -150,6 +151,7 @@ def test_the_least_32_bit_value_may_stand_first_only() -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_table_with_few_places_loses_nothing_when_rows_go() -> None:
     """Rows that stood behind a removed one, beyond the table's end too, are still found."""
     random = Random(5)

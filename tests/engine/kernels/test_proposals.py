@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
@@ -17,6 +17,7 @@ from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
 from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
+from tests.examples import examples
 
 Pair = tuple[int, int]
 Edges = set[Pair]
@@ -41,7 +42,8 @@ def sieved(group: list[int], proposed: list[int]) -> list[int] | None:
     return [int(value) for value in target[1 : 1 + kept]]
 
 
-@settings(max_examples=3 * EXAMPLES)
+@pytest.mark.slow
+@examples(3 * EXAMPLES)
 @given(group=st.lists(VALUES, unique=True, max_size=proposals.SIEVED + 2), proposed=st.lists(WIDE, max_size=40))
 def test_a_sieve_leaves_out_only_what_the_group_does_not_have(group: list[int], proposed: list[int]) -> None:
     passed = sieved(group, proposed)
@@ -121,7 +123,8 @@ def rows_of(engine: Maintained) -> set[tuple[int, ...]]:
     return set(zip(*(column.tolist() for column in engine.table("r").columns), strict=True))
 
 
-@settings(max_examples=max(EXAMPLES // 3, 2), deadline=None)
+@pytest.mark.slow
+@examples(max(EXAMPLES // 3, 2))
 @given(seed=st.integers(0, 2**16), program=st.sampled_from(sorted(PROGRAMS)), told=st.data())
 def test_cyclic_joins_equal_joins_of_sets_after_every_round(seed: int, program: str, told: st.DataObject) -> None:
     random = np.random.default_rng(seed)
@@ -158,6 +161,7 @@ def followed(rows: set[tuple[int, ...]], changes: Updates, round: int) -> set[tu
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "holding"), [("triangles", True), ("recursion", True), ("squares", False)])
 def test_indexes_that_only_propose_hold_values(program: str, holding: bool) -> None:
     """A join that is not closed at once (of a square) needs rows."""

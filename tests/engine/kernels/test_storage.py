@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
@@ -28,13 +28,14 @@ from tests.engine.kernels.workbench import (
     row_lists,
     rows_of,
 )
+from tests.examples import examples
 
 
 def distinct(rows: list[Row]) -> list[Row]:
     return list(dict.fromkeys(rows))
 
 
-@settings(max_examples=3 * EXAMPLES)
+@examples(3 * EXAMPLES)
 @given(given=row_lists(), size=st.sampled_from([1, 3, 512]))
 def test_insert_keeps_first_occurrences_in_order(given: Given, size: int) -> None:
     relation = given.relation()
@@ -44,7 +45,7 @@ def test_insert_keeps_first_occurrences_in_order(given: Given, size: int) -> Non
     assert added == len(distinct(given.rows))
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(given=row_lists())
 def test_find_rows_finds_what_was_inserted_and_nothing_else(given: Given) -> None:
     relation = given.relation()
@@ -87,7 +88,7 @@ def test_a_set_that_grows_many_times_loses_nothing(extent: Extent | None) -> Non
     assert min(desk.found(relation, rows)) >= 0
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(given=row_lists())
 def test_loading_keeps_first_occurrences(given: Given) -> None:
     assert rows_of(loaded(given.rows, given.arity)) == distinct(given.rows)
@@ -100,7 +101,7 @@ def test_loading_many_rows_keeps_first_occurrences(high: int) -> None:
     assert rows_of(loaded(rows, 2)) == distinct(rows)
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(given=row_lists(1, 3), order=st.sampled_from(["as given", "sorted", "distinct"]))
 def test_strictly_sorted_means_ascending_without_repetition(given: Given, order: str) -> None:
     rows = {"as given": given.rows, "sorted": sorted(given.rows), "distinct": sorted(set(given.rows))}[order]
@@ -109,7 +110,8 @@ def test_strictly_sorted_means_ascending_without_repetition(given: Given, order:
     assert bool(storage.strictly_sorted(relation.address)) == (rows == sorted(set(rows)))
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(given=row_lists(1, 3), cuts=st.lists(st.integers(0, 40), min_size=4, max_size=4))
 def test_shares_take_what_the_relation_lacks_once_each(given: Given, cuts: list[int]) -> None:
     """Two rounds, so that a share which was collected must be as good as new."""
@@ -140,7 +142,7 @@ def add_to_share(desk: Desk, relation: StoredRelation, share: StoredRelation, ro
     )
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(given=row_lists())
 def test_a_set_made_later_holds_the_rows_present(given: Given) -> None:
     relation = given.relation()

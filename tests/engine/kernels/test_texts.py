@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
@@ -22,6 +22,7 @@ from dlog.engine.values.functions import evaluate
 from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
+from tests.examples import examples
 
 ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
 PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]
@@ -70,7 +71,8 @@ def desk() -> Desk:
     return Desk()
 
 
-@settings(max_examples=EXAMPLES)
+@pytest.mark.slow
+@examples(EXAMPLES)
 @given(rows=PAIRS)
 def test_strings_compare_by_their_code_points_and_are_measured_in_characters(rows: list[tuple[str, str]]) -> None:
     d = Desk()
@@ -86,7 +88,7 @@ def test_strings_compare_by_their_code_points_and_are_measured_in_characters(row
     assert d.values(Text.LENGTH, columns[0]).tolist() == [len(a) for a, _ in rows]
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(rows=st.lists(st.tuples(TEXT, NUMBER, NUMBER, st.floats(allow_nan=True), TEXT), min_size=1, max_size=20))
 def test_cat_joins_strings_and_the_texts_of_numbers(rows: list[tuple[str, int, int, float, str]]) -> None:
     d = Desk()
@@ -108,7 +110,7 @@ def test_cat_joins_strings_and_the_texts_of_numbers(rows: list[tuple[str, int, i
     assert evaluate("cat", typed, kinds, d.table).tolist() == joined.tolist()
 
 
-@settings(max_examples=EXAMPLES)
+@examples(EXAMPLES)
 @given(rows=st.lists(st.tuples(TEXT, st.integers(-3, 12) | NUMBER, st.integers(-3, 12) | NUMBER), min_size=1, max_size=20))
 def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
     d = Desk()

@@ -34,8 +34,9 @@ def unchanged(run: Pass, text: str, *observed: str) -> bool:
 
 def execute(program: Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[tuple[Any, ...]]]:
     """Every declared relation as the executor has it, whatever its rows are worth."""
-    from dlog.api import Result, load_given
+    from dlog.api import Result
     from dlog.engine.runtime.static.executor import Executor
+    from dlog.given import load_given
 
     executor = Executor(program)
     load_given(executor, program, facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
@@ -16,6 +16,7 @@ from dlog.grammar.source import Source
 from tests.engine.compile.interpret import run
 from tests.engine.optimize.passing import EDGE, LEFT, RIGHT, after, execute, unchanged, written
 from tests.engine.optimize.test_optimize import filtered_programs
+from tests.examples import examples
 from tests.strategies import SHAPE_RELATIONS, SHAPES, Case, counting_programs, graphs, programs, weighted_graphs
 
 NONLINEAR = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z). "
@@ -159,7 +160,7 @@ def questions(draw: Any) -> tuple[str, dict[str, list[tuple[Any, ...]]]]:
     return "\n".join([*lines, ".decl asked(x: number)", *rules, *asked]), present
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=questions())
 def test_questions_have_the_answers_of_the_whole_program(case: Any) -> None:
     text, facts = case
@@ -172,7 +173,7 @@ def test_questions_have_the_answers_of_the_whole_program(case: Any) -> None:
     assert written(execute(optimize(better, frozenset({"asked"})), facts), ["asked"]) == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=filtered_programs(), observed=st.sampled_from([{"o", "u"}, {"o"}, {"u"}, {"o", "c"}]))
 def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) -> None:
     text, facts = case
@@ -184,7 +185,7 @@ def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) 
     assert written(execute(better, facts), observed) == expected
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(case=st.one_of(programs(), counting_programs()), data=st.data())
 def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) -> None:
     program = compiled(case.text)

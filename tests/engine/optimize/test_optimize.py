@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
@@ -16,6 +16,7 @@ from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Source
 from tests.engine.compile.interpret import run
 from tests.engine.optimize.passing import execute, written
+from tests.examples import examples
 from tests.strategies import Case, counting_programs, graphs, programs, rows
 
 Draw = Any
@@ -90,7 +91,7 @@ def compiled(text: str) -> Program:
     return compile_source(Source(text))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(case=filtered_programs(), observed=st.sampled_from([{"o", "u"}, {"o", "u"}, {"o", "u", "f"}, {"o", "u", "c"}]))
 def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) -> None:
     text, facts = case
@@ -102,7 +103,7 @@ def test_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) 
     assert written(execute(better, facts), observed) == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=st.one_of(programs(), counting_programs()), data=st.data())
 def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) -> None:
     program = compiled(case.text)
@@ -112,8 +113,8 @@ def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) 
     assert written(execute(optimize(program, frozenset(observed)), case.facts), observed) == expected
 
 
-@pytest.mark.slow
-@settings(max_examples=3000)
+@pytest.mark.exhaustive
+@examples(3000)
 @given(case=filtered_programs(), observed=st.sets(st.sampled_from(["o", "u", "c", "s", "p", "f"])))
 def test_thousands_of_filtered_programs_keep_what_is_observed(case: Any, observed: set[str]) -> None:
     text, facts = case

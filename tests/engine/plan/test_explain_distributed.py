@@ -168,6 +168,7 @@ def test_every_program_can_be_drawn_for_several_workers(program: Path) -> None:
             assert drawing.count("\n  loop: ") == len(scope.loop)
 
 
+@pytest.mark.slow
 def test_the_command_shows_it_and_refuses_what_it_is_not_for(tmp_path: Path) -> None:
     closure(tmp_path)
     assumed = dlog("plan", "closure.dl", "--engine", "spark", cwd=tmp_path)

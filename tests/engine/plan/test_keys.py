@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import explain_plan, explain_workers
 from tests.engine.runtime.runs import executor_of, load, rows_of
+from tests.examples import examples
 from tests.naive import evaluate
 from tests.shards import run_sharded
 
@@ -124,7 +125,7 @@ def chains(draw: st.DrawFn) -> tuple[str, dict[str, list[Row]]]:
     return program(*rules), {"e": edges, "v": draw(st.lists(st.tuples(number), max_size=4)), "one": ones}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(chains())
 def test_keys_determine_the_rows_that_are_computed(case: tuple[str, dict[str, list[Row]]]) -> None:
     text, facts = case
@@ -139,7 +140,7 @@ def test_keys_determine_the_rows_that_are_computed(case: tuple[str, dict[str, li
         assert len({tuple(row[c] for c in key) for row in rows}) == len(rows), (relation, key)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(chains(), st.sampled_from((0, 10**6)))
 def test_no_row_comes_twice_on_several_workers(case: tuple[str, dict[str, list[Row]]], everywhere: int) -> None:
     text, facts = case

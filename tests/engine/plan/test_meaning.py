@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Lattice
 from tests.engine.plan.interpret import Random, Relations, Row, naive, run
 from tests.engine.plan.rules_text import program
+from tests.examples import examples
 
 
 def data(seed: int = 0, **arities: int) -> Relations:
@@ -180,7 +181,7 @@ def bound_names(body: list[str]) -> list[str]:
     return sorted(found | ({"z"} & set(" ".join(body))))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(bodies(), st.data(), st.integers(0, 5), st.integers(0, 50))
 def test_random_rules_under_random_statistics(body: list[str], draw: st.DataObject, seed: int, figures: int) -> None:
     names = bound_names(body)
@@ -190,7 +191,7 @@ def test_random_rules_under_random_statistics(body: list[str], draw: st.DataObje
     assert run(stratum, whole, facts, Random(figures)) == naive(stratum, facts)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(bodies(), st.sampled_from(["count", "sum a", "max a"]), st.integers(0, 5), st.integers(0, 50))
 def test_random_aggregates_under_random_statistics(body: list[str], op: str, seed: int, figures: int) -> None:
     if "a" in op and "a" not in bound_names(body):
@@ -202,7 +203,7 @@ def test_random_aggregates_under_random_statistics(body: list[str], op: str, see
     assert run(stratum, whole, facts, Random(figures)) == naive(stratum, facts)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(bodies(), st.data(), st.integers(0, 5), st.integers(0, 50))
 def test_random_recursion_under_random_statistics(body: list[str], draw: st.DataObject, seed: int, figures: int) -> None:
     """The body with some readings of e and f turned into those of the relation being defined."""

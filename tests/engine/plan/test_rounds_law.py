@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, reject, settings
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from dlog.engine.compiler import compile_source
@@ -23,6 +23,7 @@ from tests.engine.plan.interpret_rounds import Row
 from tests.engine.plan.maintain import Change, Maintained, incremental
 from tests.engine.plan.rules_text import program
 from tests.engine.plan.test_meaning import AGGREGATES, CONJUNCTIVE, RECURSIVE
+from tests.examples import examples
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, programs
 
@@ -137,14 +138,14 @@ def from_scratch(case: Case, inputs: dict[str, list[Row]]) -> dict[str, set[Row]
         reject()
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(case=programs(), data=st.data(), figures=st.integers(0, 20), at_once=st.booleans())
 def test_maintained_is_from_scratch(case: Case, data: st.DataObject, figures: int, at_once: bool) -> None:
     _maintained_is_from_scratch(case, data, figures, at_once)
 
 
-@pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@pytest.mark.exhaustive
+@examples(3000)
 @given(case=programs(), data=st.data(), figures=st.integers(0, 20), at_once=st.booleans())
 def test_maintained_is_from_scratch_for_thousands_of_programs(
     case: Case, data: st.DataObject, figures: int, at_once: bool

@@ -344,6 +344,7 @@ def test_what_no_lookup_finds_is_computed_before_unless_it_could_stop_the_run(bo
     assert len(scope.temporaries) == made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [", ".join(f"r{i}(x)" for i in range(90)), ", ".join(f"e(x{i}, x{i + 1})" for i in range(40)).replace("x0,", "x,")],

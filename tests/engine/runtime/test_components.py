@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.nodes import Connection
@@ -17,6 +17,7 @@ from dlog.pipeline import compile_program
 from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.plan.test_shapes import Sizes
 from tests.engine.runtime.runs import executor_of, ran, rows_of, variant
+from tests.examples import examples
 from tests.naive import evaluate
 
 DECLS = """
@@ -85,7 +86,7 @@ def test_what_does_more_than_hand_values_on_keeps_its_loop(steps: str) -> None:
     assert connection_of(DECLS.format(kind="number") + f"p(x, v) :- node(x), v = min c : {{ first(x, c) {steps} }}.\n") is None
 
 
-@settings(max_examples=2 * EXAMPLES, deadline=None)
+@examples(2 * EXAMPLES)
 @given(st.sampled_from(sorted(ASKED)), st.sampled_from(sorted(STEPS)), st.sampled_from(["min", "max"]), FACTS, st.booleans())
 def test_components_are_what_the_naive_evaluator_finds(
     asked: str, steps: str, op: str, facts: dict[str, list[tuple[int, ...]]], hashed: bool

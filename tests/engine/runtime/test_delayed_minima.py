@@ -7,13 +7,14 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.steps import lookups
 from tests.engine.kernels.workbench import EXAMPLES
+from tests.examples import examples
 
 Change = tuple[str, tuple[int, ...], int]
 Facts = dict[str, set[tuple[int, ...]]]
@@ -79,7 +80,7 @@ CHANGES = st.one_of(
 )
 
 
-@settings(max_examples=3 * EXAMPLES, deadline=None)
+@examples(3 * EXAMPLES)
 @given(program=st.sampled_from(sorted(SAME)), rounds=st.lists(st.lists(CHANGES, max_size=8), max_size=8), data=st.data())
 def test_what_enters_late_is_there_in_the_end(program: str, rounds: list[list[Change]], data: st.DataObject) -> None:
     facts: Facts = {"edge": set(), "start": set()}
@@ -101,7 +102,7 @@ def removals(facts: Facts, data: st.DataObject) -> list[Change]:
     return data.draw(st.lists(st.sampled_from(listed), max_size=3)) if listed else []
 
 
-@settings(max_examples=3 * EXAMPLES)
+@examples(3 * EXAMPLES)
 @given(values=st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-2, 3000)), min_size=2))
 def test_the_smaller_a_value_the_earlier_it_enters(values: list[int]) -> None:
     for entry in (lookups.iteration_apart, lookups.iteration_in_order):

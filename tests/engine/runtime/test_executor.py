@@ -35,6 +35,7 @@ def test_an_executor_that_is_gone_has_given_everything_back(name: str, hashed: b
     assert memory.used == 0
 
 
+@pytest.mark.slow
 def test_many_runs_do_not_grow_the_process() -> None:
     """Each holds some megabytes while it runs, outside of NumPy's arrays too."""
     text = CLOSURE + """

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Program
@@ -23,6 +23,7 @@ from dlog.engine.state.images import map_image, write_image
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
+from tests.examples import examples
 from tests.rounds import Driver, Story, check, stories
 from tests.strategies import counting_programs, graph_programs, random_programs
 
@@ -83,20 +84,20 @@ class Resuming:
         return getattr(self.engine, name)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(story=stories(st.one_of(random_programs(), counting_programs())), every=st.sampled_from([1, 1, 2, 3]))
 def test_random_programs_go_on_from_images(story: Story, every: int) -> None:
     check(Resuming, story, every=every)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(story=stories(graph_programs(), most=10), every=st.sampled_from([1, 2]))
 def test_programs_on_graphs_go_on_from_images(story: Story, every: int) -> None:
     check(Resuming, story, every=every)
 
 
-@pytest.mark.slow
-@settings(max_examples=1500)
+@pytest.mark.exhaustive
+@examples(1500)
 @given(story=stories(most=12), every=st.sampled_from([1, 1, 2, 3]))
 def test_thousands_of_programs_go_on_from_images(story: Story, every: int) -> None:
     check(Resuming, story, every=every)
@@ -107,6 +108,7 @@ def graph(seed: int, edges: int, nodes: int) -> list[tuple[str, tuple[int, int],
     return [("e", (int(x), int(y)), 1) for x, y in rng.integers(0, nodes, (edges, 2))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [60, 10**9])
 def test_large_relations_go_on_with_their_indexes_and_removed_rows(nodes: int) -> None:
     first = graph(1, 9000 if nodes > 60 else 150, nodes)
@@ -222,7 +224,7 @@ def test_a_damaged_image_is_of_no_use(tmp_path: Path, place: int) -> None:
     assert map_image(tmp_path, written) is None
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     tables=st.lists(
         st.tuples(st.integers(1, 20), st.integers(1, 4), st.sampled_from([0, 1, 127, 128, 2**15 - 1, 2**15, 2**31 - 1]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.engine.runtime.runs import executor_of, rows_of, variant
+from tests.examples import examples
 from tests.naive import evaluate
 
 PROGRAM = """
@@ -44,8 +45,9 @@ def lists(draw: st.DrawFn) -> list[Cell]:
     return [cell for cell in made[draw(st.integers(0, 1)) :] if draw(st.integers(0, 9)) > 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("computed", [False, True])
-@settings(max_examples=60)
+@examples(60)
 @given(rows=lists(), keep=st.sets(st.integers(0, 3), max_size=2))
 def test_lists_are_walked_as_the_naive_evaluator_does(computed: bool, rows: list[Cell], keep: set[int]) -> None:
     facts = {"list": [(cell,) for cell in rows], "keep": [(x,) for x in keep]}

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.runtime.storage import relation
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
+from tests.examples import examples
 
 VALUES = st.one_of(st.integers(-3, 3), st.sampled_from([2**31, -(2**62), 2**62]))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=60), threads=st.integers(1, 3))
 def test_the_first_of_equal_rows_stays_in_its_place(rows: list[tuple[int, int]], threads: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

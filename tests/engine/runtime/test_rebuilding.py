@@ -135,6 +135,7 @@ def reached(edges: Pairs) -> Pairs:
     return {(x,) for x in found}
 
 
+@pytest.mark.slow
 def test_memory_that_churn_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     found, batch = begun(monkeypatch), FEWEST_ROWS
     with engine_of(REACH) as engine:

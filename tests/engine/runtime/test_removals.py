@@ -40,6 +40,7 @@ def star(random: Random, far: int) -> set[tuple[int, int]]:
     return {(0, HUB), *((HUB, y) for y in spokes), *((0, y) for y in random.sample(spokes, SPOKES // 10))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [1, 1_000_003])
 @pytest.mark.parametrize(("program", "twin"), [(DISTANCES, distances), (TRIANGLES, triangles)])
 @pytest.mark.parametrize("at_once", [True, False])

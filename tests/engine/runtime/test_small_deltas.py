@@ -111,6 +111,7 @@ def test_results_are_the_same_row_by_row_and_in_blocks(program: str) -> None:
     twins.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["distances", "labels", "weighted"])
 def test_results_are_the_same_where_what_is_touched_is_asked_for_before(program: str) -> None:
     twins, random, nodes = Twins(PROGRAMS[program]), Random(program), direct.MANY + 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
@@ -14,6 +14,7 @@ from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from tests.engine.runtime.runs import executor_of, ran, rows_of, variant
+from tests.examples import examples
 from tests.naive import evaluate
 
 Pairs = list[tuple[int, int]]
@@ -66,7 +67,7 @@ def check(program: str, kind: str, edges: Pairs, others: Pairs, hub: bool, threa
 
 
 @pytest.mark.parametrize("program", list(PROGRAMS))
-@settings(max_examples=25)
+@examples(25)
 @given(kind=st.sampled_from(list(KINDS)), edges=EDGES, others=EDGES, hub=HUBS, paged=HUBS, yielding=HUBS)
 def test_sweeps_derive_what_the_rules_say(
     program: str, kind: str, edges: Pairs, others: Pairs, hub: bool, paged: bool, yielding: bool
@@ -75,7 +76,7 @@ def test_sweeps_derive_what_the_rules_say(
 
 
 @pytest.mark.parametrize("program", list(PROGRAMS))
-@settings(max_examples=6)
+@examples(6)
 @given(kind=st.sampled_from(list(KINDS)), edges=EDGES, others=EDGES, hub=HUBS, paged=HUBS, threads=st.sampled_from([2, 3]))
 def test_threads_share_sweeps(
     program: str, kind: str, edges: Pairs, others: Pairs, hub: bool, paged: bool, threads: int
@@ -93,6 +94,7 @@ def large(**options: Any) -> Executor:
     return executor_of(text, {"e": pseudo_random(1500, 700)}, **options)
 
 
+@pytest.mark.slow
 def test_large_groups_are_swept_by_words_and_in_runs() -> None:
     executor = large()
     executor.run()
@@ -104,6 +106,7 @@ def test_large_groups_are_swept_by_words_and_in_runs() -> None:
     assert executor.rows("p") > 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["points-to", "mutual", "reversed", "constants"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_a_sweep_remembers_need_not_go_again(program: str, threads: int) -> None:

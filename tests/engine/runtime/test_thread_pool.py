@@ -123,6 +123,7 @@ def test_a_finished_run_leaves_no_thread() -> None:
     assert workers() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_progress_tells_where_the_run_stands(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Progress] = []

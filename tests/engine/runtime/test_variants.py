@@ -5,10 +5,11 @@ arrangements of what leads on."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.conftest import RunText
 from tests.engine.runtime.runs import executor_of, variant
+from tests.examples import examples
 from tests.strategies import Case, graph_programs, programs
 from tests.test_oracle import by_naive_evaluation, executed
 
@@ -25,7 +26,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-@settings(max_examples=30)
+@examples(30)
 @given(case=programs())
 def test_every_variant_equals_the_naive_evaluator(run_text: RunText, name: str, case: Case) -> None:
     flags, threads = VARIANTS[name]
@@ -34,9 +35,9 @@ def test_every_variant_equals_the_naive_evaluator(run_text: RunText, name: str, 
     assert found == by_naive_evaluation(case)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", list(VARIANTS))
-@settings(max_examples=600)
+@examples(600)
 @given(case=programs())
 def test_every_variant_equals_the_naive_evaluator_on_many_programs(run_text: RunText, name: str, case: Case) -> None:
     flags, threads = VARIANTS[name]
@@ -45,7 +46,7 @@ def test_every_variant_equals_the_naive_evaluator_on_many_programs(run_text: Run
     assert found == by_naive_evaluation(case)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(case=graph_programs())
 def test_values_are_within_the_extents_that_were_inferred(case: Case) -> None:
     """And no relation holds a row twice."""

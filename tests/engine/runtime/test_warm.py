@@ -58,7 +58,7 @@ assert "pandas" not in sys.modules and "numba" not in sys.modules
 FRESH = """
 from pathlib import Path
 from dlog.warmup import warm
-from dlog.engine.kernels.core.jit import cache_folder
+from dlog.engine.kernels.core.versions import cache_folder
 from tests.engine.runtime.runs import ran
 from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 
@@ -97,6 +97,7 @@ def calls_from_python(tree: ast.AST) -> Iterator[str]:
         yield from calls_from_python(node)
 
 
+@pytest.mark.slow
 def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
     trees = {path: ast.parse(path.read_text()) for folder in ("engine", "dlog") for path in (ROOT / folder).rglob("*.py")}
     declared: dict[str, dict[str, str]] = {"kernel": {}, "entry": {}}
@@ -118,11 +119,13 @@ def test_kernels_that_python_calls_are_entries_of_the_library() -> None:
     assert not called & set(declared["kernel"])
 
 
+@pytest.mark.slow
 def test_runs_need_nothing_but_the_library() -> None:
     done = in_a_process(RUNS)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_writes_symbols_brings_in_neither_pandas_nor_numba(tmp_path: Path) -> None:
     (tmp_path / "program.dl").write_text('.decl a(x: symbol)\na("b"). a("a"). a("").\n.output a\n')
     done = in_a_process(LIGHT, str(tmp_path / "program.dl"))
@@ -154,6 +157,7 @@ for change in (s.insert, s.remove, s.insert):
 """
 
 
+@pytest.mark.slow
 def test_iterations_that_fill_a_word_of_bits_run_without_compiled_code_too() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", ITERATIONS], env=environment, capture_output=True, text=True, timeout=300)

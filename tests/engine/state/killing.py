@@ -18,6 +18,8 @@ from pathlib import Path
 from tests.engine.state.durable_model import Writer, expected, recover
 
 _ROUND = struct.Struct("<q")
+WORDS = (0, 1, 2, 10, 20, 40)
+"""Of which a child says some before it is killed, however fast the machine is."""
 
 
 def write_until_killed(folder: Path, pipe: int, seed: int, sync: str) -> None:
@@ -31,8 +33,9 @@ def write_until_killed(folder: Path, pipe: int, seed: int, sync: str) -> None:
             steps = writer.checkpoint()  # type: ignore[assignment]
 
 
-def kill_one(folder: Path, seed: int, sync: str, patience: float) -> int:
-    """Lets a child write for a moment; returns the last round it acknowledged, -1 where it did not come so far."""
+def kill_one(folder: Path, seed: int, sync: str, words: int, patience: float) -> int:
+    """Lets a child write until it has said so many words, the first that the state is open, and for a moment more; returns the
+    last round it acknowledged, -1 where it did not come so far."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -42,12 +45,14 @@ def kill_one(folder: Path, seed: int, sync: str, patience: float) -> int:
         finally:
             os._exit(1)
     os.close(writing)
+    told = b""
+    while len(told) < words * _ROUND.size and (piece := os.read(reading, words * _ROUND.size - len(told))):
+        told += piece
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status):
         raise AssertionError("the writer ended by itself")
-    told = b""
     while piece := os.read(reading, 1 << 16):
         told += piece
     os.close(reading)
@@ -71,7 +76,7 @@ def main(folder: Path, kills: int, seed: int, sync: str) -> int:
     rng = random.Random(seed)
     last = write_some(folder)
     for k in range(kills):
-        acknowledged = max(last, kill_one(folder, seed * 1000 + k, sync, rng.uniform(0.002, 0.06)))
+        acknowledged = max(last, kill_one(folder, seed * 1000 + k, sync, rng.choice(WORDS), rng.uniform(0, 0.01)))
         found = recover(folder)
         if not acknowledged <= found[0] <= acknowledged + 1:
             raise AssertionError(f"kill {k}: {acknowledged} rounds acknowledged, {found[0]} found")

@@ -436,15 +436,17 @@ def believed(tmp_path: Path, every: int) -> list[tuple[str, int, int]]:
     return [bit for bit in bits[:: every] if is_believed(folder, there, *bit)]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_never_believed(tmp_path: Path) -> None:
     assert believed(tmp_path, 97) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_flipped_bit_is_ever_believed(tmp_path: Path) -> None:
     assert believed(tmp_path, 1) == []
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_of_an_image_is_ever_believed(tmp_path: Path) -> None:
     arrays = [[np.arange(20, dtype=np.int32), np.array([7])], [np.array([1, 300, 5], np.int64)]]
     file = write_image(tmp_path, "1.image", 3, "program", ({"what": "ever"}, arrays), {})
@@ -613,6 +615,7 @@ def scenario(folder: Path, acknowledged: list[int]) -> None:
             writer.store.close()
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_operation_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Crashes before each operation on the disk in turn, in the middle of each write."""
     for operations in itertools.count(1):
@@ -772,12 +775,13 @@ def kill(folder: Path, kills: int, seed: int, sync: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JIT or not hasattr(os, "fork"), reason="needs fork, and quick kernels")
 def test_killed_writers_lose_nothing(tmp_path: Path) -> None:
     assert kill(tmp_path, 20, 1, "never") > 100
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not JIT or not hasattr(os, "fork"), reason="needs fork, and quick kernels")
 @pytest.mark.parametrize(("seed", "sync"), [(2, "always"), (3, "never"), (4, "often")])
 def test_hundreds_of_killed_writers_lose_nothing(tmp_path: Path, seed: int, sync: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.times.frontier import Antichain
@@ -12,6 +12,7 @@ from dlog.engine.trace.layer import Layer, build
 from dlog.grammar.diagnostics import InternalError
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
+from tests.examples import examples
 
 VALUES = st.one_of(st.integers(-3, 3), st.sampled_from(EXTREMES))
 START = Antichain.start
@@ -38,7 +39,7 @@ def shaped_updates(draw: st.DrawFn) -> tuple[int, int, list[Update]]:
     return arity, depth, draw(st.lists(st.tuples(row, time, diff), max_size=30))
 
 
-@settings(max_examples=4 * EXAMPLES)
+@examples(4 * EXAMPLES)
 @given(shaped_updates())
 def test_a_layer_is_its_updates_sorted_and_summed(given_updates: tuple[int, int, list[Update]]) -> None:
     arity, depth, updates = given_updates
@@ -128,7 +129,7 @@ def check_seek(layer: Layer, keys: list[tuple[int, ...]], count: int) -> None:
         assert list(range(start, end)) == matching, key
 
 
-@settings(max_examples=2 * EXAMPLES)
+@examples(2 * EXAMPLES)
 @given(st.data())
 def test_rows_are_found_by_prefix_in_any_order(data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=40))

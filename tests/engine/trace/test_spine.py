@@ -334,6 +334,7 @@ def test_a_cursor_outlives_merges_and_its_handle() -> None:
         handle.cursor()
 
 
+@pytest.mark.slow
 def test_batches_are_freed_with_their_last_cursor() -> None:
     spine = Spine(1, 1)
     insert(spine, 0, *(((x,), (0,), 1) for x in range(100)))

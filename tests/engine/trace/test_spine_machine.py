@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
@@ -18,6 +17,7 @@ from dlog.engine.trace.spine import Spine, TraceHandle
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.trace.model import Update, accumulated, batch_of, columns_of, rows_of, summed, updates_of
+from tests.examples import examples
 
 VALUES = st.integers(0, 3)
 ITERATIONS = 3
@@ -180,5 +180,5 @@ class Traces(RuleBasedStateMachine):
         assert all(b.description.since.precedes(self.spine.since) for b in batches)
 
 
-Traces.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None)
+Traces.TestCase.settings = examples(EXAMPLES, stateful_step_count=30)
 TestTraces = Traces.TestCase

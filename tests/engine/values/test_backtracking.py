@@ -26,6 +26,7 @@ def run(folder: Path, pattern: str, text: str, negated: str = "") -> tuple[int, 
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(a|aa)+$", "(.*a){20}", "(([a-z])+.)+[A-Z]([a-z])+$"])
 def test_regular_patterns_take_linear_time(tmp_path: Path, pattern: str) -> None:
     begun = time.monotonic()
@@ -34,6 +35,7 @@ def test_regular_patterns_take_linear_time(tmp_path: Path, pattern: str) -> None
     assert time.monotonic() - begun < 60
 
 
+@pytest.mark.slow
 def test_a_pattern_that_would_take_for_ever_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = run(tmp_path, r"(a+)+(?=b)", 64 * "a")
     assert (code, out) == (1, "")
@@ -57,6 +59,7 @@ def test_why_a_pattern_is_none_is_told_as_python_says(tmp_path: Path) -> None:
     assert err.startswith("warning: wrong pattern") and "missing ), unterminated subpattern at position 5" in err
 
 
+@pytest.mark.slow
 def test_references_and_look_around_hold_as_python_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backtracking, "AT_ONCE", 7)
     chosen = random.Random(1)
@@ -72,6 +75,7 @@ def test_a_pattern_too_deep_for_anybody_is_a_wrong_one(tmp_path: Path) -> None:
     assert (code, out) == (0, "p\t0\n") and err.startswith("warning: wrong pattern")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backtracking, "SECONDS", 1)
     with pytest.raises(DlogError, match="takes more than 1 seconds"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.values.differences import Columns, apply_changes, difference, last_of_each, row_groups, words
+from tests.examples import examples
 
 Lists = tuple[int, list[tuple[int, ...]], list[tuple[int, ...]]]
 """An arity and two lists of rows."""
@@ -33,7 +34,7 @@ def two_lists(draw: st.DrawFn) -> Lists:
     return arity, draw(rows(arity)), draw(rows(arity))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=two_lists())
 def test_the_difference_of_two_sets(case: Lists) -> None:
     arity, *lists = case
@@ -44,7 +45,7 @@ def test_the_difference_of_two_sets(case: Lists) -> None:
     assert sorted(pairs) == sorted(expected)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(case=two_lists(), signs=st.lists(st.sampled_from([1, -1]), min_size=12, max_size=12))
 def test_the_last_change_of_a_row_decides(case: Lists, signs: list[int]) -> None:
     arity, held, changed = case
@@ -55,7 +56,7 @@ def test_the_last_change_of_a_row_decides(case: Lists, signs: list[int]) -> None
     assert sorted(listed(found, count)) == sorted(row for row, diff in expected.items() if diff > 0)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(case=two_lists())
 def test_groups_hold_equal_rows_in_order(case: Lists) -> None:
     arity, given_rows, _ = case

@@ -6,13 +6,14 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.values.functions import compare, evaluate
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
+from tests.examples import examples
 
 PLANTED = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a"]
 TEXT = st.one_of(st.sampled_from(PLANTED), st.text(max_size=9))
@@ -40,7 +41,7 @@ def strings() -> Strings:
     return Strings()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(ROWS)
 def test_symbols_compare_by_their_bytes(rows: list[tuple[str, str]]) -> None:
     s = Strings()
@@ -56,7 +57,7 @@ def test_symbols_compare_by_their_bytes(rows: list[tuple[str, str]]) -> None:
     assert s.texts(evaluate("max", [left, right], [S, S], s.table)) == [max(p, key=str.encode) for p in rows]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=20))
 def test_cat_joins_and_strlen_counts_characters(rows: list[tuple[str, str, str]]) -> None:
     s = Strings()

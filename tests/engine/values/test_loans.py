@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from dlog.engine.values.loans import KEPT, LEAST, MOST, DoubleBuffer, Lender
 
@@ -34,6 +35,7 @@ def test_much_is_not_lent_for_little() -> None:
     assert place(lender.words(LEAST)) != at
 
 
+@pytest.mark.slow
 def test_as_long_as_a_part_is_in_use_it_is_not_lent() -> None:
     lender = Lender()
     block = lender.words(4 * LEAST).reshape(4, LEAST)
@@ -51,6 +53,7 @@ def test_as_long_as_a_part_is_in_use_it_is_not_lent() -> None:
     assert len(arrow) == LEAST
 
 
+@pytest.mark.slow
 def test_little_is_kept() -> None:
     lender = Lender()
     held = [lender.words(LEAST) for _ in range(5)]

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.engine.kernels import layout as L
@@ -17,6 +17,7 @@ from dlog.engine.kernels.core.memory import MAPS
 from dlog.engine.kernels.values.words import hash_bytes
 from dlog.engine.values import symbols
 from dlog.engine.values.symbols import NotText, SymbolTable
+from tests.examples import examples
 
 PLANTED = st.sampled_from(["", "a", "b", "12345678", "123456789", "a\0", "\0"])
 WORDS = st.lists(st.one_of(PLANTED, st.text(max_size=30)), max_size=60)
@@ -27,7 +28,7 @@ def naive_ids(words: list[str]) -> list[int]:
     return [known.setdefault(word, len(known)) for word in words]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(WORDS, WORDS)
 def test_ids_are_dense_in_order_of_first_appearance(first: list[str], second: list[str]) -> None:
     table = SymbolTable()
@@ -39,7 +40,7 @@ def test_ids_are_dense_in_order_of_first_appearance(first: list[str], second: li
     assert table.to_arrow(np.array(ids, np.int32)).to_pylist() == first + second
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(WORDS)
 def test_ranks_order_like_bytes(words: list[str]) -> None:
     table = SymbolTable()
@@ -72,6 +73,7 @@ def test_a_string_longer_than_the_heap_is_kept() -> None:
     assert len(table.text(1)) == 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not JIT, reason="tables that grow by instalments are large")
 @pytest.mark.parametrize("crowd", ["", "end", "front", "amid"])
 def test_the_table_grows_by_instalments(crowd: str) -> None:
@@ -137,7 +139,7 @@ PIECES = st.sampled_from(
 BYTES = st.binary(max_size=12) | st.text(max_size=12).map(str.encode) | st.lists(PIECES, max_size=6).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(BYTES, min_size=1, max_size=12))
 def test_bytes_become_symbols_if_they_are_utf8(strings: list[bytes]) -> None:
     table = SymbolTable()

@@ -1,0 +1,72 @@
+"""Why a row is not in its relation, as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from dlog.proofs.drawing import MORE, Line, first_lines, one_line
+from dlog.proofs.wording import literal_of, row_text
+from dlog.values import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one rule does not give a row. The literals `met` hold together, and then `literal` fails; None: the head does
+    not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses,
+    whose `bindings` stand beside them; `misses` is how many there are."""
+
+    rule: str
+    literal: str | None
+    reasons: tuple[str, ...]
+    bindings: tuple[Mapping[str, Any], ...]
+    misses: int
+    met: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyNot:
+    """Why a row is not in its relation: what each rule lacks, and the rows most like it."""
+
+    relation: str
+    row: Row
+    failures: tuple[Failure, ...]
+    closest: tuple[Row, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(line.plain for line in explained(self))
+
+    def __repr__(self) -> str:
+        return first_lines(explained(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def explained(why: WhyNot) -> Iterator[Line]:
+    """Why a row is not there, a rule after the other."""
+    yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
+    if not why.failures:
+        yield Line((("", f"  `{why.relation}` has no rules, and the row is no fact"),))
+    for failure in why.failures:
+        yield Line((("guide", "  "), ("rule", one_line(failure.rule))))
+        yield from _failed(failure)
+    if why.closest:
+        rows = ", ".join(row_text(why.relation, row) for row in why.closest)
+        yield Line((("note", f"  closest rows: {rows}"),))
+
+
+def _failed(failure: Failure) -> Iterator[Line]:
+    if failure.literal is None:
+        yield Line((("guide", "    "), ("bad", failure.reasons[0])))
+        return
+    held = f"{', '.join(failure.met)} {'holds' if len(failure.met) == 1 else 'hold'}, " if failure.met else ""
+    yield Line((("guide", "    "), ("", held), ("bad", failure.literal), ("", " fails:")))
+    for reason, bindings in zip(failure.reasons, failure.bindings, strict=True):
+        values = ", ".join(f"{name} = {literal_of(value)}" for name, value in bindings.items())
+        yield Line((("guide", "      "), ("", reason), ("note", f"  with {values}" if values else "")))
+    more = failure.misses - len(failure.reasons)
+    if more > 0:
+        yield Line((("guide", "      "), ("note", f"{MORE} and {more} more {'binding' if more == 1 else 'bindings'}")))
