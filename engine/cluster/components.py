@@ -131,7 +131,8 @@ class Trees:
         if self.home == ROOT:
             return np.full(keys, self.post.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
-        return np.asarray(self.post.dictionary.owners(NUMBER, values, self.post.worker_group.size) == self.post.worker_group.rank)
+        group = self.post.worker_group
+        return np.asarray(self.post.dictionary.owners(NUMBER, values, group.size) == group.rank)
 
     # --------------------------------------------------------------------------------------------------------------- keys
 

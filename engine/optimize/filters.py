@@ -20,6 +20,7 @@ from dlog.engine.ir.rules import (
     Atom,
     Compare,
     Constant,
+    Functor,
     Kind,
     Literal,
     Negation,

@@ -93,8 +93,8 @@ def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.
 def _digest(table: Entries, count: int) -> str:
     """Stands for the first entries of a table."""
     offsets = np.ascontiguousarray(table.offsets[: count + 1])
-    sha = hashlib.sha256(offsets)
-    sha.update(np.ascontiguousarray(table.data[offsets[0] : offsets[-1]]))
+    sha = hashlib.sha256(files.buffer(offsets))
+    sha.update(files.buffer(np.ascontiguousarray(table.data[offsets[0] : offsets[-1]])))
     return sha.hexdigest()
 
 

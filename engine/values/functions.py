@@ -20,6 +20,7 @@ from dlog.engine.kernels.values.numerals import FLOAT, NUMBER, UNSIGNED, number_
 from dlog.engine.kernels.values.texts import Text, measure_texts, relate_texts, slice_all
 from dlog.engine.values.patterns import match
 from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import typed
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 # ------------------------------------------------------------------------------------------------------------ comparisons
@@ -117,12 +118,9 @@ def _scalars(words: np.ndarray, kind: Kind, symbols: SymbolTable) -> list[Scalar
     match kind:
         case Kind.SYMBOL:
             return [symbols.text(number) for number in words.tolist()]
-        case Kind.NUMBER:
-            return words.tolist()
-        case Kind.UNSIGNED:
-            return words.view(np.uint64).tolist()
-        case Kind.FLOAT:
-            return words.view(np.float64).tolist()
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT:
+            values: list[Scalar] = typed(words, kind).tolist()
+            return values
         case Kind.RECORD:
             raise InternalError("evaluation", "a functor of records")
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-import dlog
-
 DAY = 86_400.0
 UNUSED = 30 * DAY
 """Seconds after which what another version of the kernels has left goes."""
@@ -80,7 +78,7 @@ def _run(path: Path) -> None:
 
 def _root() -> str:
     """The folder that this process has the package from: not one above it, which may be anybody's."""
-    return os.path.dirname(os.path.abspath(dlog.__path__[0]))
+    return os.path.dirname(os.path.abspath(sys.modules["dlog"].__path__[0]))
 
 
 def _remove_remains(path: Path) -> None:
