@@ -16,7 +16,7 @@ from dlog.engine.embedded.catalog import Catalog
 from dlog.engine.embedded.collection import Collection, Life, Role, new_list
 from dlog.engine.embedded.figures import Recorded
 from dlog.engine.embedded.lower import LoweredPath, Tables
-from dlog.engine.embedded.lower_rounds import RoundLowering
+from dlog.engine.embedded.lower_rounds import RoundCode
 from dlog.engine.embedded.native import Struct, view, words
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.embedded.relation import Memory, StoredRelation
@@ -90,6 +90,7 @@ class Dataflow:
         self.scopes: dict[int, nodes.Scope] = {}
         """By stratum, its plan."""
         self.tables = Tables()
+        self.code = RoundCode(self.tables)
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
@@ -392,7 +393,7 @@ class StratumBuilder:
         return paths
 
     def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
-        lowered = [RoundLowering(p, self, self.flow.tables).lower() for p in paths]
+        lowered = [self.flow.code.lowered(p, self) for p in paths]
         self.flow.owners += [(p, self.stratum) for p in lowered]
         return lowered
 
@@ -432,6 +433,12 @@ class StratumBuilder:
 
     def reduction(self, name: str) -> Reduction | None:
         return self.flow.reductions.get(self._name(name))
+
+    def nature(self, name: str) -> tuple[object, ...]:
+        """All that lowering asks about a relation, but for where things are."""
+        reduction = self.reduction(name)
+        reduced = () if reduction is None else (reduction.struct[L.RD_VALUE], reduction.kind)
+        return self.collection(name).kinds, self.is_inner(name), reduced
 
     def is_inner(self, name: str) -> bool:
         return not self.staged and name in self.variables
