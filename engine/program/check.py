@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dlog.engine.program.disjunction import FlatClause, flatten_clause
 from dlog.engine.program.facts import Row, constant_row, literal_fact
+from dlog.engine.program.forms import Forms
 from dlog.engine.program.inline import inlined
 from dlog.engine.program.normalize import normalize
 from dlog.engine.program.problems import Problems
@@ -19,8 +20,8 @@ from dlog.engine.program.scope import scope
 from dlog.engine.program.subtypes import check_subtypes
 from dlog.engine.program.typecheck import typecheck
 from dlog.engine.program.walk import parts, walk
-from dlog.grammar.source import Source
-from dlog.grammar.syntax import Atom
+from dlog.grammar.source import NOWHERE, Source
+from dlog.grammar.syntax import Atom, Clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ def check(resolved: Resolved) -> Checked:
     """Raises DlogError with every mistake of types or safety in any clause."""
     problems = Problems(resolved.source)
     resolved = _without_inline(resolved, problems)
+    forms = Forms(resolved)
     facts: dict[str, dict[Row, None]] = {}
     rules: list[Rule] = []
     for clause in resolved.clauses:
@@ -47,13 +49,12 @@ def check(resolved: Resolved) -> Checked:
         if row is not None:
             facts.setdefault(clause.heads[0].name, {})[row] = None
             continue
-        for flat in flatten_clause(clause, resolved.source, problems):
-            rule = _check_clause(flat, resolved, problems)
-            row = None if rule is None else constant_row(rule)
-            if row is not None:
-                facts.setdefault(flat.head.name, {})[row] = None
-            elif rule is not None:
+        for rule in _rules(clause, resolved, problems, forms):
+            row = constant_row(rule)
+            if row is None:
                 rules.append(rule)
+            else:
+                facts.setdefault(rule.head.relation, {})[row] = None
     problems.check()
     rows = {name: tuple(found) for name, found in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
@@ -75,6 +76,25 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
     typed = typecheck(scope(flat, problems), resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)
+
+
+def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
+    """The clause's rules; those of another clause of its form where there are some."""
+    if resolved.inline or clause.body is None or clause.span == NOWHERE:  # inlined bodies have their places from elsewhere
+        return _checked(clause, resolved, problems)
+    form = forms.form(clause)
+    rules = forms.rules(form, clause)
+    if rules is None:
+        before = len(problems)
+        rules = _checked(clause, resolved, problems)
+        if len(problems) == before:
+            forms.keep(form, rules)
+    return rules
+
+
+def _checked(clause: Clause, resolved: Resolved, problems: Problems) -> list[Rule]:
+    found = [_check_clause(flat, resolved, problems) for flat in flatten_clause(clause, resolved.source, problems)]
+    return [rule for rule in found if rule is not None]
 
 
 def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> Rule | None:
