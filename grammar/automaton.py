@@ -13,23 +13,12 @@ import lark
 from lark.parse_tree_builder import ExpandSingleChild
 from lark.parsers.lalr_analysis import Shift
 
-from dlog.grammar import syntax
-from dlog.grammar.source import Span
+from dlog.grammar.literal_facts import BLANK, FACT, read_facts
 
 Row: TypeAlias = "dict[str, Any]"
 """A state: by terminal the next state's row or a `Reduction`, by nonterminal the next state's row."""
 Reduction: TypeAlias = "tuple[int, Callable[[list[Any]], Any] | None, str]"
 """How many children, what to make of them (None: the one child stands for itself), and the nonterminal."""
-
-BLANK = r"[ \t\r\n\f\v]"
-PLAIN = r'0x[0-9a-fA-F]+|0b[01]+|[0-9]+|"[^"\\\n]*"'
-LITERAL = re.compile(PLAIN)
-FACT = re.compile(
-    rf"{BLANK}*(?P<atom>(?P<name>[?A-Za-z][?A-Za-z0-9_]*|_[?A-Za-z0-9_]+){BLANK}*\({BLANK}*"
-    rf"(?P<args>(?:{PLAIN})(?:{BLANK}*,{BLANK}*(?:{PLAIN}))*){BLANK}*\)){BLANK}*\.(?={BLANK}|\Z)"
-)
-"""A fact of numbers and texts without escapes, as the grammar says; a text may have many thousands of them."""
-
 
 class Unparsable(Exception):
     """The text is not in the language."""
@@ -90,7 +79,7 @@ class Automaton:
             while type(entry := row.get(kind)) is not dict:
                 row = _reduce(entry, rows, values)
             if kind == "IDENT" and len(rows) == 2 and (fact := FACT.match(text, start)):  # between items
-                end = self._facts(text, fact, values[-1])
+                end = read_facts(text, fact, reserved, values[-1])
                 tokens = self._token.finditer(text, end)
                 continue
             row = entry
@@ -101,23 +90,6 @@ class Automaton:
         while row is not self._end:
             row = _reduce(row.get("$END"), rows, values)
         return values[-1]
-
-
-    def _facts(self, text: str, fact: re.Match[str] | None, items: list[Any]) -> int:
-        """Adds facts of literals that follow each other; returns where they end."""
-        end = 0
-        while fact is not None and fact["name"] not in self._reserved:
-            (start, _), end = fact.span("name"), fact.end()
-            args = [_literal(arg) for arg in LITERAL.finditer(text, *fact.span("args"))]
-            atom = syntax.Atom(fact["name"], tuple(args), span=Span(start, fact.end("atom")))
-            items.append(syntax.Clause((atom,), span=Span(start, end)))
-            fact = FACT.match(text, end)
-        return end
-
-
-def _literal(match: re.Match[str]) -> syntax.Term:
-    found, span = match[0], Span(*match.span())
-    return syntax.String(found[1:-1], span=span) if found[0] == '"' else syntax.Number(found, span=span)
 
 
 def _reduce(entry: Reduction | None, rows: list[Row], values: list[Any]) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dlog.engine.program.disjunction import FlatClause, flatten_clause
-from dlog.engine.program.facts import Row, constant_row, literal_fact
+from dlog.engine.program.facts import FactRows, Row, constant_row
 from dlog.engine.program.forms import Forms
 from dlog.engine.program.inline import inlined
 from dlog.engine.program.normalize import normalize
@@ -20,6 +20,7 @@ from dlog.engine.program.scope import scope
 from dlog.engine.program.subtypes import check_subtypes
 from dlog.engine.program.typecheck import typecheck
 from dlog.engine.program.walk import parts, walk
+from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
 
@@ -41,13 +42,12 @@ def check(resolved: Resolved) -> Checked:
     """Raises DlogError with every mistake of types or safety in any clause."""
     problems = Problems(resolved.source)
     resolved = _without_inline(resolved, problems)
-    forms = Forms(resolved)
+    forms, rows = Forms(resolved), FactRows(resolved)
     facts: dict[str, dict[Row, None]] = {}
     rules: list[Rule] = []
     for clause in resolved.clauses:
-        row = literal_fact(clause.heads[0], resolved) if clause.body is None and len(clause.heads) == 1 else None
-        if row is not None:
-            facts.setdefault(clause.heads[0].name, {})[row] = None
+        if clause.body is None and (row := rows.row(clause)) is not None:
+            facts.setdefault(clause.name if type(clause) is LiteralFact else clause.heads[0].name, {})[row] = None
             continue
         for rule in _rules(clause, resolved, problems, forms):
             row = constant_row(rule)
@@ -56,9 +56,9 @@ def check(resolved: Resolved) -> Checked:
             else:
                 facts.setdefault(rule.head.relation, {})[row] = None
     problems.check()
-    rows = {name: tuple(found) for name, found in facts.items()}
+    found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
-    return Checked(resolved.source, resolved.table.types, relations, rows, tuple(rules), resolved.io, resolved.inline)
+    return Checked(resolved.source, resolved.table.types, relations, found, tuple(rules), resolved.io, resolved.inline)
 
 
 def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:
