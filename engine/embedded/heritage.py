@@ -22,7 +22,7 @@ from dlog.engine.embedded.native import Struct, view
 from dlog.engine.embedded.reduction import Reduction
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
-from dlog.engine.program.dependencies import dependencies
+from dlog.engine.program.dependencies import relations_read
 from dlog.engine.program.rules import Program, Stratum
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import NOWHERE, Span
@@ -93,7 +93,7 @@ class Heritage:
 
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
         before, now = self.old.program, self.program
-        reads = {d.on for rule in stratum.rules for d in dependencies(rule)}.difference(stratum.relations)
+        reads = {on for rule in stratum.rules for on in relations_read(rule)}.difference(stratum.relations)
         given = {name for name in stratum.relations if name + GIVEN in self.old.collections}
         return (
             reads <= same

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dlog.engine.embedded.collection import Collection
 from dlog.engine.embedded.lower import LoweredPath, Tables
 from dlog.engine.embedded.native import Struct
 from dlog.engine.embedded.reduction import Reduction

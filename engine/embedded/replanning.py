@@ -21,7 +21,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.rounds import NotIncremental, build_rounds_scope
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.program.dependencies import dependencies
+from dlog.engine.program.dependencies import relations_read
 from dlog.engine.program.rules import Program
 
 WORK_PER_PATH = 1 << 12
@@ -196,7 +196,7 @@ def _derives_alike(one: nodes.Scope, other: nodes.Scope) -> bool:
 def _hold_rows(flow: Dataflow, program: Program, strata: Iterable[int]) -> None:
     """Has inputs that strata read keep ordinary rows, which can be looked up and told."""
     for stratum in (program.strata[number] for number in strata):
-        for name in {*stratum.relations, *(d.on for rule in stratum.rules for d in dependencies(rule))}:
+        for name in {*stratum.relations, *(on for rule in stratum.rules for on in relations_read(rule))}:
             found = flow.input(name)
             if found is not None:
                 found.hold_rows()

@@ -13,7 +13,7 @@ from math import prod
 from dlog.engine.plan.domains import domains
 from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.statistics import Estimator, Statistics
-from dlog.engine.program.dependencies import dependencies
+from dlog.engine.program.dependencies import relations_read
 from dlog.engine.program.passes.demand import Asked
 from dlog.engine.program.rules import Atom, Constant, Program, Rule, Term
 
@@ -58,7 +58,7 @@ def _query(rule: Rule) -> Query:
 def _is_first(rule: Rule, program: Program) -> bool:
     """Whether a rule reads nothing that is computed."""
     derived = {r.head.relation for r in _rules(program)}
-    return not any(d.on in derived for d in dependencies(rule))
+    return derived.isdisjoint(relations_read(rule))
 
 
 def _values(rule: Rule, estimator: Estimator) -> float:

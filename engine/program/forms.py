@@ -214,10 +214,10 @@ class _Template:
         those that variables without one get."""
         there = {c for rule in self._rules for part in (rule.head, *rule.body) for c in _constants_of(part)}
         literals = all(not there.isdisjoint(own) for own in self._constants)
-        return bool(self._rules) and literals and not any(_is_made(name) for name in self._variables)
+        return bool(self._rules) and literals and not any(map(_is_made, self._variables))
 
     def filled(self, form: Form, text: str, span: Span) -> list[Rule] | None:
-        if any([_is_made(name) for name in form.variables]):
+        if any(map(_is_made, form.variables)):
             return None
         constants: dict[Constant, Constant] = {}
         for own, (kind, said) in zip(self._constants, form.literals, strict=True):
