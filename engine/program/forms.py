@@ -118,13 +118,23 @@ class Form:
         elif kind is syntax.Cast:
             self._said.append(node.type)
         elif kind is syntax.AggregateTerm:
-            self._said += (node.op, node.target is None, node.init is None)
+            self._aggregate(node, parts)
+            return
         elif kind is syntax.Truth:
             self._said.append(node.value)
         elif kind not in _PLAIN:
             self._said.append(node)
         for part in parts:
             self._node(part)
+
+    def _aggregate(self, node: syntax.AggregateTerm, parts: Sequence[Any]) -> None:
+        """What is inside is not compared with what the aggregate is, of which nothing is known."""
+        self._said += (node.op, node.target is None, node.init is None)
+        literals = self._literals
+        for part in parts:
+            self._node(part)
+        self._literals = literals
+        self._occurrences += 1
 
 
 class Forms:
