@@ -44,12 +44,12 @@ class LiteralFact(Clause):
         self.name = match["name"]
         self.literals: list[str] = _LITERALS.findall(match["args"])
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return Clause
 
     @property
-    def heads(self) -> tuple[Atom, ...]:  # type: ignore[override]
+    def heads(self) -> tuple[Atom, ...]:
         if self._heads is None:
             match = self._match
             args = tuple([_node(found) for found in _LITERALS.finditer(match.string, *match.span("args"))])
@@ -57,7 +57,7 @@ class LiteralFact(Clause):
         return self._heads
 
     @property
-    def span(self) -> Span:  # type: ignore[override]
+    def span(self) -> Span:
         return Span(self._match.start("name"), self._match.end())
 
 

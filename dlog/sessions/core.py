@@ -133,7 +133,8 @@ class Session(Changing):
             self._check_open()
             whole, new = program_text.added(self._text, text, *self._options.preprocessing)
             facts = tuple(item for item in new.items if isinstance(item, syntax.Clause) and item.body is None)
-            return self._replace(whole, whole.compiled((*whole.declarations, *facts)).facts)
+            rows = whole.compiled((*whole.declarations, *facts)).facts if facts else {}
+            return self._replace(whole, rows)
 
     def drop_rules(self, which: str) -> Round:
         """Drops the rules that are written out, or all rules of the relation that is named. It is a round of its own."""
