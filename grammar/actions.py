@@ -17,6 +17,7 @@ from lark import Token
 from dlog.grammar import syntax
 from dlog.grammar.automaton import Word
 from dlog.grammar.diagnostics import Diagnostic, Label
+from dlog.grammar.literal_facts import ESCAPES
 from dlog.grammar.operators import BINDING, PREFIX_BINDING, RIGHT_ASSOCIATIVE
 from dlog.grammar.source import Source, Span
 from dlog.grammar.unparse import format_term
@@ -38,7 +39,6 @@ class Reading:
 
 READING: ContextVar[Reading] = ContextVar("reading")
 
-ESCAPES = {'"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 

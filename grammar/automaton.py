@@ -13,22 +13,15 @@ import lark
 from lark.parse_tree_builder import ExpandSingleChild
 from lark.parsers.lalr_analysis import Shift
 
-from dlog.grammar import syntax
-from dlog.grammar.source import Span
+from dlog.grammar.literal_facts import BLANK, FACT, read_facts
 
 Row: TypeAlias = "dict[str, Any]"
 """A state: by terminal the next state's row or a `Reduction`, by nonterminal the next state's row."""
 Reduction: TypeAlias = "tuple[int, Callable[[list[Any]], Any] | None, str]"
 """How many children, what to make of them (None: the one child stands for itself), and the nonterminal."""
 
-BLANK = r"[ \t\r\n\f\v]"
-PLAIN = r'0x[0-9a-fA-F]+|0b[01]+|[0-9]+|"[^"\\\n]*"'
-LITERAL = re.compile(PLAIN)
-FACT = re.compile(
-    rf"{BLANK}*(?P<atom>(?P<name>[?A-Za-z][?A-Za-z0-9_]*|_[?A-Za-z0-9_]+){BLANK}*\({BLANK}*"
-    rf"(?P<args>(?:{PLAIN})(?:{BLANK}*,{BLANK}*(?:{PLAIN}))*){BLANK}*\)){BLANK}*\.(?={BLANK}|\Z)"
-)
-"""A fact of numbers and texts without escapes, as the grammar says; a text may have many thousands of them."""
+FREQUENT = ("CHOICE_DOMAIN", "IDENT", "COMMA", "LPAR", "RPAR")
+"""`choice-domain` is the one terminal that begins as a name does."""
 
 
 class Unparsable(Exception):
@@ -52,12 +45,12 @@ class Automaton:
 
     def __init__(self, tables: lark.Lark) -> None:
         lexer: Any = tables.parser.lexer
-        (pattern,) = lexer.scanner._mres
+        scanner = lexer.scanner
         words = {t.pattern.value for t in tables.terminals if t.pattern.type == "str"}
         reserved = {word: lexer.callback["IDENT"].scanner.fullmatch(word) for word in words}
         self._reserved = {word: type for word, type in reserved.items() if type is not None}
         self._ignored: frozenset[str] = lexer.ignore_types
-        self._token = re.compile(f"{BLANK}*(?:{pattern.pattern})", pattern.flags)
+        self._token = re.compile(f"{BLANK}*(?:{_alternatives(scanner)})", scanner.g_regex_flags)
         conf: Any = tables.parse_interactive("").parser_state.parse_conf
         rows: dict[Any, Row] = {state: {} for state in conf.states}
         reductions: dict[Any, Reduction] = {}
@@ -90,7 +83,7 @@ class Automaton:
             while type(entry := row.get(kind)) is not dict:
                 row = _reduce(entry, rows, values)
             if kind == "IDENT" and len(rows) == 2 and (fact := FACT.match(text, start)):  # between items
-                end = self._facts(text, fact, values[-1])
+                end = read_facts(text, fact, reserved, values[-1])
                 tokens = self._token.finditer(text, end)
                 continue
             row = entry
@@ -103,21 +96,11 @@ class Automaton:
         return values[-1]
 
 
-    def _facts(self, text: str, fact: re.Match[str] | None, items: list[Any]) -> int:
-        """Adds facts of literals that follow each other; returns where they end."""
-        end = 0
-        while fact is not None and fact["name"] not in self._reserved:
-            (start, _), end = fact.span("name"), fact.end()
-            args = [_literal(arg) for arg in LITERAL.finditer(text, *fact.span("args"))]
-            atom = syntax.Atom(fact["name"], tuple(args), span=Span(start, fact.end("atom")))
-            items.append(syntax.Clause((atom,), span=Span(start, end)))
-            fact = FACT.match(text, end)
-        return end
-
-
-def _literal(match: re.Match[str]) -> syntax.Term:
-    found, span = match[0], Span(*match.span())
-    return syntax.String(found[1:-1], span=span) if found[0] == '"' else syntax.Number(found, span=span)
+def _alternatives(scanner: Any) -> str:
+    """The terminals, in Lark's order but for the most frequent ones: those are nothing else's beginning."""
+    terminals = {t.name: t.pattern.to_regexp() for t in scanner.terminals}
+    names = [*FREQUENT, *(name for name in terminals if name not in FREQUENT)]
+    return "|".join([f"(?P<{name}>{terminals[name]})" for name in names])
 
 
 def _reduce(entry: Reduction | None, rows: list[Row], values: list[Any]) -> Row:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
 from dlog.engine.state.store import Sync
@@ -66,19 +67,26 @@ class Session(Changing):
         )
         check_facts(facts)
         super().__init__(chosen)
-        given = None if program is None else read(program, chosen.preprocessing)
-        self._engines = chosen.engines()
         if chosen.state is not None:
+            given = None if program is None else read(program, chosen.preprocessing)
+            self._engines = chosen.engines()
             self._reopen(given, facts)
             return
-        self._text = given or read("\n", ((), ()))
-        compiled = self._text.compiled()
-        self._use(self._engines.made(compiled), compiled)
+        self._begin("\n" if program is None else program)
         try:
             self._open(facts)
         except BaseException:
             self.close()
             raise
+
+    @uncollected
+    def _begin(self, program: Program) -> None:
+        """An engine without rows."""
+        chosen = self._options
+        self._text = read(program, chosen.preprocessing)
+        self._engines = chosen.engines()
+        compiled = self._text.compiled()
+        self._use(self._engines.made(compiled), compiled)
 
     def _reopen(self, given: program_text.Text | None, facts: Given) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
@@ -124,7 +132,8 @@ class Session(Changing):
             self._check_open()
             whole, new = program_text.added(self._text, text, *self._options.preprocessing)
             facts = tuple(item for item in new.items if isinstance(item, syntax.Clause) and item.body is None)
-            return self._replace(whole, whole.compiled((*whole.declarations, *facts)).facts)
+            rows = whole.compiled((*whole.declarations, *facts)).facts if facts else {}
+            return self._replace(whole, rows)
 
     def drop_rules(self, which: str) -> Round:
         """Drops the rules that are written out, or all rules of the relation that is named. It is a round of its own."""

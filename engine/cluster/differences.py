@@ -134,8 +134,8 @@ class SendingLowering(RoundLowering):
         iteration = self.registers[ITERATION] if ITERATION in self.registers else self.tables.constant(0)
         advance = self.tables.constant(self.path.advance)
         tracked = (self.registers[TIME], -1, self.registers[DIFF], 0)
-        self.target = self.outbox.collection.struct
-        self._emit(L.OP_DERIVE, self.target.address, *tracked, *values, iteration, advance)
+        self.target = self.outbox.collection.struct.address
+        self._emit(L.OP_DERIVE, self.target, *tracked, *values, iteration, advance)
 
 
 class Channel:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dlog.engine.compile.facts import Row, constant_row, literal_fact
+from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
+from dlog.engine.compile.normal.forms import Forms
 from dlog.engine.compile.normal.inline import inlined
 from dlog.engine.compile.normal.normalize import normalize
 from dlog.engine.compile.problems import Problems
@@ -19,8 +20,9 @@ from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.rules import Io, Relation, Rule, Type
-from dlog.grammar.source import Source
-from dlog.grammar.syntax import Atom
+from dlog.grammar.literal_facts import LiteralFact
+from dlog.grammar.source import NOWHERE, Source
+from dlog.grammar.syntax import Atom, Clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +42,23 @@ def check(resolved: Resolved) -> Checked:
     """Raises DlogError with every mistake of types or safety in any clause."""
     problems = Problems(resolved.source)
     resolved = _without_inline(resolved, problems)
+    forms, rows = Forms(resolved), FactRows(resolved)
     facts: dict[str, dict[Row, None]] = {}
     rules: list[Rule] = []
     for clause in resolved.clauses:
-        row = literal_fact(clause.heads[0], resolved) if clause.body is None and len(clause.heads) == 1 else None
-        if row is not None:
-            facts.setdefault(clause.heads[0].name, {})[row] = None
+        if clause.body is None and (row := rows.row(clause)) is not None:
+            facts.setdefault(clause.name if type(clause) is LiteralFact else clause.heads[0].name, {})[row] = None
             continue
-        for flat in flatten_clause(clause, resolved.source, problems):
-            rule = _check_clause(flat, resolved, problems)
-            row = None if rule is None else constant_row(rule)
-            if row is not None:
-                facts.setdefault(flat.head.name, {})[row] = None
-            elif rule is not None:
+        for rule in _rules(clause, resolved, problems, forms):
+            row = constant_row(rule)
+            if row is None:
                 rules.append(rule)
+            else:
+                facts.setdefault(rule.head.relation, {})[row] = None
     problems.check()
-    rows = {name: tuple(found) for name, found in facts.items()}
+    found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
-    return Checked(resolved.source, resolved.table.types, relations, rows, tuple(rules), resolved.io, resolved.inline)
+    return Checked(resolved.source, resolved.table.types, relations, found, tuple(rules), resolved.io, resolved.inline)
 
 
 def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:
@@ -75,6 +76,25 @@ def _check_types(flat: FlatClause, resolved: Resolved, problems: Problems) -> No
     typed = typecheck(scope(flat, problems), resolved, problems)
     if len(problems) == before:
         check_subtypes(typed, resolved, problems)
+
+
+def _rules(clause: Clause, resolved: Resolved, problems: Problems, forms: Forms) -> list[Rule]:
+    """The clause's rules; those of another clause of its form where there are some."""
+    if resolved.inline or clause.body is None or clause.span == NOWHERE:  # inlined bodies have their places from elsewhere
+        return _checked(clause, resolved, problems)
+    form = forms.form(clause)
+    rules = forms.rules(form, clause)
+    if rules is None:
+        before = len(problems)
+        rules = _checked(clause, resolved, problems)
+        if len(problems) == before:
+            forms.keep(form, rules)
+    return rules
+
+
+def _checked(clause: Clause, resolved: Resolved, problems: Problems) -> list[Rule]:
+    found = [_check_clause(flat, resolved, problems) for flat in flatten_clause(clause, resolved.source, problems)]
+    return [rule for rule in found if rule is not None]
 
 
 def _check_clause(flat: FlatClause, resolved: Resolved, problems: Problems) -> Rule | None:

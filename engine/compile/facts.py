@@ -4,13 +4,43 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from dlog.engine.compile.normal.literals import literal_kinds, literal_text, number_constant
+from dlog.engine.compile.normal.literals import FITTING, literal_kinds, literal_text, number_constant
 from dlog.engine.compile.resolve import Resolved
 from dlog.engine.ir.rules import Constant, Kind, Record, Rule, Term, Type
-from dlog.grammar.syntax import Atom, Nil, RecordTerm, String
+from dlog.grammar.literal_facts import LiteralFact, literal_value
+from dlog.grammar.syntax import Atom, Clause, Nil, RecordTerm, String
 from dlog.grammar.syntax import Term as SyntaxTerm
 
 Row: TypeAlias = tuple[Constant | Record, ...]
+
+
+class FactRows:
+    """The rows of a program's facts of well-typed literals."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._resolved = resolved
+        self._kinds = {name: relation.kinds for name, relation in resolved.relations.items()}
+
+    def row(self, clause: Clause) -> Row | None:
+        """The row of a fact; None sends it through the checks of any clause."""
+        if type(clause) is LiteralFact:
+            return _written(clause.literals, self._kinds[clause.name])
+        return literal_fact(clause.heads[0], self._resolved) if len(clause.heads) == 1 else None
+
+
+def _written(literals: list[str], kinds: tuple[Kind, ...]) -> Row | None:
+    row: list[Constant] = []
+    for text, kind in zip(literals, kinds, strict=True):
+        if kind is Kind.NUMBER and len(text) <= FITTING and text.isdecimal():
+            row.append(Constant(int(text), kind))
+        elif kind is Kind.SYMBOL and text[0] == '"':
+            row.append(Constant(literal_value(text), kind))
+        else:
+            value = number_constant(text, kind) if text[0] != '"' and kind in literal_kinds(text) else None
+            if value is None:
+                return None
+            row.append(value)
+    return tuple(row)
 
 
 def literal_fact(atom: Atom, resolved: Resolved) -> Row | None:

@@ -11,6 +11,7 @@ from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
 from dlog.grammar.syntax import (
     AdtDecl,
@@ -59,6 +60,10 @@ def resolve(program: Program, source: Source) -> Resolved:
     inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
     resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
     for clause in clauses:
+        if type(clause) is LiteralFact:
+            relation = relations.get(clause.name)
+            if relation is not None and len(relation.attributes) == len(clause.literals):
+                continue
         _check_clause(clause, resolved, problems)
     problems.check()
     return resolved

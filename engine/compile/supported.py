@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.walk import Node, parts, walk
+from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
     AdtDecl,
@@ -30,6 +31,8 @@ def refuse_unsupported(program: Program, source: Source) -> None:
     """Raise `not supported yet: <construct>` for every use of one."""
     problems = Problems(source)
     for item in program.items:
+        if type(item) is LiteralFact:
+            continue
         for construct, span in _in_item(item):
             problems.add("unsupported", f"not supported yet: {construct}", Label(span))
     problems.check()

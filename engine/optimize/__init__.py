@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize.drop_redundant_rules import drop_redundant_rules
@@ -45,7 +45,7 @@ def optimize(program: Program, observed: frozenset[str]) -> Program:
 
 def _check(before: Program, after: Program, name: str) -> None:
     """What holds between passes: relations stay declared, rules mention declared ones, no lattice comes or changes."""
-    mentioned = {r for s in after.strata for rule in s.rules for r in (rule.head.relation, *(d.on for d in dependencies(rule)))}
+    mentioned = {r for s in after.strata for rule in s.rules for r in (rule.head.relation, *relations_read(rule))}
     unknown = (mentioned | set(before.relations)) - set(after.relations)
     if unknown:
         raise InternalError(f"pass {name}", f"not declared: {', '.join(sorted(unknown))}")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import components, dependencies, through_aggregates
+from dlog.engine.compile.strata.dependencies import components, relations_read, through_aggregates
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -240,7 +240,7 @@ class _Rewriting:
         """A relation and all derived ones that it is computed from, as far as they are not observed."""
         found, queue = {relation}, [relation]
         while queue:
-            reads = {d.on for rule in self.old[queue.pop()] for d in dependencies(rule)}
+            reads = {on for rule in self.old[queue.pop()] for on in relations_read(rule)}
             more = {name for name in reads if name in self.old and name not in self.observed} - found
             found |= more
             queue += more
@@ -249,7 +249,7 @@ class _Rewriting:
 
 def _components(rules: Rules) -> dict[str, int]:
     """For each derived relation the number of the cycle that it is in, or has for itself."""
-    edges = {name: list({d.on for rule in found for d in dependencies(rule)}) for name, found in rules.items()}
+    edges = {name: list({on for rule in found for on in relations_read(rule)}) for name, found in rules.items()}
     return {name: number for number, found in enumerate(components(rules, edges)) for name in found}
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Constant, Program, Relation, Rule, Variable
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.optimize.rewriting import Rules, has_given_rows, rules_by_relation, with_rules
@@ -56,8 +56,10 @@ def linearize(program: Program, observed: frozenset[str]) -> Program:
 
 def _transitive_rule(program: Program, name: str, rules: list[Rule]) -> _Transitive | None:
     """The one rule of a relation that reads it, if it is transitive."""
-    direct = [rule for rule in rules if any(d.on == name for d in dependencies(rule))]
-    if len(direct) != 1 or len(rules) == 1 or name in program.lattices or has_given_rows(program, name):
+    if len(rules) == 1:
+        return None
+    direct = [rule for rule in rules if name in relations_read(rule)]
+    if len(direct) != 1 or name in program.lattices or has_given_rows(program, name):
         return None
     return _transitive(direct[0])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize.rewriting import rules_by_relation
 
@@ -19,9 +19,11 @@ def prune(program: Program, observed: frozenset[str]) -> Program:
     needed = set(observed)
     queue = list(observed)
     while queue:
-        reads = {d.on for rule in rules.get(queue.pop(), ()) for d in dependencies(rule)}
+        reads = {on for rule in rules.get(queue.pop(), ()) for on in relations_read(rule)}
         queue += reads - needed
         needed |= reads
+    if needed.issuperset(program.relations):
+        return program
     strata = tuple(s for s in program.strata if not needed.isdisjoint(s.relations))
     lattices = {name: lattice for name, lattice in program.lattices.items() if name in needed}
     io = tuple(i for i in program.io if i.action != "input" or i.relation in needed)

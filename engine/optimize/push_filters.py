@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.strata.dependencies import dependencies, through_aggregates
+from dlog.engine.compile.strata.dependencies import relations_read, through_aggregates
 from dlog.engine.ir.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
 from dlog.engine.ir.traversal import literal_variables, occurrences
 from dlog.engine.optimize.filters import Filter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
@@ -99,8 +99,8 @@ class _Work:
                 self._note_reads(name, number)
 
     def _note_reads(self, name: str, number: int) -> None:
-        for d in dependencies(self.rules[name][number]):
-            self.readers.setdefault(d.on, {}).setdefault(name, set()).add(number)
+        for on in relations_read(self.rules[name][number]):
+            self.readers.setdefault(on, {}).setdefault(name, set()).add(number)
 
     def push(self, name: str, stratum: Stratum) -> None:
         """Replace a relation by relations of the rows that its readers ask for, if all ask for some only."""
@@ -216,7 +216,7 @@ def _columns(filters: Filters) -> frozenset[int]:
 
 
 def _reads(rule: Rule, name: str) -> bool:
-    return any(d.on == name for d in dependencies(rule))
+    return name in relations_read(rule)
 
 
 # --------------------------------------------------------------------------------------------------------------- making

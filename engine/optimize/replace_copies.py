@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Program, Rule, Variable
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, map_atoms, rules_by_relation, with_rules
 
@@ -68,8 +69,8 @@ def _replaced(rules: Rules, copies: dict[str, _Copy]) -> Rules:
         copy = copies.get(atom.relation)
         return atom if copy is None else Atom(copy.original, tuple(atom.args[c] for c in copy.columns), atom.span)
 
-    return {
-        name: [replace(rule, body=map_atoms(rule.body, change)) for rule in found]
-        for name, found in rules.items()
-        if name not in copies
-    }
+    def changed(rule: Rule) -> Rule:
+        reads_none = copies.keys().isdisjoint(relations_read(rule))
+        return rule if reads_none else replace(rule, body=map_atoms(rule.body, change))
+
+    return {name: [changed(rule) for rule in found] for name, found in rules.items() if name not in copies}

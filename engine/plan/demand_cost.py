@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Constant, Program, Rule, Term
 from dlog.engine.optimize.demand import Asked
 from dlog.engine.plan.joins.domains import domains
@@ -58,7 +58,7 @@ def _query(rule: Rule) -> Query:
 def _is_first(rule: Rule, program: Program) -> bool:
     """Whether a rule reads nothing that is computed."""
     derived = {r.head.relation for r in _rules(program)}
-    return not any(d.on in derived for d in dependencies(rule))
+    return derived.isdisjoint(relations_read(rule))
 
 
 def _values(rule: Rule, estimator: Estimator) -> float:

@@ -41,8 +41,13 @@ class FlatClause:
     span: Span
 
 
+def clause_text(clause: Clause, source: Source) -> str:
+    """The clause as written, on one line."""
+    return " ".join(source.text[clause.span.start : clause.span.end].split())
+
+
 def flatten_clause(clause: Clause, source: Source, problems: Problems) -> list[FlatClause]:
-    text = " ".join(source.text[clause.span.start : clause.span.end].split())
+    text = clause_text(clause, source)
     bodies = alternatives(clause.body, problems) if clause.body is not None else [()]
     return [FlatClause(head, body, text, clause.span) for head in clause.heads for body in bodies]
 

@@ -10,7 +10,7 @@ from dlog.grammar.syntax import Call, Number, Term
 
 LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
-_FITTING = 18
+FITTING = 18
 """Of so many digits every number fits every kind."""
 
 _MOST_DIGITS = 400
@@ -42,7 +42,7 @@ def literal_kinds(text: str) -> frozenset[Kind]:
 
 def number_constant(text: str, kind: Kind) -> Constant | None:
     """The literal's value as a `kind`, or None where it does not fit."""
-    if kind in LIMITS and text.isdecimal() and len(text) <= _FITTING:
+    if kind in LIMITS and text.isdecimal() and len(text) <= FITTING:
         return Constant(int(text), kind)
     if kind is Kind.FLOAT:
         try:

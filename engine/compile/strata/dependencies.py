@@ -28,6 +28,11 @@ def dependencies(rule: Rule) -> Iterator[Dependency]:
         yield Dependency(rule.head.relation, on, how, span, rule, op)
 
 
+def relations_read(rule: Rule) -> list[str]:
+    """The relations that the rule's body mentions, in the order of the text."""
+    return [on for _, on, _, _ in _reads(rule.body)]
+
+
 def _reads(body: Iterable[Literal]) -> Iterator[tuple[OneOf["positive", "negation", "aggregation"], str, Span, str]]:
     for literal in body:
         match literal:

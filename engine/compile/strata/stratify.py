@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.problems import Label, Problems
-from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between
+from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read
 from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
@@ -24,11 +24,14 @@ from dlog.engine.ir.rules import Lattice, Program, Rule, Stratum
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """Rules by head; `reads[r]` are the dependencies of r's rules; `edges[r]` their relations, each once."""
+    """Rules by head; `edges[r]` are the relations that r's rules read, each once."""
 
     rules: dict[str, list[Rule]]
-    reads: dict[str, list[Dependency]]
     edges: dict[str, list[str]]
+
+    def reads(self, name: str) -> list[Dependency]:
+        """The dependencies of a relation's rules."""
+        return [d for rule in self.rules[name] for d in dependencies(rule)]
 
 
 @uncollected
@@ -38,8 +41,7 @@ def stratify(checked: Checked) -> Program:
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
     for component in components(graph.rules, graph.edges):
-        within = set(component)
-        inner = [d for name in component for d in graph.reads[name] if d.on in within]
+        inner = _inner(component, graph)
         if any(d.how != "positive" for d in inner):
             lattice = _lattice(component, graph, checked, inner, problems)
             if lattice is not None:
@@ -58,9 +60,16 @@ def _graph(checked: Checked) -> _Graph:
     for rule in checked.rules:
         by_head.setdefault(rule.head.relation, []).append(rule)
     rules = {name: by_head[name] for name in checked.relations if name in by_head}
-    reads = {name: [d for rule in found for d in dependencies(rule)] for name, found in rules.items()}
-    edges = {name: list(dict.fromkeys(d.on for d in found)) for name, found in reads.items()}
-    return _Graph(rules, reads, edges)
+    edges = {name: list(dict.fromkeys([on for rule in found for on in relations_read(rule)])) for name, found in rules.items()}
+    return _Graph(rules, edges)
+
+
+def _inner(component: list[str], graph: _Graph) -> list[Dependency]:
+    """The dependencies among the relations of a component: of most, which are one relation, there are none."""
+    if len(component) == 1 and component[0] not in graph.edges[component[0]]:
+        return []
+    within = set(component)
+    return [d for name in component for d in graph.reads(name) if d.on in within]
 
 
 def _lattice(
@@ -115,7 +124,7 @@ def _steps(way: list[str], graph: _Graph) -> list[Label]:
     """A label for each further step of the cycle."""
     labels = []
     for relation, on in pairwise(way):
-        step = next(d for d in graph.reads[relation] if d.on == on)
+        step = next(d for d in graph.reads(relation) if d.on == on)
         if step.how == "positive":
             labels.append(Label(step.span, f"`{relation}` reads `{on}` here"))
     return labels

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Program, Stratum
 
 
@@ -71,4 +71,4 @@ def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[s
 
 
 def _read(stratum: Stratum) -> set[str]:
-    return {d.on for rule in stratum.rules for d in dependencies(rule)}
+    return {on for rule in stratum.rules for on in relations_read(rule)}

@@ -27,7 +27,7 @@ from dlog.engine.plan.statistics import Statistics
 from dlog.engine.runtime.incremental.planner_statistics import Recorded
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
-from dlog.engine.runtime.lowering.lower_rounds import RoundLowering, Source
+from dlog.engine.runtime.lowering.lower_rounds import RoundCode, Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
@@ -93,6 +93,7 @@ class Dataflow:
         self.scopes: dict[int, nodes.Scope] = {}
         """By stratum, its plan."""
         self.tables = Tables()
+        self.code = RoundCode(self.tables)
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
@@ -395,7 +396,7 @@ class StratumBuilder:
         return paths
 
     def _lower(self, paths: Sequence[nodes.Path]) -> list[LoweredPath]:
-        lowered = [RoundLowering(p, self, self.flow.tables).lower() for p in paths]
+        lowered = [self.flow.code.lowered(p, self) for p in paths]
         self.flow.owners += [(p, self.stratum) for p in lowered]
         return lowered
 
@@ -438,6 +439,12 @@ class StratumBuilder:
 
     def reduction(self, name: str) -> Reduction | None:
         return self.flow.reductions.get(self._name(name))
+
+    def nature(self, name: str) -> tuple[object, ...]:
+        """All that lowering asks about a relation, but for where things are."""
+        reduction = self.reduction(name)
+        reduced = () if reduction is None else (reduction.struct[L.RD_VALUE], reduction.kind)
+        return self.collection(name).kinds, self.is_inner(name), reduced
 
     def is_inner(self, name: str) -> bool:
         return not self.staged and name in self.variables

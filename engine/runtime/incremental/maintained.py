@@ -463,9 +463,10 @@ class Maintained(PlainRounds):
         try:
             flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
-            room = self.memory.limit + self.memory.used - state_reuse.bytes
+            limited = self.memory.limited
+            room = self.memory.limit + (self.memory.used - state_reuse.bytes if limited else 0)
             for control in controls:
-                control[L.CTL_LIMIT] = room if self.memory.limited else self.memory.limit
+                control[L.CTL_LIMIT] = room
             self._prepared(flow)
             derive_new(flow, state_reuse, lambda: self._run_new(flow))
         finally:

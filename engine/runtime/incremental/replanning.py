@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
@@ -196,7 +196,7 @@ def _derives_alike(one: nodes.Scope, other: nodes.Scope) -> bool:
 def _hold_rows(flow: Dataflow, program: Program, strata: Iterable[int]) -> None:
     """Has inputs that strata read keep ordinary rows, which can be looked up and told."""
     for stratum in (program.strata[number] for number in strata):
-        for name in {*stratum.relations, *(d.on for rule in stratum.rules for d in dependencies(rule))}:
+        for name in {*stratum.relations, *(on for rule in stratum.rules for on in relations_read(rule))}:
             found = flow.input(name)
             if found is not None:
                 found.hold_rows()

@@ -10,14 +10,16 @@ dataflow reads, and all of it can be given back.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.compile.strata.dependencies import dependencies
+from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.shapes import Names
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow, Plan, Unable
 from dlog.engine.runtime.incremental.planner_statistics import Figures
 from dlog.engine.runtime.storage.collection import UNFOUND, Collection, Index
@@ -25,7 +27,6 @@ from dlog.engine.runtime.storage.memory_map import Array, collection_arrays, ind
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.values.updates import Updates
-from dlog.grammar.source import NOWHERE, Span
 
 
 @dataclass
@@ -60,16 +61,16 @@ class StateReuse:
         self._plans = plans or {}
         self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
         """The relations that take rows from outside."""
-        self.strata = self._same_strata(avoid)
-        """The numbers of strata here, and of what they were."""
+        self._avoid = avoid
         self._heirlooms: dict[str, ReusedCollection] = {}
         self._reductions: dict[str, tuple[Reduction, bool, int]] = {}
-        self._names = dict(self._collections())
 
     # ------------------------------------------------------------------------------------------------------------ matching
 
-    def _same_strata(self, avoid: frozenset[str]) -> dict[int, int]:
-        before, now = self.old.program, self.program
+    @cached_property
+    def strata(self) -> dict[int, int]:
+        """The numbers of strata here, and of what they were."""
+        before, now, avoid = self.old.program, self.program, self._avoid
         if before is now:
             return {number: number for number, scope in self.old.scopes.items() if scope.relations[0] not in avoid}
         if any(before.types.get(name, type) != type for name, type in now.types.items()):
@@ -93,7 +94,7 @@ class StateReuse:
 
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
         before, now = self.old.program, self.program
-        reads = {d.on for rule in stratum.rules for d in dependencies(rule)}.difference(stratum.relations)
+        reads = {on for rule in stratum.rules for on in relations_read(rule)}.difference(stratum.relations)
         given = {name for name in stratum.relations if name + GIVEN in self.old.collections}
         return (
             reads <= same
@@ -116,6 +117,10 @@ class StateReuse:
         for name in self.program.relations:
             if self.gives(name):
                 yield name
+
+    @cached_property
+    def _names(self) -> dict[str, Collection]:
+        return dict(self._collections())
 
     def _collections(self) -> Iterator[tuple[str, Collection]]:
         """The collections that are taken over, by the names they are to have."""
@@ -275,18 +280,9 @@ def own_relations(scope: nodes.Scope) -> list[str]:
 
 def _said(stratum: Stratum) -> object:
     """What the rules of a stratum say, wherever and however they are written."""
-    return tuple(_unplaced(replace(rule, text="")) for rule in stratum.rules)
-
-
-def _unplaced(part: object) -> object:
-    """A part of a rule without its places in the text."""
-    if isinstance(part, tuple):
-        return tuple(map(_unplaced, part))
-    if isinstance(part, Span):
-        return NOWHERE
-    if is_dataclass(part) and not isinstance(part, type):
-        return type(part), *(_unplaced(getattr(part, f.name)) for f in fields(part))
-    return part
+    names = Names()
+    shape = tuple([(names.rule(rule), rule.variables) for rule in stratum.rules])
+    return shape, tuple(names.relations), tuple(names.constants)
 
 
 def _history(collection: Collection) -> Struct:

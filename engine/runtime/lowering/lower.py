@@ -380,7 +380,7 @@ class PathLowering:
             case Variable(id=number):
                 return self.registers[number]
             case Constant():
-                return self.tables.constant(self.storage.encode(term))
+                return self._constant(term)
             case Record(args=args):
                 fields = [self._term(a) for a in args]
                 target = self._fresh()
@@ -389,6 +389,9 @@ class PathLowering:
                 return target
             case Functor():
                 return self._functor(term)
+
+    def _constant(self, term: Constant) -> int:
+        return self.tables.constant(self.storage.encode(term))
 
     def _kind(self, term: Term) -> Kind:
         match term:

@@ -7,14 +7,16 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
 from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.shapes import Shape
+from dlog.engine.runtime.lowering.linking import Form, ObjectCode, Operand, Reference, References, form_of, numbered
 from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Tables
-from dlog.engine.runtime.storage.collection import Collection, Index
-from dlog.engine.runtime.storage.native import Struct, words
+from dlog.engine.runtime.storage.collection import Collection
+from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.grammar.diagnostics import InternalError
@@ -39,6 +41,7 @@ class RoundStorage(Protocol):
     def source(self, name: str) -> Source: ...
     def collection(self, name: str) -> Collection: ...
     def reduction(self, name: str) -> Reduction | None: ...
+    def nature(self, name: str) -> tuple[object, ...]: ...
     def is_inner(self, name: str) -> bool: ...
     def partial(self) -> bool: ...
     def records(self, arity: int) -> StoredRelation: ...
@@ -47,49 +50,88 @@ class RoundStorage(Protocol):
     def lattice_column(self, name: str) -> int: ...
 
 
+class RoundCode:
+    """Lowers the paths of a dataflow, those of one form once."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._forms: dict[Shape, Form] = {}
+
+    def lowered(self, path: nodes.Path, storage: RoundStorage) -> LoweredPath:
+        shape, names = form_of(path, storage)
+        form = self._forms.get(shape)
+        if form is not None:
+            return form.linked(path, names, References(storage, self.tables, _is_looping(path, storage)))
+        lowering = RoundLowering(path, storage, self.tables)
+        made = lowering.lower()
+        if lowering.repeatable:
+            self._forms[shape] = Form(lowering.object_code, numbered(lowering.referred, names))
+        return made
+
+
+def _is_looping(path: nodes.Path, storage: RoundStorage) -> bool:
+    """Whether it is changes of the own scope's relations that seed the path."""
+    return isinstance(path.seed, nodes.Scan) and storage.is_inner(path.seed.relation)
+
+
 class RoundLowering(PathLowering):
     """Lowers one path over rounds."""
+
+    object_code: ObjectCode
 
     def __init__(self, path: nodes.Path, storage: RoundStorage, tables: Tables) -> None:
         super().__init__(path, storage, tables)  # type: ignore[arg-type]
         self.rounds = storage
         self.tracked = frozenset({TIME, DIFF} | ({ITERATION} if storage.partial() else set()))
         self.needed = [n | self.tracked for n in self.needed]
-        self.seed_list: Struct | None = None
-        self.gates: list[Collection] = []
-        self.target: Struct | None = None
-        self.looping = isinstance(path.seed, nodes.Scan) and storage.is_inner(path.seed.relation)
-        """Whether it is changes of the own scope's relations that seed the path."""
+        self.gates: dict[str, int] = {}
+        self.looping = _is_looping(path, storage)
+        self.references = References(storage, tables, self.looping)
+        self.changes = 0
+        """The address of what seeds the path, 0 for one row."""
+        self.target = 0
+        """The address of the collection of which it makes rows."""
+        self.referred: list[Reference] = []
+        self.resolved: list[int] = []
+        self.repeatable = True
+        """Whether the code serves other paths of the form: what Python evaluates is noted for each."""
+
+    def _refer(self, what: str, of: object, *rest: object) -> Operand:
+        reference = (what, of, rest)
+        word = Operand(self.references.resolve(reference))
+        word.reference = len(self.referred)
+        self.referred.append(reference)
+        self.resolved.append(int(word))
+        return word
+
+    def _constant(self, term: Constant) -> int:
+        return self._refer("constant", term)
+
+    def _external(self, *args: Any) -> None:
+        self.repeatable = False
+        super()._external(*args)
 
     def _finish(self) -> LoweredPath:
-        code = [words(level) for level in self.levels]
-        struct = Struct(L.PATH_SIZE)
-        struct[L.PATH_LEVELS] = len(code)
-        struct.point(L.PATH_CODE, words(c.address for c in code))
-        if self.seed_list is not None:
-            struct.point(L.PATH_LIST, self.seed_list)
-        struct.point(L.PATH_GATES, words(c.address for c in self.gates))
-        struct[L.PATH_GATE_COUNT] = len(self.gates)
-        assert self.target is not None
-        struct.point(L.PATH_TARGET, self.target)
-        struct[L.PATH_FEW] = few = self._few()
+        header = {L.PATH_LIST: self.changes, L.PATH_TARGET: self.target}
+        header[L.PATH_FEW] = few = self._few()
         if few:
-            self._note_columns(struct)
-        return LoweredPath(self.path, struct, code, False)
+            header |= self._columns()
+        self.object_code = ObjectCode(header, self.levels, list(self.gates.values()))
+        return self.object_code.linked(self.path, self.references, self.resolved)
 
-    def _note_columns(self, struct: Struct) -> None:
+    def _columns(self) -> dict[int, int]:
         """Which columns decide what a path of one look-up touches, so that it can be asked for before."""
         first, second = self.levels
         seeded = dict(zip(first[10 : first[1] : 2], first[9 : first[1] : 2], strict=True))
         carried, bound = moved(second)
         sought = next(first[at:] for at, op in _places(first) if op == L.OP_INDEX)
         *_, (at, op) = _places(second)
-        struct[L.PATH_SOUGHT] = seeded.get(sought[4], -1) if sought[1] == 5 else -1
-        struct[L.PATH_GROUP] = struct[L.PATH_KEY] = -1
+        noted = {L.PATH_SOUGHT: seeded.get(sought[4], -1) if sought[1] == 5 else -1, L.PATH_GROUP: -1, L.PATH_KEY: -1}
         if op == L.OP_REDUCE and second[at + 1] == 9:
             key = second[at + 8]
-            struct[L.PATH_REDUCTION] = second[at + 2]
-            struct[L.PATH_GROUP], struct[L.PATH_KEY] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
+            noted[L.PATH_REDUCTION] = second[at + 2]
+            noted[L.PATH_GROUP], noted[L.PATH_KEY] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
+        return noted
 
     def _few(self) -> int:
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
@@ -115,13 +157,13 @@ class RoundLowering(PathLowering):
                 self._track()
                 self._emit(L.OP_ONCE, self.registers[TIME], self._iteration(), self.registers[DIFF])
             case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
-                source = self.rounds.source(name)
-                self.seed_list = self._changes(name, source, missing)
+                kinds = self.rounds.source(name).kinds
+                self.changes = self._refer("missing" if missing else "changes", name)
                 self._track()
-                pairs = [w for column, variable in binds for w in (column, self._bind(variable, source.kinds[column]))]
+                pairs = [w for column, variable in binds for w in (column, self._bind(variable, kinds[column]))]
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF])
-                changes = self.seed_list.address
-                self._emit(L.OP_CHANGES, source.address, changes, int(negated), *tracked, len(binds), *pairs)
+                source = self._refer("source", name)
+                self._emit(L.OP_CHANGES, source, self.changes, int(negated), *tracked, len(binds), *pairs)
             case _:
                 assert_never(self.path.seed)
 
@@ -129,56 +171,38 @@ class RoundLowering(PathLowering):
         for variable in sorted(self.tracked):
             self._bind(variable, Kind.NUMBER)
 
-    def _changes(self, name: str, source: Source, missing: bool) -> Struct:
-        if missing:
-            reduction = self.rounds.reduction(name)
-            if reduction is None:
-                raise InternalError("lower", f"{name} is not a reduction")
-            reduction.seeds = True
-            return reduction.missing
-        found = source.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
-        assert isinstance(found, Struct)
-        return found
-
     # ------------------------------------------------------------------------------------------------------------ steps
 
-    def _gate(self, collection: Collection, view: nodes.View) -> None:
-        """Notes a collection without whose old rows the path finds nothing. Paths seeded by iterations have none: there `alt`
+    def _gate(self, name: str, view: nodes.View) -> None:
+        """Notes a relation without whose old rows the path finds nothing. Paths seeded by iterations have none: there `alt`
         has this round's earlier iterations."""
-        if view == "alt" and not self.looping and collection not in self.gates:
-            self.gates.append(collection)
+        if view == "alt" and not self.looping and name not in self.gates:
+            self.gates[name] = self._refer("collection", name)
 
-    def _viewed(self, name: str) -> Collection:
-        """The collection of a relation that the path looks up."""
-        collection = self.rounds.collection(name)
-        inner = self.rounds.is_inner(name)
-        collection.asked = collection.asked or not inner
-        collection.followed = collection.followed or (inner and self.looping)
-        return collection
-
-    def _group_of(self, index: Index, key: Sequence[Term], *, proposes: bool = False) -> int:
-        index.proposes, index.read = index.proposes or proposes, index.read or not proposes
+    def _group_of(self, name: str, columns: tuple[int, ...], key: Sequence[Term], *, proposes: bool = False) -> tuple[int, int]:
+        """The index of a relation by columns, and the register of the group with a key."""
+        index = self._refer("index", name, columns, proposes)
         keys = [self._term(t) for t in key]
         group = self._fresh()
-        self._emit(L.OP_INDEX, index.address, group, *keys)
-        return group
+        self._emit(L.OP_INDEX, index, group, *keys)
+        return index, group
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
         name = step.arrangement.relation
-        collection = self._viewed(name)
-        self._gate(collection, step.view)
+        collection = self.rounds.collection(name)
+        self._refer("viewed", name)
+        self._gate(name, step.view)
         if len(step.key) == collection.arity > 0:
             by_column = dict(zip(step.arrangement.key, step.key, strict=True))
             self._ask(name, [by_column[c] for c in range(collection.arity)], True, needed, step.view)
             return
-        index = collection.index(step.arrangement.key)
-        group = self._group_of(index, step.key)
+        index, group = self._group_of(name, step.arrangement.key, step.key)
         inner = self.rounds.is_inner(name)
         carried, tracked = self._next_round_level(needed, inner)
         kinds = collection.kinds
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
-        head = (index.address, group, int(step.view == "neu"), tracked[0], int(inner), *tracked[1:])
+        head = (index, group, int(step.view == "neu"), tracked[0], int(inner), *tracked[1:])
         self._emit(L.OP_ROWS_OF, *head, len(carried), len(bound), *flat)
 
     def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
@@ -192,20 +216,19 @@ class RoundLowering(PathLowering):
         return carried, (time, iteration, diff, self._iteration(), self.registers[DIFF])
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
-        collections = [self._viewed(p.arrangement.relation) for p in step.proposers]
-        found = [c.index(p.arrangement.key) for c, p in zip(collections, step.proposers, strict=True)]
-        for collection, proposer in zip(collections, step.proposers, strict=True):
-            self._gate(collection, proposer.view)
-        groups = [self._group_of(i, p.key, proposes=True) for i, p in zip(found, step.proposers, strict=True)]
+        for proposer in step.proposers:
+            self._refer("viewed", proposer.arrangement.relation)
+            self._gate(proposer.arrangement.relation, proposer.view)
+        groups = [self._group_of(p.arrangement.relation, p.arrangement.key, p.key, proposes=True) for p in step.proposers]
         later = needed | {v.id for p in step.proposers for v in p.key if isinstance(v, Variable)} | {step.variable}
         old_time = self.registers[TIME]
         carried = self._next_level(later)
-        target = self._bind(step.variable, collections[0].kinds[step.proposers[0].column])
+        first = step.proposers[0]
+        target = self._bind(step.variable, self.rounds.collection(first.arrangement.relation).kinds[first.column])
         choice = self._bind(CHOICE, Kind.NUMBER)
-        proposers = zip(found, groups, step.proposers, strict=True)
-        flat = [w for i, g, p in proposers for w in (i.address, g, p.column, self._neu(p))]
+        flat = [w for (i, g), p in zip(groups, step.proposers, strict=True) for w in (i, g, p.column, self._neu(p))]
         flat += [w for pair in carried for w in pair]
-        self._emit(L.OP_PROPOSE, target, choice, old_time, len(found), len(carried), *flat)
+        self._emit(L.OP_PROPOSE, target, choice, old_time, len(groups), len(carried), *flat)
         for number, proposer in enumerate(step.proposers):
             args: list[Term | None] = [None] * self.rounds.collection(proposer.arrangement.relation).arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -219,7 +242,7 @@ class RoundLowering(PathLowering):
     def _step(self, step: nodes.Step, needed: frozenset[int]) -> None:
         match step:
             case nodes.SemiJoin(relation=name, args=args, view=view):
-                self._gate(self.rounds.collection(name), view)
+                self._gate(name, view)
                 self._ask(name, args, True, needed, view)
             case nodes.AntiJoin(relation=name, args=args, view=view):
                 self._ask(name, args, False, needed, view)
@@ -238,41 +261,39 @@ class RoundLowering(PathLowering):
         proposer: int = -1,
     ) -> None:
         """Keeps rows for which the relation has (not) the row `args`; those that came from the proposer have it."""
-        collection = self._viewed(name)
-        collection.found = collection.found or None not in args
+        collection = self._refer("viewed", name)
         neu = int(view == "neu")
         if any(a is None for a in args):
             key = tuple(c for c, a in enumerate(args) if a is not None)
-            index = collection.index(key)
-            group = self._group_of(index, [a for a in args if a is not None])
+            index, group = self._group_of(name, key, [a for a in args if a is not None])
             live = self._live(needed)
-            self._emit(L.OP_ANY, index.address, group, len(live), *live)
+            self._emit(L.OP_ANY, index, group, len(live), *live)
             return
+        self._refer("found", name)
         keys = [self._term(a) for a in args if a is not None]
         if not self.rounds.is_inner(name):
             live = self._live(needed)
             choice = self.registers[CHOICE] if proposer >= 0 else 0
-            head = (collection.address, int(wanted), neu, self.registers[TIME], proposer, choice)
+            head = (collection, int(wanted), neu, self.registers[TIME], proposer, choice)
             self._emit(L.OP_PRESENT, *head, len(live), *live, *keys)
             return
         row = self._fresh()
         live = [*self._live(needed), row]
-        self._emit(L.OP_ROW, collection.address, row, len(live), *live, *keys)
+        self._emit(L.OP_ROW, collection, row, len(live), *live, *keys)
         carried, tracked = self._next_round_level(needed, True)
         flat = [w for pair in carried for w in pair]
-        self._emit(L.OP_ENTRIES, collection.address, row, neu, *tracked, len(carried), *flat)
+        self._emit(L.OP_ENTRIES, collection, row, neu, *tracked, len(carried), *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
-        collection = self._viewed(step.relation)
+        self._refer("viewed", step.relation)
         keys = len(step.key)
-        index = collection.index(tuple(range(keys)))
-        group = self._group_of(index, step.key)
+        index, group = self._group_of(step.relation, tuple(range(keys)), step.key)
         live = self._live(needed)
-        target = self._bind(step.variable, collection.kinds[keys])
+        target = self._bind(step.variable, self.rounds.collection(step.relation).kinds[keys])
         default = (0, 0) if step.default is None else (1, step.default)
         if step.default is None:
-            self._gate(collection, step.view)
-        head = (index.address, group, int(step.view == "neu"), self.registers[TIME], keys, target, *default)
+            self._gate(step.relation, step.view)
+        head = (index, group, int(step.view == "neu"), self.registers[TIME], keys, target, *default)
         self._emit(L.OP_VALUE, *head, len(live) + 1, *live, target)
 
     # ------------------------------------------------------------------------------------------------------------- sink
@@ -294,23 +315,22 @@ class RoundLowering(PathLowering):
                 tracked = (self.registers[TIME], self._iteration(), diff, self.path.advance)
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
-                    self.target = self.rounds.collection(name).struct
-                    self._emit(L.OP_DERIVE, self.target.address, *tracked, *values)
+                    self.target = self._refer("collection", name)
+                    self._emit(L.OP_DERIVE, self.target, *tracked, *values)
                 else:
-                    self.target = reduction.groups.struct
                     column = reduction.struct[L.RD_VALUE]
                     keys = [v for c, v in enumerate(values) if c != column]
-                    self._emit(L.OP_REDUCE, reduction.address, *tracked, values[column], *keys)
+                    self.target = self._refer("groups", name)
+                    self._emit(L.OP_REDUCE, self._refer("reduction", name), *tracked, values[column], *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     raise InternalError("lower", f"{name} is not a reduction")
                 keys = [self._term(t) for t in key]
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
-                reduction.sources += 1
-                self.target = reduction.groups.struct
                 tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
-                self._emit(L.OP_REDUCE, reduction.address, *tracked, contributed, *keys)
+                self.target = self._refer("groups", name)
+                self._emit(L.OP_REDUCE, self._refer("reduced", name), *tracked, contributed, *keys)
             case _:
                 assert_never(self.path.sink)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -133,12 +135,36 @@ class Catalog:
     def fact_columns(self, name: str) -> list[np.ndarray]:
         """The facts of the program text as raw columns."""
         rows = self.program.facts.get(name, ())
-        arity = self.program.relations[name].arity
+        kinds = self.program.relations[name].kinds
+        if Kind.RECORD not in kinds:
+            return self._plain_columns(rows, kinds)
+        arity = len(kinds)
         texts = list(dict.fromkeys(text for row in rows for c in row for text in _texts(c)))
         ids = dict(zip(texts, self.symbols.intern_texts(texts).tolist(), strict=True))  # one by one takes ten times as long
         values = [ids[c.value] if isinstance(c, Constant) and c.value in ids else self.encode(c) for row in rows for c in row]
         coded = np.array(values, np.int64).reshape(len(rows), arity)
         return [np.ascontiguousarray(coded[:, c]) for c in range(arity)]
+
+
+    def _plain_columns(self, rows: Sequence[Sequence[Constant | Record]], kinds: Sequence[Kind]) -> list[np.ndarray]:
+        """Columns without records."""
+        values = [[row[c].value for row in rows] for c in range(len(kinds))]  # type: ignore[union-attr]
+        named = [values[c] for c, kind in enumerate(kinds) if kind is Kind.SYMBOL]
+        texts = list(dict.fromkeys(chain.from_iterable(zip(*named, strict=True))))
+        ids = dict(zip(texts, self.symbols.intern_texts(texts).tolist(), strict=True))
+        return [_coded(column, kind, ids) for column, kind in zip(values, kinds, strict=True)]
+
+
+def _coded(values: list[Any], kind: Kind, ids: dict[str, int]) -> np.ndarray:
+    match kind:
+        case Kind.SYMBOL:
+            return np.array([ids[v] for v in values], np.int64)
+        case Kind.FLOAT:
+            return np.array(values, np.float64).view(np.int64)
+        case Kind.UNSIGNED:
+            return np.array(values, np.uint64).view(np.int64)
+        case _:
+            return np.array(values, np.int64)
 
 
 def _texts(term: Term) -> Iterator[str]:

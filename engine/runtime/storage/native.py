@@ -57,6 +57,12 @@ class Struct:
     def __setitem__(self, field: int, value: int) -> None:
         self.words[field] = value
 
+    def part(self, start: int, size: int) -> Struct:
+        """The words from `start` on as a struct."""
+        made = Struct.__new__(Struct)
+        made.words, made.address, made.keep = self.words[start : start + size], self.address + 8 * start, {}
+        return made
+
     def point(self, field: int, target: Struct) -> None:
         """Stores the address of another struct and keeps it alive."""
         self.words[field] = target.address

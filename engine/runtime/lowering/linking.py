@@ -1,0 +1,218 @@
+"""Code of paths over rounds that is made once for all paths of one form, and linked with what each of these refers to.
+
+Paths of one form differ in the names of relations and in the values of constants, so that their code differs in addresses and
+in registers of constants: in what its references resolve to. Resolving them also notes what a path needs of what it refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Constant, Kind
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.shapes import Names, Shape
+from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
+from dlog.engine.runtime.storage.native import Struct
+from dlog.engine.runtime.storage.reduction import Reduction
+from dlog.grammar.diagnostics import InternalError
+
+if TYPE_CHECKING:
+    from dlog.engine.runtime.lowering.lower_rounds import RoundStorage
+
+Reference: TypeAlias = tuple[str, Any, tuple[Any, ...]]
+"""A method of `References`, the relation or the constant that is referred to, and further arguments."""
+
+
+class Operand(int):
+    """A word of code that a reference (by number) resolved to."""
+
+    reference: int
+
+
+class References:
+    """Resolves the references of one path."""
+
+    def __init__(self, storage: RoundStorage, tables: Tables, looping: bool) -> None:
+        self.storage = storage
+        self.tables = tables
+        self.looping = looping
+        self.seed_list: Struct | None = None
+
+    def resolve(self, reference: Reference) -> int:
+        what, of, rest = reference
+        found: int = getattr(self, what)(of, *rest)
+        return found
+
+    def constant(self, value: Constant) -> int:
+        return self.tables.constant(self.storage.encode(value))
+
+    def collection(self, name: str) -> int:
+        return self.storage.collection(name).address
+
+    def source(self, name: str) -> int:
+        """What the changes are of that seed the path."""
+        return self.storage.source(name).address
+
+    def viewed(self, name: str) -> int:
+        """A collection in which the path looks rows up."""
+        collection = self.storage.collection(name)
+        if not self.storage.is_inner(name):
+            collection.asked = True
+        elif self.looping:
+            collection.followed = True
+        return collection.address
+
+    def found(self, name: str) -> int:
+        """A collection whose rows are looked for by all their values."""
+        collection = self.storage.collection(name)
+        collection.found = True
+        return collection.address
+
+    def index(self, name: str, key: tuple[int, ...], proposes: bool) -> int:
+        index = self.storage.collection(name).index(key)
+        if proposes:
+            index.proposes = True
+        else:
+            index.read = True
+        return index.address
+
+    def changes(self, name: str) -> int:
+        """The changes that seed the path."""
+        log = L.CO_INNER_LOG if self.storage.is_inner(name) else L.CO_LOG
+        return self._seed(self.storage.source(name).struct.keep[log])
+
+    def missing(self, name: str) -> int:
+        """The groups without a value that seed the path."""
+        reduction = self._reduction(name)
+        reduction.seeds = True
+        return self._seed(reduction.missing)
+
+    def _seed(self, log: object) -> int:
+        assert isinstance(log, Struct)
+        self.seed_list = log
+        return log.address
+
+    def groups(self, name: str) -> int:
+        """The groups to which the path contributes."""
+        return self._reduction(name).groups.struct.address
+
+    def reduction(self, name: str) -> int:
+        """The lattice to which the path contributes."""
+        return self._reduction(name).address
+
+    def reduced(self, name: str) -> int:
+        """The aggregate to which the path contributes."""
+        reduction = self._reduction(name)
+        reduction.sources += 1
+        return reduction.address
+
+    def _reduction(self, name: str) -> Reduction:
+        found = self.storage.reduction(name)
+        if found is None:
+            raise InternalError("lower", f"{name} is not a reduction")
+        return found
+
+
+class ObjectCode:
+    """The struct of a path and its code, one after the other, without what references resolve to."""
+
+    def __init__(self, header: dict[int, int], levels: Sequence[Sequence[int]], gates: Sequence[int]) -> None:
+        """`header` has the path's fields, but for those that point into the code."""
+        starts, end = [], L.PATH_SIZE + len(levels) + len(gates)
+        for level in levels:
+            starts.append(end)
+            end += len(level)
+        table = L.PATH_SIZE + len(levels)
+        fields = [0] * L.PATH_SIZE
+        for field, value in header.items():
+            fields[field] = value
+        fields[L.PATH_LEVELS], fields[L.PATH_GATE_COUNT] = len(levels), len(gates)
+        fields[L.PATH_CODE], fields[L.PATH_GATES] = 8 * L.PATH_SIZE, 8 * table
+        listed = [*fields, *(8 * s for s in starts), *gates, *(w for level in levels for w in level)]
+        self._words = np.array(listed, np.int64)
+        places = [(i, w.reference) for i, w in enumerate(listed) if type(w) is Operand]
+        self._places = np.array([i for i, _ in places], np.int64)
+        self._which = [r for _, r in places]
+        self._pointers = np.array([L.PATH_CODE, L.PATH_GATES, *range(L.PATH_SIZE, table)], np.int64)
+        self._levels = [(s, len(level)) for s, level in zip(starts, levels, strict=True)]
+
+    def linked(self, path: nodes.Path, references: References, resolved: Sequence[int]) -> LoweredPath:
+        """The path with what its references, resolved in their order, are."""
+        struct = Struct(len(self._words))
+        words = struct.words
+        words[:] = self._words
+        words[self._pointers] += struct.address
+        words[self._places] = [resolved[r] for r in self._which]
+        if references.seed_list is not None:
+            struct.keep[L.PATH_LIST] = references.seed_list
+        return LoweredPath(path, struct, [struct.part(*level) for level in self._levels], False)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The code of all paths of a form, and its references by the numbers of relations and constants."""
+
+    code: ObjectCode
+    references: list[Reference]
+
+    def linked(self, path: nodes.Path, names: Names, references: References) -> LoweredPath:
+        relations, constants = list(names.relations), list(names.constants)
+        resolved = []
+        for what, number, rest in self.references:
+            of = constants[number] if what == "constant" else relations[number]
+            resolved.append(getattr(references, what)(of, *rest))
+        return self.code.linked(path, references, resolved)
+
+
+def numbered(references: Iterable[Reference], names: Names) -> list[Reference]:
+    """The references of one path for others of its form."""
+    return [(w, names.constants[o] if w == "constant" else names.relations[o], rest) for w, o, rest in references]
+
+
+def form_of(path: nodes.Path, storage: RoundStorage) -> tuple[Shape, Names]:
+    """All that decides the code of a path but for what its references resolve to, and the names that these have."""
+    names = Names()
+    match path.seed:
+        case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
+            seed: Shape = names.relation(name), binds, negated, missing
+        case nodes.Unit():
+            seed = ()
+    steps = tuple([_step(step, names) for step in path.steps])
+    match path.sink:
+        case nodes.Insert(relation=name, terms=terms, weight=weight):
+            alone = weight is None or weight == Constant(1, Kind.NUMBER)
+            sink: Shape = names.relation(name), names.terms(terms), alone or names.term(weight)
+        case nodes.Accumulate(relation=name, key=key, value=value):
+            sink = names.relation(name), names.terms(key), names.term(value), "accumulate"
+    around = tuple([storage.nature(name) for name in names.relations])
+    return (seed, steps, sink, path.advance, path.staggered, storage.partial(), around), names
+
+
+def _step(step: nodes.Step, names: Names) -> Shape:
+    match step:
+        case nodes.HalfJoin(arrangement=arrangement, key=key, binds=binds, view=view):
+            return "join", names.relation(arrangement.relation), arrangement.key, names.terms(key), binds, view
+        case nodes.Filter(compare=compare):
+            return names.literal(compare)
+        case nodes.SemiJoin(relation=name, args=args, view=view):
+            return "semi", names.relation(name), names.terms(args), view
+        case nodes.AntiJoin(relation=name, args=args, view=view):
+            return "anti", names.relation(name), names.terms(args), view
+        case nodes.Map(variable=variable, term=term):
+            return "map", variable, names.term(term)
+        case nodes.LookUp(relation=name, key=key, variable=variable, default=default, view=view):
+            return "look up", names.relation(name), names.terms(key), variable, default, view
+        case nodes.Unpack(variable=variable, type=type, binds=binds):
+            return "unpack", variable, type, binds
+        case nodes.Extend(variable=variable, proposers=proposers):
+            return "extend", variable, tuple([_proposer(p, names) for p in proposers])
+
+
+def _proposer(proposer: nodes.Proposer, names: Names) -> Shape:
+    arrangement = proposer.arrangement
+    return names.relation(arrangement.relation), arrangement.key, names.terms(proposer.key), proposer.column, proposer.view

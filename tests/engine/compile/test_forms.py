@@ -1,0 +1,99 @@
+"""Clauses of one form are checked and normalized once, and become the rules that each of them alone becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dlog.engine.compile import check, forms
+from dlog.engine.compiler import check_tree, parse
+from dlog.grammar.diagnostics import DlogError
+from dlog.grammar.preprocess import preprocess
+from dlog.grammar.source import Source
+from tests.bench.shapes import SHAPES
+
+DECLARED = """
+.type Pair = [a: number, b: number]
+.type Id <: number   .type Name <: symbol
+.decl e(x: number, y: number)   .decl f(x: number, y: number)   .decl g(x: float, y: symbol)
+.decl u(x: unsigned)   .decl r(p: Pair)   .decl i(x: Id)   .decl n(x: Name)   .decl p(x: number)   .decl q(x: number)
+"""
+
+ALIKE = [
+    ("p(x) :- e(x, y), f(y, z), z > 5.", "q(abc) :- f(abc, d), e(d, z), z > 77."),
+    ("p(x) :- e(x, 2), e(x, 2).", "q(x) :- e(x, 3), e(x, 3)."),
+    ('n(x) :- n(x), x != "a".', 'n(y) :- n(y), y != "b\\n".'),
+    ("p(n) :- e(n, _), n = count : { f(n, x), x < 7 }.", "q(m) :- f(m, _), m = count : { e(m, y), y < 9 }."),
+    ("p(x), q(x) :- e(x, y), (f(x, y) ; !e(y, x)).", "q(y), p(y) :- f(y, x), (e(y, x) ; !f(x, y))."),
+    ("r([x, y]) :- e(x, y), r([y, _]).", "r([a, bc]) :- f(a, bc), r([bc, _])."),
+    ("p(m) :- m = min x : { e(x, y), x = max y : { f(y, _) } }.", "q(k) :- k = min b : { e(b, c), b = max c : { f(c, _) } }."),
+    ("g(x * 2, y) :- g(x, y), x < 10.", "g(z * 30, y) :- g(z, y), z < 20."),
+    ("p(ord(y)) :- g(_, y), strlen(y) > 4.", "q(ord(z)) :- g(_, z), strlen(z) > 9."),
+    ("i(as(x, Id)) :- e(x, _).", "i(as(y, Id)) :- f(y, _)."),
+]
+"""Clauses of one form."""
+
+APART = [
+    ("p(x) :- e(x, 2), e(x, 3).", "q(x) :- e(x, 2), e(x, 2)."),
+    ("p(x) :- e(x, y), y = 3, y < 4.", "p(x) :- e(x, y), y = 5, y < 4."),
+    ("p(x) :- e(x, _), 3 < 4.", "p(x) :- e(x, _), 5 < 4."),
+    ("p(x) :- e(x, y), !(y != 3), y < 4.", "p(x) :- e(x, y), !(y != 5), y < 4."),
+    ("p(x) :- r([x, 1]), [x, 1] = [1, 1].", "p(x) :- r([x, 1]), [x, 2] = [1, 1]."),
+    ("p(x) :- e(x, y), y > -5.", "p(x) :- e(x, y), y > -6."),
+    ("p(x) :- e(x, y), y > 0.", "p(x) :- e(x, y), y > 7."),
+    ("p(x) :- e(x, y), y > 0x10.", "p(x) :- e(x, y), y > 16."),
+    ("p(x) :- e(x, _).", "p(x) :- e(_, x)."),
+    ("p(x) :- e(x, _1), f(_1, _).", "p(y) :- e(y, z), f(z, _)."),
+    ("p(x + 1) :- e(x, y), f(y + 1, _).", "p(_1 + 1) :- e(_1, y), f(y + 1, _)."),
+    ("p(x) :- e(x, x).", "p(x) :- e(x, y), e(y, _)."),
+    ("p(x) :- e(x, _).", "p(x) :- u(x)."),
+    ("u(x) :- u(x), x > 5.", "u(x) :- u(x), x > 18446744073709551616."),
+    ("i(x) :- i(x).", "i(x) :- p(x)."),
+    ("n(x) :- n(x), !g(1, x).", "n(x) :- g(1, x)."),
+    ("p(x) :- e(x, y), true.", "p(x) :- e(x, y), false."),
+    ("p(x) :- e(x, y), x < y.", "p(x) :- e(x, y), x < z."),
+]
+"""Clauses that look alike, of which one has another meaning or a mistake."""
+
+
+def _checked(text: str | Source) -> object:
+    source = Source(text) if isinstance(text, str) else text
+    try:
+        found = check_tree(parse(source), source)
+        return found.rules, found.facts
+    except DlogError as error:
+        return str(error)
+
+
+def _alone(text: str | Source, monkeypatch: pytest.MonkeyPatch) -> object:
+    """What the text says where each clause is checked by itself."""
+    with monkeypatch.context() as patch:
+        patch.setattr(forms.Forms, "rules", lambda *_: None)
+        return _checked(text)
+
+
+@pytest.mark.parametrize("pair", [*ALIKE, *APART])
+def test_each_clause_becomes_what_it_becomes_alone(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for clauses in (pair, pair[::-1]):
+        text = DECLARED + "\n".join(clauses)
+        assert _checked(text) == _alone(text, monkeypatch)
+
+
+@pytest.mark.parametrize("pair", ALIKE)
+def test_clauses_of_one_form_are_checked_once(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[object] = []
+    original = check.typecheck
+    monkeypatch.setattr(check, "typecheck", lambda clause, *rest: checked.append(clause) or original(clause, *rest))
+    _checked(DECLARED + pair[0])
+    once = len(checked)
+    _checked(DECLARED + "\n".join(pair))
+    assert len(checked) == 2 * once
+
+
+def test_all_programs_are_what_their_clauses_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [preprocess(path) for path in sorted(Path(__file__).parents[3].glob("programs/**/*.dl"))]
+    sources += [Source(made(60)) for made in SHAPES.values()]
+    assert len(sources) > 30
+    for source in sources:
+        assert _checked(source) == _alone(source, monkeypatch)

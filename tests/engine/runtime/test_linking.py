@@ -1,0 +1,83 @@
+"""Code that paths of one form share is the code that each of them is lowered to by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dlog
+from dlog.engine.kernels import layout as L
+from dlog.engine.runtime.lowering import lower_rounds
+from dlog.engine.runtime.lowering.lower import LoweredPath
+from dlog.engine.runtime.lowering.lower_rounds import RoundCode, RoundLowering
+from tests.bench.shapes import SHAPES
+
+POINTERS = {L.PATH_CODE, L.PATH_GATES}
+KINDS = """
+.decl e(x: number, y: number)   .decl f(x: number, y: number)   .decl w(x: number, c: number)
+e(1, 2). e(2, 3). e(3, 1). f(2, 3). f(1, 1). w(1, 5). w(2, 7).
+.decl t0(x: number, y: number, z: number)   t0(x, y, z) :- e(x, y), e(y, z), e(z, x).
+.decl t1(x: number, y: number, z: number)   t1(x, y, z) :- f(x, y), f(y, z), f(z, x).
+.decl a0(x: number)   a0(x) :- e(x, 2), !f(x, x).
+.decl a1(x: number)   a1(x) :- f(x, 3), !e(x, x).
+.decl c0(x: number, n: number)   c0(x, n) :- e(x, _), n = count : { f(x, _) }.
+.decl c1(x: number, n: number)   c1(x, n) :- f(x, _), n = count : { e(x, _) }.
+.decl s0(x: number, n: number)   s0(x, n) :- e(x, _), n = sum c : { w(x, c) }.
+.decl s1(x: number, n: number)   s1(x, n) :- f(x, _), n = sum c : { w(x, c) }.
+.decl d0(x: number, c: number)   d0(x, c) :- w(x, _), c = min m : { w(x, m) ; d0(y, b), e(y, x), m = b + 1 }.
+.decl d1(x: number, c: number)   d1(x, c) :- w(x, _), c = min m : { w(x, m) ; d1(y, b), f(y, x), m = b + 1 }.
+.decl k0(x: symbol)   k0(to_string(x)) :- e(x, y), y > 1.
+.decl k1(x: symbol)   k1(to_string(x)) :- f(x, y), y > 2.
+"""
+
+
+def _content(path: LoweredPath) -> tuple[object, ...]:
+    """A path's fields and code but for where they are."""
+    count = path.struct[L.PATH_GATE_COUNT]
+    gates = (path.struct[L.PATH_GATES] - path.address) // 8
+    fields = [path.struct[field] for field in range(L.PATH_SIZE) if field not in POINTERS]
+    return fields, path.struct.words[gates : gates + count].tolist(), [level.words.tolist() for level in path.code]
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each path that was lowered was linked with the code of another one; every one is compared with its own."""
+    found: list[bool] = []
+    lowered = RoundCode.lowered
+
+    def both(self: RoundCode, path: Any, storage: Any) -> LoweredPath:
+        before = len(made)
+        result = lowered(self, path, storage)
+        found.append(len(made) == before)
+        if found[-1]:
+            assert _content(result) == _content(RoundLowering(path, storage, self.tables).lower())
+        return result
+
+    made: list[object] = []
+    lower = RoundLowering.lower
+    monkeypatch.setattr(RoundLowering, "lower", lambda self: made.append(self) or lower(self))
+    monkeypatch.setattr(lower_rounds.RoundCode, "lowered", both)
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rules_of_one_form_share_their_code(shape: str, compared: list[bool]) -> None:
+    with dlog.session(SHAPES[shape](60)) as session:
+        session.commit()
+    assert shape == "facts" or sum(compared) >= len(compared) // 2
+
+
+def test_paths_of_all_kinds_are_linked_as_they_are_lowered(compared: list[bool]) -> None:
+    with dlog.session(KINDS) as session:
+        assert sorted(session["a0"]) == [] and sorted(session["a1"]) == [(2,)]
+        assert sorted(session["d0"]) == [(1, 5), (2, 6)] and sorted(session["d1"]) == [(1, 5), (2, 7)]
+    assert sum(compared) >= 8
+
+
+def test_all_programs_are_linked_as_they_are_lowered(compared: list[bool]) -> None:
+    for path in sorted(Path(__file__).parents[3].glob("programs/*/program.dl")):
+        with dlog.session(path, {}) as session:
+            session.commit()
+    assert any(compared) and not all(compared)
