@@ -1,4 +1,4 @@
-"""What users pass to the Python API, checked before anything is done with it.
+"""Checks of the Python API's arguments, made before anything is done with them.
 
 Every refusal is a DlogError with the code `bad-argument` that names the argument, what is meant, and what came."""
 

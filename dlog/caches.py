@@ -1,9 +1,9 @@
-"""Where what one run makes for the next is kept: machine code, the tables of grammars.
+"""The cache folders, with what one run makes for the next: machine code, the tables of grammars.
 
-What is found there is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all
-that lead to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not
-replace what is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on
-Windows, the user's own folder is trusted as it is.
+Their content is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all that lead
+to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not replace what
+is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on Windows, the
+user's own folder is trusted as it is.
 """
 
 from __future__ import annotations

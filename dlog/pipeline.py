@@ -1,4 +1,4 @@
-"""What `dlog run` does, stage by stage: compile, load, evaluate, write.
+"""The stages of `dlog run`: compile, load, evaluate, write.
 
 Each stage is a function that takes what it needs and returns what it made; `run_job` is all of them in order. The Python API is
 built from the same functions. An exception that no stage expects becomes an `InternalError` naming the stage. The executor, and
@@ -47,8 +47,8 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run cost. `rows` is the size of every relation that was loaded or computed: declared ones that no output needs are
-    left out, those that passes put in the place of others are there."""
+    """The costs of a run. `rows` is the size of every relation that was loaded or computed: declared ones that no output needs
+    are left out, those that passes put in the place of others are there."""
 
     load_seconds: float
     evaluate_seconds: float

@@ -1,4 +1,4 @@
-"""What a long run is doing, shown live on a terminal and nowhere else.
+"""Live progress of a long run, on a terminal and nowhere else.
 
 The run stores a snapshot of where it stands, which costs next to nothing; a thread draws the latest one a few times a second.
 The display appears only after half a second, so short runs print nothing, and rich is not imported for them.

@@ -120,7 +120,7 @@ class SparkRelation(_InSpark, Tabular):
 
 
 class Remote(Protocol):
-    """What has the rows of relations that are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
+    """The holder of relations whose rows are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
 
     def table(self, relation: str) -> Table: ...
 
@@ -267,7 +267,7 @@ def quieten() -> None:
 
 
 class _Together:
-    """Where all workers together stand, from what each says of itself now and then."""
+    """The progress of all workers together, from what each reports of itself now and then."""
 
     def __init__(self, show: Callable[[Progress], None]) -> None:
         self._show = show

@@ -171,7 +171,7 @@ def _sign(relation: Relation, data: DataFrame) -> Column:
 
 
 class _Feed:
-    """What Spark calls with each batch."""
+    """The callback of Spark for each batch."""
 
     def __init__(
         self,

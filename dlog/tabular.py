@@ -1,4 +1,4 @@
-"""What everything with rows can do that dlog hands out: become a table of another library, and show its first rows.
+"""The common methods of everything with rows that dlog hands out: become a table of another library, show the first rows.
 
 Arrow is the way out: `__arrow_c_stream__` is what polars, pyarrow, pandas and DuckDB look for.
 """

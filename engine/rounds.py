@@ -1,4 +1,4 @@
-"""What maintains a program while its inputs change: the protocol between sessions and engines.
+"""The protocol between sessions and engines, which maintain a program while its inputs change.
 
 A round is a set of changes of input relations that takes effect at once. After round r every relation equals the least fixed
 point of the program on the inputs accumulated at r; round 0 is before everything, with all relations empty. The facts of the
@@ -66,9 +66,8 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a new engine takes over where there is no engine before it: it is at this round, and its ids go on from these
-    tables. `again`: what the first commit derives was derived before, if in other rounds, so that no limit of iterations holds
-    for it."""
+    """The starting point of an engine that has none before it: its round, and the tables from which its ids go on. `again`: the
+    first commit derives what was derived before, if in other rounds, so that no limit of iterations holds for it."""
 
     symbols: SymbolTable
     records: RecordTables
@@ -206,8 +205,8 @@ class RoundsEngine(Engine, RemoteRows, Replaceable, Protocol):
 
 
 class PlainRounds:
-    """What nearly all engines have in common: they take rows from this process, take over nothing, keep no image, and do not
-    know what a commit has touched."""
+    """The defaults of nearly all engines: they take rows from this process, take over nothing, keep no image, and do not know
+    what a commit has touched."""
 
     program: Program
 

@@ -1,4 +1,4 @@
-"""What is wrong with a program, for people: diagnostics with a code, spans, notes, and the two exceptions that carry them."""
+"""Errors of programs, for people: diagnostics with a code, spans, notes, and the two exceptions that carry them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong at a place where the text does not parse, in words: malformed input to friendly message.
+"""Friendly messages for text that does not parse.
 
 `MISTAKES` is a list of small functions: each knows one mistake people make and gives a diagnostic or None, the first that
 knows wins. They look at the tokens of the broken item and at what the parser would have accepted, nothing else.

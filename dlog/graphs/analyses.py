@@ -1,4 +1,4 @@
-"""What can be asked about a graph, for one that stays as it is and for one that changes: the same methods on both."""
+"""The analyses of a graph: the same methods on one that stays as it is and on one that changes."""
 
 from __future__ import annotations
 

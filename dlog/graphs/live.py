@@ -48,7 +48,7 @@ class Followable(Protocol):
 
 
 class Ended:
-    """What an answer has when it is closed or could not go on from a round: nothing but a mistake for whoever reads it."""
+    """The follower of an answer that is closed or could not follow a round: raises its error for each reader."""
 
     def __init__(self, mistake: DlogError) -> None:
         self._mistake = mistake
@@ -79,7 +79,7 @@ class _Edges(Protocol):
 
 
 class Following(ABC, Generic[Followed]):
-    """What live graphs have in common: changes, which are staged, and their answers, until they are closed."""
+    """The common part of live graphs: staged changes, and the answers that follow them until they are closed."""
 
     _edges: _Edges
 
@@ -347,7 +347,7 @@ class LiveResult(Tabular):
 
 
 class _Follower(Protocol):
-    """What keeps one answer up to date."""
+    """Keeps one answer up to date."""
 
     @property
     def maintained(self) -> bool: ...

@@ -1,4 +1,4 @@
-"""What can be asked about a graph: rules whose answer is a relation, or a computation that runs rules until nothing changes.
+"""The questions about a graph: rules whose answer is a relation, or a computation that runs rules until nothing changes.
 
 Rules can be maintained while the graph changes, a computation is done again.
 """

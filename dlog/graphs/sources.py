@@ -1,4 +1,4 @@
-"""What a graph can be made of, read into one form: a table of edges and, if there is one, a table of vertices."""
+"""Readers of the sources of graphs into one form: a table of edges and, if there is one, a table of vertices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ids: TypeAlias = pa.Array | list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of ids are called."""
+    """The names of the columns of ids."""
 
     id: str = "id"
     src: str = "src"

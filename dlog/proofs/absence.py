@@ -1,4 +1,4 @@
-"""Why a row is not in its relation: for each rule, how far its body gets, literal after literal as it was written."""
+"""Explanations of absent rows: for each rule, how far its body gets, literal after literal as it was written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _closest(search: Search, relation: str, row: tuple[int, ...]) -> list[Row]:
 
 @dataclass(slots=True)
 class _Deepest:
-    """Where the body got furthest: literals that held, the one that failed, and the bindings then."""
+    """The furthest that the body got: literals that held, the one that failed, and the bindings then."""
 
     met: tuple[Literal, ...] = ()
     literal: Literal | None = None

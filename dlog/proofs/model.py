@@ -1,4 +1,4 @@
-"""What a proof is made of. A `Proof` says of one row why it is in its relation; its premises are found when asked for."""
+"""The parts of proofs. A `Proof` says of one row why it is in its relation; its premises are found when asked for."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a row follows: a rule's text, the values of its variables, and its premises in the order of the body. No rule: the
-    row is a fact."""
+    """One derivation of a row: a rule's text, the values of its variables, and its premises in the order of the body. No rule:
+    the row is a fact."""
 
     rule: str | None
     bindings: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Step:
 
 
 class Proof:
-    """Why a row is in its relation: it is a fact, or it follows by a rule from its premises.
+    """A proof that a row is in its relation: it is a fact, or it follows by a rule from its premises.
 
     Of the derivations there are, the one that the fixed point finds first: no other needs fewer steps of the recursion. The
     proofs of a row that is needed more than once are the same object.
@@ -183,9 +183,9 @@ def _rows(premises: tuple[Premise, ...]) -> Iterator[Proof]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one rule does not give a row. The literals `met` hold together, and then `literal` fails; None: the head does
-    not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses,
-    whose `bindings` stand beside them; `misses` is how many there are."""
+    """The failure of one rule to give a row. The literals `met` hold together, and then `literal` fails; None: the head does
+    not match, or everything holds and only a better value is kept. `reasons` say why it fails for the nearest misses, whose
+    `bindings` stand beside them; `misses` is how many there are."""
 
     rule: str
     literal: str | None
@@ -197,7 +197,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WhyNot:
-    """Why a row is not in its relation: what each rule lacks, and the rows most like it."""
+    """An explanation of an absent row: what each rule lacks, and the rows most like it."""
 
     relation: str
     row: Row

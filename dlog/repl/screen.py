@@ -1,4 +1,4 @@
-"""What the REPL shows: tables, changes, proofs, mistakes; with colours at a terminal, plain in a pipe.
+"""The output of the REPL: tables, changes, proofs, mistakes; with colours at a terminal, plain in a pipe.
 
 The text is the same in both. The styles are those of `dlog.proofs.drawing` and some more.
 """
@@ -35,7 +35,7 @@ Parts = Iterable[tuple[str, str]]
 
 
 class Screen:
-    """Where the output of one REPL goes."""
+    """The output of one REPL."""
 
     def __init__(self, out: TextIO, err: TextIO, colours: bool, width: int | None = None) -> None:
         self.colours = colours

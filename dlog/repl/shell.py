@@ -30,7 +30,7 @@ LIMIT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `dlog repl` was asked for."""
+    """The options of `dlog repl`."""
 
     program: Path | None = None
     facts: str | None = None

@@ -31,7 +31,7 @@ from dlog.values import Row
 
 
 class Changing(Reading):
-    """What a session is to those who change its rows."""
+    """The part of a session that changes rows."""
 
     def __init__(self, chosen: Options) -> None:
         super().__init__(chosen)

@@ -1,4 +1,4 @@
-"""What makes the engines of a session, one after the other, within the session's limits.
+"""The maker of a session's engines, one after the other, within the session's limits.
 
 Engines execute a program that passes have rewritten; every relation of the one that was written is among theirs."""
 

@@ -1,4 +1,4 @@
-"""How a session is opened: its arguments, checked, and what makes its engines."""
+"""The options of a session: its arguments, checked, and the maker of its engines."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Reading(Shown):
-    """What a session is to those who read: a mapping from the names of the relations to `Relation`s as of the last round."""
+    """The part of a session that is read: a mapping from the names of the relations to `Relation`s as of the last round."""
 
     _text: Text
 

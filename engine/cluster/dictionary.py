@@ -26,7 +26,7 @@ STRETCH = 1 << 16
 
 @dataclass
 class Definitions:
-    """What a message says about ids in it: strings, then records by type, those inside others before them."""
+    """The definitions of a message's ids: strings, then records by type, those inside others before them."""
 
     symbols: np.ndarray
     data: np.ndarray

@@ -53,7 +53,7 @@ class SentColumns:
 
 @dataclass
 class _Origin:
-    """What engines share, in the form in which they take it over from an earlier one."""
+    """The tables that engines share, in the form in which they take them over from an earlier one."""
 
     symbols: SymbolTable
     records: RecordTables

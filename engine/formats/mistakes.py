@@ -1,4 +1,4 @@
-"""What is wrong with a line of a fact file. Slow and exact: it runs only once the fast path has refused the line."""
+"""Diagnoses a wrong line of a fact file. Slow and exact: runs only once the fast path has refused the line."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class BadText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What `parse_rows` needs to know: a code and a slot for each field of a line, in the file's order."""
+    """The fields of a line for `parse_rows`: a code and a slot for each, in the file's order."""
 
     delimiter: np.ndarray
     codes: np.ndarray

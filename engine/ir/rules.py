@@ -29,7 +29,7 @@ from dlog.grammar.source import NOWHERE, Source, Span
 
 
 class Kind(Enum):
-    """How a value is represented and compared."""
+    """A kind of value: decides how it is represented and compared."""
 
     NUMBER = "number"
     UNSIGNED = "unsigned"

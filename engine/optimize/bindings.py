@@ -1,4 +1,4 @@
-"""Which variables of a body are known when its atoms are read one after the other, and how values are passed on sideways.
+"""Sideways information passing: the order of a body's atoms, and the variables that are bound when each is read.
 
     p(x, z) :- e(x, y), q(y, w), f(w, z).     with x known:     e by x, then q by y, then f by w
 """

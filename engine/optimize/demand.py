@@ -80,7 +80,8 @@ def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mappi
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a body values are passed on: its rule, the component of its head, and the literals that come first."""
+    """A position in a body at which values are passed on: its rule, the component of its head, and the literals that come
+    first."""
 
     rule: Rule
     component: int

@@ -57,8 +57,8 @@ def push_filters(program: Program, observed: frozenset[str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What readers may ask of a relation: filters on these columns that look into none of its `dependents`, the relations that
-    are computed from it, itself included: one that did would close a cycle."""
+    """The filters that readers may push into a relation: on these columns, that look into none of its `dependents`, the
+    relations that are computed from it, itself included: one that did would close a cycle."""
 
     relation: Relation
     columns: frozenset[int]
@@ -74,7 +74,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Pushed:
-    """What is pushed for which readers, and what the new relations are called."""
+    """The filters to be pushed for each group of readers, and the names of the new relations."""
 
     asked: _Asked
     fixed: frozenset[int]

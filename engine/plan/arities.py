@@ -1,4 +1,4 @@
-"""How many columns the relations have that paths of a scope name."""
+"""The arities of the relations that paths of a scope name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether it is worth while to compute relations only as far as they are asked for (`optimize/demand`), by estimates.
+"""The cost test of the demand transformation (`optimize/demand`), by estimates.
 
 A demand begins with what the observed relations ask for: the fewer of the values that a relation could be asked for, the more
 is saved. How far it then spreads through a recursion is not known before; at worst everything is computed, and the demand

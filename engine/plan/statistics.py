@@ -1,4 +1,4 @@
-"""What the planner knows about the sizes of relations, and what it assumes where it knows nothing.
+"""The planner's statistics of the sizes of relations, and its assumptions where there are none.
 
 `Statistics` is what an executor offers: actual figures of relations that are complete. `Estimator` closes the gaps: relations
 of the stratum being planned and the planner's own temporaries get assumed figures. Its figures are positive and finite, and a

@@ -232,7 +232,7 @@ def slots(spark: SparkSession) -> int:
 
 
 class Holder(Protocol):
-    """Who keeps slots for longer than a job."""
+    """A holder of slots for longer than a job."""
 
     spark: SparkSession
     size: int

@@ -33,7 +33,7 @@ LINGER = 120_000
 
 
 class Door:
-    """Where a worker takes blocks in."""
+    """The socket at which a worker receives blocks."""
 
     def __init__(self, secrets: Secrets, host: str) -> None:
         self._context: zmq.Context[Any] = zmq.Context()

@@ -1,4 +1,4 @@
-"""What Spark says went wrong, without the stacks."""
+"""Translates Spark's errors: what went wrong, without the stacks."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ REPORTS_SECONDS = 60.0
 
 
 class Outcome:
-    """What the workers reported, and their rows as DataFrames."""
+    """The workers' reports, and their rows as DataFrames."""
 
     def __init__(self, spark: SparkSession, program: Program, task: Task | Written, workers: int) -> None:
         self.spark = spark
@@ -119,8 +119,8 @@ class Outcome:
 
 
 class _Reports:
-    """What workers tell the driver while the stage runs. The rendezvous hears them on its own thread, the last ones perhaps
-    after Spark says that the stage is done."""
+    """The workers' reports to the driver while the stage runs. The rendezvous hears them on its own thread, the last ones
+    perhaps after Spark says that the stage is done."""
 
     def __init__(self, workers: int, *on_progress: OnProgress) -> None:
         self.mistakes: list[Diagnostic] = []

@@ -41,7 +41,7 @@ _GIVEN = ("lane", "relation", "owner", "block", "kind")
 
 @dataclass(frozen=True)
 class Written:
-    """Which relations are put out, in which slots."""
+    """The relations to be put out, and their slots."""
 
     outputs: tuple[str, ...]
     output_slots: Slots

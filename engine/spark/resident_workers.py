@@ -261,7 +261,7 @@ def _size(spark: SparkSession, wanted: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Duty:
-    """What each task does."""
+    """The function of each task."""
 
     meeting: Meeting
     limits: Mapping[str, Any]

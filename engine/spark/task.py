@@ -1,4 +1,4 @@
-"""What runs in each task of the barrier stage: one worker, from its rows of the input to its rows of the output."""
+"""The task of the barrier stage: one worker, from its rows of the input to its rows of the output."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ REPORT_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
-    processor, exchanges, rows sent to other workers; how many heavy values of which relations were spread; the processor's
-    seconds of each step between two exchanges; and the rows that came for each input."""
+    """The effort of a worker in a run: seconds until it had its rows, seconds of evaluation on the clock and of the processor,
+    exchanges, rows sent to other workers; how many heavy values of which relations were spread; the processor's seconds of each
+    step between two exchanges; and the rows that came for each input."""
 
     taking: float
     seconds: float

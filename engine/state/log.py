@@ -1,4 +1,4 @@
-"""What a record of the log says: the last round that it covers, the changes of relations, new entries of tables.
+"""The payload of a record of the log: the last round that it covers, the changes of relations, new entries of tables.
 
 Arrays are written as narrow as their values allow, or as a single value. `records` is how records lie in a file.
 """

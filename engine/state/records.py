@@ -70,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How records lie in one segment of a state."""
+    """The framing of records in one segment of a state."""
 
     seed: int
 

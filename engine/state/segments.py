@@ -27,7 +27,7 @@ _SEGMENT = re.compile(r"\d+\.log\Z")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a log begins: in segment `number` of a state, after a round. At least `forced` was on the disk."""
+    """The beginning of a log: in segment `number` of a state, after a round. At least `forced` was on the disk."""
 
     state: int
     number: int
@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with a segment, and the last round that is known to have been in it."""
+    """The damage of a segment, and the last round that is known to have been in it."""
 
     what: str
     last: int

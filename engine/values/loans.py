@@ -61,7 +61,7 @@ class DoubleBuffer:
 
 
 class _Loan:
-    """What arrays in lent memory rest on."""
+    """The owner of lent memory, on which arrays rest."""
 
     def __init__(self, lender: Lender, block: np.ndarray) -> None:
         self._lender, self._block = lender, block

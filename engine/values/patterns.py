@@ -25,7 +25,7 @@ from dlog.engine.values.symbols import SymbolTable
 
 
 class Verdicts:
-    """What one pattern says of each string it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
+    """The verdicts of one pattern on the strings it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
 
     def __init__(self) -> None:
         self._known = np.zeros(0, np.uint8)

@@ -35,7 +35,8 @@ Rows: TypeAlias = "Columns | DataFrame | None"
 
 
 class Edited:
-    """What a commit removes and adds: the edges with certain ends that the graph began with, and some that came later."""
+    """The removals and additions of a commit: the edges with certain ends that the graph began with, and some that came
+    later."""
 
     def __init__(self, beginning: DataFrame, ends: Columns, removed: Numbered, added: Numbered) -> None:
         self._beginning, self._ends = beginning, ends

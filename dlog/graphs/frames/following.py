@@ -1,4 +1,4 @@
-"""What keeps answers about a graph in Spark up to date: the twins of those in `dlog.graphs.live`."""
+"""Followers that keep answers about a graph in Spark up to date: the twins of those in `dlog.graphs.live`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether DataFrames still have the rows that they had.
+"""A check that DataFrames still have the rows that they had.
 
-What Spark keeps is lost with an executor, and computed again from where it came from. Usually that gives the same rows, but
-files may have been written over meanwhile, and functions may give other values each time.
+Spark loses what it keeps with an executor, and computes it again from its source. Usually that gives the same rows, but files
+may have been written over meanwhile, and functions may give other values each time.
 """
 
 from __future__ import annotations

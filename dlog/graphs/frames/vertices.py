@@ -33,7 +33,7 @@ class Many:
 
 
 class Mark(NamedTuple):
-    """How many vertices, and DataFrames of them, had come at one time."""
+    """The numbers of vertices, and of DataFrames of them, that had come at one time."""
 
     few: int
     many: int

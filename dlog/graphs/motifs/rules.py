@@ -54,7 +54,7 @@ class Compiled:
 
 @dataclass(slots=True)
 class _Body:
-    """What one rule says: its atoms, and the variables or numbers of its columns."""
+    """The body of one rule: its atoms, and the variables or numbers of its columns."""
 
     atoms: list[str] = field(default_factory=list)
     values: dict[Column, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What rounds changed: rows with a diff (+1 came, -1 went) and a round, for a person, NumPy or Arrow.
+"""The changes of rounds: rows with a diff (+1 came, -1 went) and a round, for a person, NumPy or Arrow.
 
 A `Changes` is made from the engine's columns without looking at them; values are decoded when they are asked for.
 """

@@ -1,4 +1,4 @@
-"""Who follows a session's rounds: its history, open views of past rounds, and subscriptions. Told after each commit."""
+"""The followers of a session's rounds, notified after each commit: its history, open views of past rounds, subscriptions."""
 
 from __future__ import annotations
 

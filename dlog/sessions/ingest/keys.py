@@ -1,4 +1,4 @@
-"""Which rows of a relation have a key, for `upsert`: the committed rows with the staged changes on top.
+"""Indexes from keys to rows, for `upsert`: the committed rows with the staged changes on top.
 
 The index is made at the first upsert with its key, a dict from key to rows, and follows single rows; whatever comes in bulk, a
 rollback or a failed commit drops it. Upserts of many rows at once do without: arrays are matched with arrays.

@@ -1,4 +1,4 @@
-"""Where changes wait: everything a session has staged, by relation, and how each relation takes rows."""
+"""The staged changes of a session, by relation, and the reader of rows of each relation."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class StagedChanges:
 
 
 class _Receiver:
-    """What `load_inputs` needs of an executor."""
+    """The part of an executor that `load_inputs` needs."""
 
     def __init__(self, staged_changes: StagedChanges) -> None:
         self.load = staged_changes.take

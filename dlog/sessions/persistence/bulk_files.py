@@ -60,7 +60,7 @@ def lot_of(entry: bytes) -> BulkFiles:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What it takes to read lots: the folder they are in, the relations and types of the program, and the tables for ids."""
+    """Decodes bulk files: the folder they are in, the relations and types of the program, and the tables for ids."""
 
     folder: Path
     relations: Mapping[str, Relation]

@@ -29,7 +29,7 @@ RECENT = 128
 
 
 class Stretch:
-    """What became of rows from one lot on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
+    """The changes from one bulk file on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
     are what the last checkpoint wrote of it, None where it was not there yet."""
 
     def __init__(self, lot: BulkFiles | None, number: int, came: Stored | None, went: Stored | None) -> None:

@@ -1,4 +1,4 @@
-"""Whether the ids in rows of a state stand for anything: symbols and records that are there, of the right types, none inside
+"""A check of the ids in rows of a state: they stand for symbols and records that are there, of the right types, none inside
 itself. Compiled code looks ids up without asking, so ids of somebody else's choice must not come that far.
 
 Records of one arity share a table, whatever their types, so a record may be right as one type and wrong as another. A record

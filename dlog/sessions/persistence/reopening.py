@@ -52,7 +52,7 @@ def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Du
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What ids and words of an attribute mean: its kind and, of a record, all types in it."""
+    """The layout of an attribute's values: its kind and, of a record, all types in it."""
 
     kind: Kind
     records: frozenset[Type]

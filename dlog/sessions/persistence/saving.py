@@ -41,7 +41,7 @@ class _Written:
 
 
 class Saving:
-    """What one commit writes to files of a state. Those that no record of the log names are removed by `forget`."""
+    """The files that one commit writes to a state. Those that no record of the log names are removed by `forget`."""
 
     def __init__(self, state: State, engine: RoundsEngine, program: Program) -> None:
         self._state, self._engine, self._program = state, engine, program

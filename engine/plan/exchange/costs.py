@@ -1,4 +1,4 @@
-"""What moving rows costs, by estimates: what plans for several workers are chosen by.
+"""Estimated costs of moving rows, by which plans for several workers are chosen.
 
 The unit is a row that is written down, read and looked at once more than if it had stayed in its path.
 """

@@ -44,7 +44,7 @@ REACHED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class EarlyExchange:
-    """Where rows move other than step by step: ahead of step `at` they go to the owner of a variable, or to all workers
+    """An exchange of rows other than step by step: ahead of step `at` they go to the owner of a variable, or to all workers
     (`EVERYWHERE`), of which each goes on with the matches whose value of `owner` is its own; or they stay (`SELF`) while the
     relation of that step, which grows, has a copy everywhere."""
 

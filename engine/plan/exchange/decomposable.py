@@ -1,4 +1,5 @@
-"""Which strata workers can maintain without a word to each other, each on its share of the rows, and which one maintains alone.
+"""Decomposable strata, which workers maintain without a word to each other, each on its share of the rows; the rest one
+maintains alone.
 
 A stratum is local if its relations have homes such that every rule passes its head's home value on from a positive atom, and
 all that the rule reads is either cut by that same value or an input, of which every worker can have a copy. Each worker then
@@ -37,7 +38,7 @@ Part = OneOf["shared", "alone", "together"]
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Where changes of a relation from outside go: to relation `name` of an engine, at the workers that `place` says."""
+    """The destination of a relation's changes from outside: relation `name` of an engine, at the workers that `place` says."""
 
     part: Part
     name: str

@@ -1,4 +1,4 @@
-"""What workers hand to each other while they run one scope: exchanges, the phases these belong to, the cut scope."""
+"""Communication while workers run one scope: exchanges, the phases these belong to, the cut scope."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What workers run together until nobody has anything to send: `paths` from their own rows, `streams` from inboxes.
+    """A phase that workers run together until nobody has anything to send: `paths` from their own rows, `streams` from inboxes.
     `copies` of complete relations are made before."""
 
     paths: tuple[Path, ...] = ()

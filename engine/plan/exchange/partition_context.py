@@ -1,4 +1,4 @@
-"""What cutting the paths of a scope needs to know, and the books of what the cut paths need: exchanges, copies, mirrors."""
+"""The context in which the paths of a scope are cut, and the record of what the cut paths need: exchanges, copies, mirrors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROWTH = 50.0
 
 @dataclass
 class PartitionContext:
-    """What cutting a path needs to know, and what the cut paths of a phase need. Each reader of a mirror says which rows it can
+    """The inputs of cutting a path, and the needs of the cut paths of a phase. Each reader of a mirror says which rows it can
     use: those that pass a semijoin with a relation that is everywhere, or all (None)."""
 
     scope: Scope

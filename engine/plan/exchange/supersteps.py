@@ -27,7 +27,7 @@ SENDING = 10
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What tasks evaluate at once: `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
+    """One superstep: tasks evaluate `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
     that the step before sent, which are `settled` here, and of those that it derives. It `reads` what earlier steps left.
     `sent` says whose rows its relations of rows to be sent have.
 

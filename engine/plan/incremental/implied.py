@@ -1,4 +1,4 @@
-"""What the rest of a body says anyway is not asked again, over rounds: less to keep, and fewer paths.
+"""Removes atoms that the rest of a body implies, over rounds: less to keep, and fewer paths.
 
     node(y) :- edge(_, y).
     near(x) :- node(x), edge(y, x), s(y).                      becomes    near(x) :- edge(y, x), s(y).

@@ -29,7 +29,7 @@ Build: TypeAlias = Callable[[Named], Any]
 
 
 class Builders:
-    """What makes the same value with other names."""
+    """Functions that make the same value with other names."""
 
     def __init__(self, source: object, names: Names) -> None:
         """`source` is what the values were made from."""

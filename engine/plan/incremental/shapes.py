@@ -35,7 +35,8 @@ Shape: TypeAlias = tuple[object, ...]
 
 @dataclass(slots=True)
 class Names:
-    """What strata of one shape differ in: each relation, constant and span by the order in which a stratum mentions them."""
+    """The names in which strata of one shape differ: each relation, constant and span by the order in which a stratum mentions
+    them."""
 
     relations: dict[str, int] = field(default_factory=dict)
     constants: dict[Constant, int] = field(default_factory=dict)

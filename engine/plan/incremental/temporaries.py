@@ -23,7 +23,7 @@ REPEATED = 2.0
 
 
 class NotIncremental(Exception):
-    """Why a stratum is computed anew in each round that changes what it reads."""
+    """Raised for a stratum that must be computed anew in each round that changes what it reads; says why."""
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ MARK: Final = "%"
 
 
 class Scope(Protocol):
-    """What is made of a stratum. `bounds` are rules of strata before it, `sums` says that there is a column for them."""
+    """The rewriting of a stratum. `bounds` are rules of strata before it, `sums` says that there is a column for them."""
 
     program: Program
     sums: bool

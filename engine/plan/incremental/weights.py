@@ -1,4 +1,5 @@
-"""What matches weigh, and what their sum must exceed (see thresholds). No term leaves 64 bits, whatever the values are."""
+"""The weights of matches, and the bound that their sum must exceed (see thresholds). No term leaves 64 bits, whatever the
+values are."""
 
 from __future__ import annotations
 

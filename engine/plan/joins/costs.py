@@ -1,4 +1,4 @@
-"""What a move costs and how many rows remain after it, by estimates; costs are in the time to scan one row."""
+"""The estimated cost of a move, and of the rows that remain after it; costs are in the time to scan one row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lookup_cost(rows: float) -> float:
 
 @dataclass(slots=True)
 class _Known:
-    """What the matches of a reading depend on beside the rows before it: its index, its rows, how many keys there are, how many
+    """The parameters of a reading's matches beside the rows before it: its index, its rows, how many keys there are, how many
     are asked for and by how many variables, and the root of the skew."""
 
     index: Index

@@ -50,8 +50,8 @@ Move: TypeAlias = Seed | Join | Keep | Meet | Apply
 
 @dataclass(slots=True)
 class State:
-    """What has been read so far. `placed` and `done` are masks over the query's readings and conditions, `bound` over
-    variables; `built` are the indexes that this order pays for."""
+    """A partial join order. `placed` and `done` are masks over the query's readings and conditions, `bound` over variables;
+    `built` are the indexes that this order pays for."""
 
     cost: float
     rows: float

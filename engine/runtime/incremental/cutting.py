@@ -1,4 +1,4 @@
-"""How many rounds of a commit go through the dataflow together."""
+"""The number of rounds of a commit that go through the dataflow together."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ Plan: TypeAlias = tuple[nodes.Scope, Recorded]
 
 
 class Heirs(Protocol):
-    """What is taken over from another dataflow (see state reuse)."""
+    """State taken over from another dataflow (see state_reuse)."""
 
     def gives(self, relation: str) -> bool: ...
     def takes(self, number: int) -> bool: ...

@@ -1,4 +1,4 @@
-"""Which engine maintains a program."""
+"""The choice of the engine that maintains a program."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ BULK_ROWS = 4096
 
 
 class ReadersWriterLock:
-    """Who is at the collections: native code with the lock, or readers, who wait for a turn."""
+    """A readers-writer lock on the collections: native code holds it to write, readers wait for a turn."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""What went wrong in compiled code, as errors for users."""
+"""Errors of compiled code as errors for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner is told of relations' sizes when strata are planned for rounds, and told again to make the same plan."""
+"""The planner's statistics when strata are planned for rounds, recorded, and replayed to make the same plan."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _apart(one: float, other: float) -> bool:
 
 
 class Figures:
-    """What the planner may know: of `collections` the rows that are there, and of all relations those that wait to come in. Of
+    """Statistics of a dataflow: of `collections` the rows that are there, and of all relations those that wait to come in. Of
     relations that are neither among the collections nor `known` to have no other rows it knows nothing; nor of derived ones
     where more rows wait than their inputs have."""
 

@@ -32,7 +32,7 @@ def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
 
 
 class Wear:
-    """What coming and going rows do to a dataflow: each takes more memory than those that were loaded at once."""
+    """The fragmentation of a dataflow by coming and going rows: each takes more memory than those that were loaded at once."""
 
     def __init__(self) -> None:
         self.changed = 0
@@ -72,7 +72,7 @@ def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[s
 
 
 class Before:
-    """What the relations had before a commit that began anew; `read` gives what one has now."""
+    """The rows of relations before a commit that began anew; `read` gives those that one has now."""
 
     def __init__(self, flow: Dataflow, read: Callable[[str], tuple[Columns, int]]) -> None:
         names = [name for name in flow.program.relations if name in flow.collections]

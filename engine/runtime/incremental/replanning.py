@@ -50,7 +50,7 @@ class Replanned:
 
 
 class Watched:
-    """When the plans of an engine's dataflow are looked at again, and which have changed."""
+    """Watches the plans of an engine's dataflow: when they are looked at again, and which have changed."""
 
     def __init__(self) -> None:
         self.work = 0

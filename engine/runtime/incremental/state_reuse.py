@@ -1,4 +1,5 @@
-"""What a dataflow takes over from the one of an earlier form of its program: inputs, and strata that come about as before.
+"""The state that a dataflow takes over from the one of an earlier form of its program: inputs, and strata that come about as
+before.
 
 A stratum does when its rules are the same and everything that they read does too; relations without rules do, before anything
 is inserted. Its plan, its collections and their indexes go on as they are; only the paths are lowered again. All others start
@@ -49,7 +50,7 @@ class ReusedCollection:
 
 
 class StateReuse:
-    """What there is to take over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
+    """The state to be taken over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
     same program that are to have another one."""
 
     def __init__(

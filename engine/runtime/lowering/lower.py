@@ -142,7 +142,7 @@ class LoweredPath:
 
 
 class Storage(Protocol):
-    """Where lowering finds what a path reads and writes."""
+    """The relations and indexes that a path reads and writes, for lowering."""
 
     def relation(self, name: str) -> StoredRelation: ...
     def set_of(self, name: str) -> StoredRelation: ...
@@ -154,7 +154,7 @@ class Storage(Protocol):
 
 @dataclass
 class Tables:
-    """What the paths of a scope share: constants, external calls, room for marks."""
+    """Tables shared by the paths of a scope: constants, external calls, room for marks."""
 
     constants: dict[int, int] = field(default_factory=dict)
     externals: list[ExternalCall] = field(default_factory=list)

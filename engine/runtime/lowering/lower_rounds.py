@@ -23,7 +23,7 @@ TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
 
 
 class RoundStorage(Protocol):
-    """Where lowering finds what a path over rounds reads and writes."""
+    """The collections and indexes that a path over rounds reads and writes, for lowering."""
 
     def collection(self, name: str) -> Collection: ...
     def reduction(self, name: str) -> Reduction | None: ...

@@ -1,4 +1,4 @@
-"""Where the last join of a path, or the runs of its seed, and its sink can be one loop (kernels/static/sweep.py)."""
+"""Chooses paths whose last join, or the runs of whose seed, and sink can be one loop (kernels/static/sweep.py)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
+    """The progress of a run: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
     bytes held."""
 
     stratum: int
@@ -49,8 +49,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RuleProfile:
-    """What one rule cost: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were known
-    or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
+    """The costs of one rule: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were
+    known or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
 
     text: str
     seconds: float

@@ -45,7 +45,7 @@ DERIVE = 0
 
 @dataclass
 class Costs:
-    """What the paths of one rule did, over all iterations."""
+    """The work of one rule's paths, over all iterations."""
 
     cycles: int = 0
     derived: int = 0

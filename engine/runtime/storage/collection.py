@@ -37,7 +37,7 @@ ROWS = 64
 
 
 class Role(Enum):
-    """Who changes a collection."""
+    """A collection's role: what changes it."""
 
     INPUT = "from outside"
     TOTAL = "rules without recursion"
@@ -80,7 +80,7 @@ def give_back(control: int, arrays: Iterable[Array]) -> None:
 
 
 class ChangesBlock:
-    """Where kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
+    """A block into which kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
 
     def __init__(self, block: np.ndarray) -> None:
         self.block = block

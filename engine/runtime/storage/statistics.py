@@ -14,7 +14,7 @@ SAMPLE = 20_000
 
 
 class OfTables:
-    """What the planner may know of relations that are tables; of others nothing."""
+    """Statistics of relations that are tables; of others there are none."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._held = {name: _Held(table) for name, table in tables.items()}
