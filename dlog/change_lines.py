@@ -193,7 +193,7 @@ class ChangeReader:
             raise self._wrong("unbalanced", str(error), len(self._line.encode()[: error.start].decode())) from None
 
     def _at(self, field: int) -> int:
-        """Where a field of the present line starts, or the line ends where there is no such field."""
+        """The start of a field of the present line, or its end where there is no such field."""
         line = self._line.encode()
         fields = split_line(line, _FORM)
         return len(line[: fields[field].start].decode()) if field < len(fields) else len(self._line)

@@ -229,7 +229,7 @@ def run_job(job: Job, display: Display) -> Report:
 
 
 def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], until: str) -> str:
-    """What a stage of the compiler (one of its `STAGES`) makes of the program."""
+    """The program after a stage of the compiler (one of its `STAGES`), as text."""
     from dlog.engine.compiler import print_stage
     from dlog.grammar.preprocess import preprocess
 
@@ -303,7 +303,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
 
 
 def _loaded_statistics(program: Program, facts: str) -> Catalog:
-    """What is known of a program's inputs when they are loaded."""
+    """Statistics of a program's inputs when they are loaded."""
     from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):
@@ -315,7 +315,7 @@ def _loaded_statistics(program: Program, facts: str) -> Catalog:
 
 
 def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:
-    """How every stratum is maintained while inputs change, for assumed sizes."""
+    """The plans by which strata are maintained while inputs change, for assumed sizes."""
     from dlog.engine.plan.incremental.build import explain_maintenance
     from dlog.engine.plan.incremental.thresholds import weighted
     from dlog.engine.plan.statistics import Declared

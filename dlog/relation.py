@@ -83,7 +83,7 @@ class UnknownRelation(DlogError, KeyError):
 
 
 def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[str] = ()) -> DlogError:
-    """What to raise where someone asked for a relation that is not there, or has no rows."""
+    """The error for a relation that is not there, or has no rows."""
     if not isinstance(name, str):
         return bad_argument("relation", "the name of a relation", name)
     if name in inline:
@@ -96,7 +96,7 @@ def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[st
 
 
 def title(kind: str, relation: rules.Relation, rows: int) -> str:
-    """What a relation is, in a line."""
+    """A description of a relation, in a line."""
     return f"dlog.{kind} {signature(relation)}, {rows:,} {'row' if rows == 1 else 'rows'}"
 
 

@@ -174,7 +174,7 @@ class SparkResult(Shown, Mapping[str, SparkRelation]):
 
     @property
     def seconds(self) -> float:
-        """How long evaluation took on the slowest worker."""
+        """The seconds of evaluation on the slowest worker."""
         return self._outcome.seconds
 
     @property
@@ -189,7 +189,7 @@ class SparkResult(Shown, Mapping[str, SparkRelation]):
 
     @property
     def steps(self) -> int:
-        """How often the workers exchanged rows."""
+        """The number of exchanges between the workers."""
         return self._outcome.steps
 
     @property
@@ -285,7 +285,7 @@ class _Together:
 
 
 def run_job(run: Job, workers: int | None, display: Display, strategy: str = "auto") -> Report:
-    """What `dlog run --engine spark` does."""
+    """Runs `dlog run --engine spark`."""
     from dlog.memory import peak_bytes
 
     quieten()
@@ -470,7 +470,7 @@ def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
 
 
 def _to_file(io: rules.Io) -> rules.Io:
-    """What `-D -` prints of an output that Spark would write."""
+    """An output that Spark would write as one that `-D -` prints."""
     if not sources.is_spark(io):
         return io
     return rules.Io(io.action, io.relation, tuple((k, v) for k, v in io.params if k.lower() != "io"), io.span)

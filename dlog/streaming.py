@@ -287,7 +287,7 @@ class _Feed:
             _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, int(round)))
 
     def begin(self) -> None:
-        """What the outputs hold before the first batch: the changes of all rounds until then."""
+        """Writes what the outputs hold before the first batch: the changes of all rounds until then."""
         for name in self.outputs if self.folder is not None and self.session.round else ():
             assert self.folder is not None
             if not any((self.folder / name).glob("round-*.parquet")):

@@ -44,7 +44,7 @@ class Tabular(Shown):
 
     @abstractmethod
     def _title(self) -> str:
-        """What this is, in a line: `dlog.Relation path(x, y), 6 rows`."""
+        """A description in a line: `dlog.Relation path(x, y), 6 rows`."""
 
     def _first(self, rows: int) -> pa.Table | None:
         """The first so many rows; None where even those would take long to get."""

@@ -186,7 +186,7 @@ class _Watcher:
 
 
 def _order(change: tuple[int, Row]) -> tuple[int, list[tuple[str, object]]]:
-    """What goes before what comes; numbers by value, anything else by its text."""
+    """The sort key of a change: removals before additions; numbers by value, anything else by its text."""
     diff, row = change
     return diff, [("", v) if isinstance(v, int | float) else ("text", value_text(v)) for v in row]
 

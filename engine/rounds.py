@@ -127,7 +127,7 @@ class Engine(Protocol):
         order), 0 without recursion; None where the engine does not know."""
 
     def explain(self) -> str:
-        """How the program is maintained, for people, and what was not derived anew when it changed."""
+        """The plan by which the program is maintained, for people, and what was not derived anew when it changed."""
 
     def close(self) -> None:
         """Gives back memory and threads; nothing else is called afterwards."""
@@ -201,7 +201,7 @@ class Replaceable(Protocol):
 
 
 class RoundsEngine(Engine, RemoteRows, Replaceable, Protocol):
-    """What sessions stand on."""
+    """The whole engine of a session."""
 
 
 class PlainRounds:

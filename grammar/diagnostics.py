@@ -85,7 +85,7 @@ def render(diagnostic: Diagnostic) -> str:
 
 
 def _caret(diagnostic: Diagnostic) -> list[str]:
-    """What points at the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
+    """The caret under the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
     found = _COLUMN.search(diagnostic.place)
     if found is None:
         return []

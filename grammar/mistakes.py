@@ -325,7 +325,7 @@ def unknown_functor(f: Failure) -> Diagnostic | None:
 
 
 def word_for_operator(f: Failure) -> Diagnostic | None:
-    """What other languages write: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
+    """Operators of other languages: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
     if f.previous == "not" and f.token.type == "IDENT":
         return f.report("negation is written `!`", place(f.previous))
     if f.token in ("and", "or") and f.token.type == "IDENT":
@@ -414,7 +414,7 @@ def _shown(token: Token) -> str:
 
 
 def _expectation(expected: frozenset[str]) -> str:
-    """What would have been right, in a few words, or nothing where that would be a long list."""
+    """The expected tokens, in a few words, or nothing where that would be a long list."""
     words: list[str] = []
     if expected >= _ITEM:
         return "a fact, a rule or a directive"

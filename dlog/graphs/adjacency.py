@@ -94,7 +94,7 @@ def _key(first: Codes, second: Codes) -> Codes:
 
 
 def _places(keys: Codes, wanted: Codes) -> Codes:
-    """Where those of the sorted keys are that are wanted."""
+    """The positions of the wanted ones among the sorted keys."""
     if not len(keys):
         return np.empty(0, np.int64)
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -102,7 +102,7 @@ def _places(keys: Codes, wanted: Codes) -> Codes:
 
 
 def _ranges(keys: Codes, vertices: Codes) -> Codes:
-    """Where those of the sorted keys are that begin with some of the vertices."""
+    """The positions of the sorted keys that begin with some of the vertices."""
     begin = np.searchsorted(keys, vertices << _SHIFT)
     lengths = np.searchsorted(keys, (vertices + 1) << _SHIFT) - begin
     total = int(lengths.sum())

@@ -92,7 +92,7 @@ class Analyses(ABC, Generic[Answer]):
     # ---------------------------------------------------------------------------------------------------------- components
 
     def connected_components(self) -> Answer:
-        """Which component each vertex belongs to: `id`, `component`, the least id in it.
+        """The component of each vertex: `id`, `component`, the least id in it.
 
         Directions do not count: NetworkX's `connected_components` and `weakly_connected_components`, GraphFrames'
         `connectedComponents` (whose names of components are other ones).
@@ -104,7 +104,7 @@ class Analyses(ABC, Generic[Answer]):
         return self._answer(structure.connected_components())
 
     def strongly_connected_components(self) -> Answer:
-        """Which strongly connected component each vertex belongs to: `id`, `component`, the least id in it.
+        """The strongly connected component of each vertex: `id`, `component`, the least id in it.
 
         Two vertices are in one if each is reached from the other: NetworkX's and GraphFrames' namesakes. Of an undirected graph
         these are its components.

@@ -83,7 +83,7 @@ class ChangingEdges:
         self._gone = []
 
     def edited(self) -> Edited:
-        """What has happened since the last `settle`."""
+        """The edits since the last `settle`."""
         gone = np.concatenate([np.empty(0, np.int64), *self._gone])
         new = np.arange(self._committed, len(self._src.values))
         return Edited(self._chosen(gone[gone < self._committed]), self._chosen(new[self._there.values[new]]))

@@ -300,7 +300,8 @@ class LiveResult(Tabular):
 
     @property
     def changes(self) -> pa.Table:
-        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        """The changes of the last commit: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that
+        went."""
         *columns, diffs = self._follower.changes()
         rows = ordered((*columns, np.asarray(diffs)))
         return decoded(self._names, self._shape, rows[:-1]).append_column("diff", pa.array(rows[-1]))
@@ -322,7 +323,7 @@ class LiveResult(Tabular):
             was.close()
 
     def prepared(self, edited: Edited) -> Any:
-        """What `advance` needs of a change; DlogError if the change does not do."""
+        """The part of a change that `advance` needs; DlogError if the change does not do."""
         return self._follower.prepared(edited)
 
     def advance(self, changes: Any, vertices: Codes, live: Live) -> None:

@@ -226,7 +226,7 @@ def _number_compact(columns: list[Codes]) -> tuple[ArrowNames, list[Codes]] | No
 
 
 def _places(column: pa.Array, ids: pa.Array) -> Codes | None:
-    """Where the values of a column are among ids; None if one is not there."""
+    """The positions of a column's values among ids; None if one is not there."""
     places = pc.index_in(column, value_set=ids)
     return None if places.null_count else places.to_numpy(zero_copy_only=False).astype(np.int64)
 

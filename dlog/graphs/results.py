@@ -155,7 +155,7 @@ class Motifs(_Exported):
 
 
 def title(kind: str, columns: Sequence[str], rows: int) -> str:
-    """What an answer is, in a line."""
+    """A description of an answer, in a line."""
     return f"dlog.graph.{kind} ({', '.join(columns)}), {rows:,} {'row' if rows == 1 else 'rows'}"
 
 

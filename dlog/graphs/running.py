@@ -54,7 +54,7 @@ class Running:
         return {name: as_columns(result[name].to_arrow()) for name in wanted}
 
     def maintained(self, program: Program) -> Text | None:
-        """What a program says, if all of its rules can be maintained in this process."""
+        """The text of a program if all of its rules can be maintained in this process."""
         from dlog.engine.runtime.incremental.engines import is_incremental
         from dlog.pipeline import readable
         from dlog.sessions.text import read_text

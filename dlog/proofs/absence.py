@@ -114,7 +114,7 @@ def _is_implicit(form: Form, literal: Literal) -> bool:
 
 
 def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame: Frame) -> str:
-    """Why a literal fails under the bindings of a frame of one row."""
+    """The reason why a literal fails under the bindings of a frame of one row."""
     names = search.names(form, frame)
     match literal:
         case Atom():

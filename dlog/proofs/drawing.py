@@ -60,7 +60,7 @@ def first_lines(lines: Iterator[Line]) -> str:
 
 
 def _inside(premise: Premise, cut: bool, seen: set[object]) -> tuple[tuple[Premise, ...], tuple[tuple[str, str], ...]]:
-    """What is drawn below a premise, and what is said behind it instead."""
+    """The premises to draw below one, and the words to put behind it instead."""
     match premise:
         case Proof() if premise.is_fact:
             return (), (("note", "  fact"),)
@@ -101,7 +101,7 @@ def _one_line(rule: str) -> str:
 
 
 def explained(why: WhyNot) -> Iterator[Line]:
-    """Why a row is not there, a rule after the other."""
+    """The lines of an explanation, a rule after the other."""
     yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
     if not why.failures:
         yield Line((("", f"  `{why.relation}` has no rules, and the row is no fact"),))

@@ -104,7 +104,7 @@ class Proof:
 
     @property
     def premises(self) -> tuple[Premise, ...]:
-        """What the rule's body needs, in its order."""
+        """The premises of the rule's body, in its order."""
         return self.step.premises
 
     @property

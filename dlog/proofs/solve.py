@@ -175,7 +175,7 @@ class Solver:
 
 
 def agree(left: np.ndarray, right: np.ndarray, kind: Kind) -> np.ndarray:
-    """Which values are the same; floats but for the order in which they were added up."""
+    """A mask of values that are the same; floats but for the order in which they were added up."""
     if kind is Kind.FLOAT:
         return np.isclose(left.view(np.float64), right.view(np.float64), rtol=1e-9, atol=0.0, equal_nan=True)
     return np.asarray(left == right)

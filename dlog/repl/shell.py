@@ -246,8 +246,8 @@ class Shell:
                 self._session.rollback()
 
     def announce(self, round: Round, always: bool = True) -> None:
-        """What a round changed: how much everywhere, and the rows themselves in the relations of interest. A change of the
-        program that changes no rows goes without saying."""
+        """Shows the changes of a round: how many everywhere, and the rows themselves in the relations of interest. A change of
+        the program that changes no rows goes without saying."""
         from dlog.watch import watched
 
         counts = []

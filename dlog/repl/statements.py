@@ -125,7 +125,7 @@ def joined(group: Sequence[Statement]) -> Statement:
 
 
 def _skip(text: str, at: int) -> int:
-    """Where the next statement begins."""
+    """The start of the next statement."""
     for token in tokens(text, at):
         if token.kind not in ("space", "comment"):
             return token.start

@@ -40,7 +40,7 @@ class Options:
     workers: int | None
 
     def engines(self) -> Engines:
-        """What makes the engines of a session."""
+        """The maker of the session's engines."""
         return Engines(self._maker(), self.memory, self.max_iterations)
 
     def _maker(self) -> EngineMaker:

@@ -28,7 +28,7 @@ class Successor:
     changed: Mapping[str, Updates]
 
     def changes(self, relation: str) -> Updates:
-        """What the round changed."""
+        """The changes of the round."""
         found = self.changed.get(relation)
         return all_of(self.engine.table(relation), self.round) if found is None else found
 

@@ -26,7 +26,7 @@ class Round:
         self.number = number
 
     def changes(self, relation: str) -> Changes:
-        """What the commit changed in one relation."""
+        """The changes of one relation by the commit."""
         now = self._session.round
         if now != self.number:
             message = f"the changes of round {self.number} are gone: this is round {now}"

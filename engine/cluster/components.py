@@ -127,7 +127,7 @@ class Trees:
         self.insert(relation.name, Rows((columns[0], columns[1]), len(codes)))
 
     def _own(self, keys: int) -> np.ndarray:
-        """Which keys have their home here."""
+        """A mask of the keys that have their home here."""
         if self.home == ROOT:
             return np.full(keys, self.post.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
@@ -142,7 +142,7 @@ class Trees:
         return extent.low
 
     def _place(self, column: int) -> Place:
-        """Where a key's row is that stands in this column."""
+        """The place of a key's row that has the key in this column."""
         return ROOT if self.home == ROOT else column
 
     def _width(self, keys: int) -> type:

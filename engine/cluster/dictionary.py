@@ -179,7 +179,7 @@ class Dictionary:
         return fresh
 
     def _marks(self, peer: int, name: str, ids: np.ndarray) -> np.ndarray:
-        """Which ids of a record type ("" for symbols) the peer knows: long enough for these."""
+        """The marks of ids of a record type ("" for symbols) that the peer knows: long enough for these."""
         held = self._told[peer].get(name, np.zeros(0, bool))
         needed = int(ids.max()) + 1 if len(ids) else 1
         if len(held) < needed:

@@ -330,7 +330,7 @@ class Recursion:
         return found
 
     def _take(self, iteration: int) -> None:
-        """What is to do at this iteration is being done."""
+        """Takes this iteration's work off the schedule."""
         found = int(rounds.next_iteration(self.scope.address))
         if found >= 0 and found != iteration:
             supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)

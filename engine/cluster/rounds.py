@@ -178,7 +178,7 @@ class ShardedRounds(PlainRounds):
         message.definitions = told(self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0)))
 
     def _shares(self, name: str, feed: Feed, updates: Updates) -> list[tuple[int, Updates]]:
-        """What each worker gets of the changes."""
+        """Each worker's share of the changes."""
         size = self.resident_workers.size
         updates = self._narrow(name, updates)
         if feed.place == ROOT:
@@ -293,8 +293,8 @@ class ShardedRounds(PlainRounds):
 
 
 def placed(program: Program, workers: int) -> DecomposablePlan:
-    """Who maintains what: all strata locally where that is possible, else all workers together, else what is left over is one
-    worker's."""
+    """The assignment of strata to workers: all locally where that is possible, else all workers together, else what is left
+    over is one worker's."""
     plan = local_first(program, workers)
     counts = through_aggregates(program) - program.lattices.keys()  # sums within recursion are in one place
     if workers > 1 and not counts and plan.alone is not None and any(s.rules for s in plan.alone.strata):

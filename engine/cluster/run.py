@@ -48,7 +48,7 @@ class ShardRun(ScopeRun):
         return [*(p for phase in phases for p in (*phase.paths, *phase.streams)), *moves, *copies]
 
     def _copying(self, copy: Copy) -> nodes.Path:
-        """What a copy of a relation of the planner's own does to rows: it is not there yet when extents are inferred."""
+        """The copying of a relation of the planner's own as a path: it is not there yet when extents are inferred."""
         columns = range(len(self.types.columns(copy.relation)))
         keys = next((len(r.keys) for r in self.scope.reductions if r.relation == copy.relation), len(columns))
         seed = nodes.Scan(copy.relation, tuple((c, c) for c in columns[:keys]))
@@ -71,7 +71,7 @@ class ShardRun(ScopeRun):
                 self._forget_sent(self.relation(exchange.name))
 
     def _combine(self, exchange: Exchange) -> None:
-        """What goes home to a lattice is merged before it is sent: of all values for a key only the best can count."""
+        """Merges what goes home to a lattice before it is sent: of all values for a key only the best can count."""
         lattice = next((x for x in self.scope.lattices if x.relation == exchange.target), None)
         if lattice is not None and exchange.role == "home":
             relation = self.relation(exchange.name)

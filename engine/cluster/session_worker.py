@@ -231,7 +231,7 @@ class SessionWorker:
     # -------------------------------------------------------------------------------------------------------------- reading
 
     def changes(self, number: int, part: Part, name: str) -> SentColumns:
-        """What the last commit changed in a relation."""
+        """The changes of a relation by the last commit."""
         kept = self._sessions[number][part]
         found = kept.engine.changes(name)
         return self._told(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
@@ -244,7 +244,7 @@ class SessionWorker:
         return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
 
     def between(self, number: int, part: Part, name: str, before: int, old_part: Part, old_name: str) -> SentColumns:
-        """What became of the rows that a relation has in an engine before."""
+        """The difference between a relation in an earlier engine and in this one."""
         kept = self._sessions[number][part]
         tables = self._sessions[before][old_part].engine.table(old_name), kept.engine.table(name)
         old, new = (tuple(words(column) for column in table.columns) for table in tables)
@@ -278,7 +278,7 @@ def told(dictionary: Dictionary, peer: int, types: tuple[ColumnType, ...], updat
 
 
 def _of_blocks(received: Sequence[tuple[Part, str, int, Rows]], part: Part, last: int) -> dict[str, Updates]:
-    """What was received for a part, as changes of a round; with this worker's ids."""
+    """The rows received for a part, as changes of a round; with this worker's ids."""
     found: dict[str, list[Updates]] = {}
     for of, name, diff, rows in received:
         if of == part:

@@ -77,7 +77,7 @@ class Block:
 
 
 def layout_of(kinds: tuple[Kind, ...], form: TextFormat) -> Layout:
-    """Where each field of a line goes."""
+    """The destinations of the fields of a line."""
     columns = form.columns if form.columns is not None else tuple(range(len(kinds)))
     codes = np.full(max(columns, default=-1) + 1, SKIP, np.int64)
     slots = np.zeros(len(codes), np.int64)

@@ -40,8 +40,9 @@ class Known:
 
 
 def settled(literal: Literal, known: Known) -> Known | None:
-    """What is known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be: functors
-    that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look for."""
+    """The variables known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be:
+    functors that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look
+    for."""
     match literal:
         case Compare(op=op, left=left, right=right, kind=kind):
             if op not in _ORDERED or is_partial(left) or is_partial(right) or not _all(right, known):

@@ -184,7 +184,7 @@ class _Rewriting:
                 return literal
 
     def _rank(self, atom: Atom) -> int:
-        """What is there anyway is read first."""
+        """The rank of an atom: what is there anyway is read first."""
         return int(self._is_derived(atom.relation))
 
     def _is_derived(self, relation: str) -> bool:
@@ -272,7 +272,7 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
 
 
 def _wanted(rule: Rule, asked: Asked, name: str) -> Atom:
-    """What has to be asked for where a rule's heads, plain in these columns, are made."""
+    """The demand for a rule's heads, which are plain in these columns."""
     args = tuple(a for c in asked.columns if isinstance(a := rule.head.args[c], Variable | Constant))
     return Atom(_demand_name(name), args)
 

@@ -51,7 +51,7 @@ class Filter:
 
 
 def filters_of(atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]) -> frozenset[Filter]:
-    """What an atom and the literals beside it ask of these columns; `allowed` says which relations a filter may read."""
+    """The filters of an atom and the literals beside it on these columns; `allowed` says which relations a filter may read."""
     return frozenset(filter for filter, _ in _found(atom, body, columns, allowed))
 
 

@@ -57,7 +57,7 @@ def push_filters(program: Program, observed: frozenset[str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The filters that readers may push into a relation: on these columns, that look into none of its `dependents`, the
+    """The filters that readers may push into a relation: those on these columns that look into none of its `dependents`, the
     relations that are computed from it, itself included: one that did would close a cycle."""
 
     relation: Relation
@@ -66,8 +66,8 @@ class _Asked:
     recursive: bool
 
     def filters(self, atom: Atom, body: Body) -> Filters:
-        """Where a relation without recursion is negated, only comparisons count: to look rows up elsewhere before they are
-        stored is no cheaper than to look among them."""
+        """The filters of a use. Where a relation without recursion is negated, only comparisons count: to look rows up
+        elsewhere before they are stored is no cheaper than to look among them."""
         looks = self.recursive or any(x is atom for x in body)
         return filters_of(atom, body, self.columns, lambda r: looks and r not in self.dependents())
 

@@ -1,8 +1,7 @@
 """The cost test of the demand transformation (`optimize/demand`), by estimates.
 
-A demand begins with what the observed relations ask for: the fewer of the values that a relation could be asked for, the more
-is saved. How far it then spreads through a recursion is not known before; at worst everything is computed, and the demand
-besides.
+A demand begins with what the observed relations ask for: the smaller its share of a relation's values, the more is saved. How
+far it then spreads through a recursion is not known before; at worst everything is computed, and the demand besides.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def share_asked(program: Program, demanded: Program, asked: Mapping[str, Asked],
 
 
 def _share_of_unknown(first: Sequence[Rule]) -> float:
-    """Where nothing bounds what could be asked for: constants are few."""
+    """The share where nothing bounds the possible demands: constants are few."""
     return 0.0 if all(isinstance(arg, Constant) for rule in first for arg in rule.head.args) else 1.0
 
 

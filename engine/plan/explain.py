@@ -72,7 +72,7 @@ def rules_of(scope: Scope, program: Program) -> tuple[Rule, ...]:
 
 
 def heading(scope: Scope) -> str:
-    """What the scope is called."""
+    """The heading of the scope."""
     return f"stratum {', '.join(scope.relations)}{', recursive' if scope.variables else ''}"
 
 
@@ -96,7 +96,7 @@ def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
 
 
 def titled(scope: Scope) -> list[str]:
-    """What the parts of a scope are called: its stages, what enters, the loop."""
+    """The titles of a scope's parts: its stages, what enters, the loop."""
     return [*(f"stage {number}" for number in range(1, len(scope.stages) + 1)), "enter", "loop"]
 
 

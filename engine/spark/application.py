@@ -200,7 +200,7 @@ def _python_is_chosen(spark: SparkSession) -> bool:
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:
-    """Where the workers of this application meet; made when it is first needed, and there until the process ends: Spark may
+    """The rendezvous of this application's workers; made when it is first needed, and there until the process ends: Spark may
     compute a lost part of a result again at any time."""
     need_packages()
     from dlog.engine.spark.rendezvous import Rendezvous

@@ -313,7 +313,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
 
 
 def description(program: Program, workers: int) -> str:
-    """What Spark's UI says of a run: its strata in order, all of which are this one job."""
+    """The description of a run in Spark's UI: its strata in order, all of which are this one job."""
     strata = [stratum for stratum in program.strata if stratum.rules]
     named = ", ".join(f"{i}. {' '.join(s.relations)}{' (recursive)' if s.recursive else ''}" for i, s in enumerate(strata, 1))
     text = f"dlog: {len(strata)} strata on {workers} workers: {named}" if strata else f"dlog: no rules, {workers} workers"

@@ -165,7 +165,7 @@ def _is_here_only(host: str) -> bool:
 
 
 def _host_towards(address: str) -> str:
-    """Where messages to an address come from."""
+    """The address of this host from which messages to another one come."""
     peer = urlparse(address)
     found = sockets.getaddrinfo(peer.hostname, peer.port, type=sockets.SOCK_DGRAM)
     family, kind, protocol, _, target = found[0]

@@ -184,7 +184,7 @@ class SparkResidentWorkers:
             return self._answers(set(commands))
 
     def _answers(self, waiting: set[int]) -> dict[int, Any]:
-        """What the workers say to the last question; what they still had to say to earlier ones is passed over."""
+        """The workers' replies to the last question; what they still had to say to earlier ones is passed over."""
         ranks = {name: rank for rank, name in self._names.items()}
         found: dict[int, Any] = {}
         looked = time.monotonic()
@@ -305,7 +305,7 @@ class _Duty:
 
 
 def _run(function: Any, *args: Any) -> Any:
-    """What a command returns, or the mistake it raises."""
+    """The result of a command, or the mistake it raises."""
     from dlog.engine.cluster.session_worker import Failed
 
     try:

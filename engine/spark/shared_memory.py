@@ -105,7 +105,7 @@ def sweep() -> None:
 
 
 def _places() -> Iterator[Path]:
-    """Where folders may be: in memory before all."""
+    """The places for folders: in memory before all."""
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             yield place

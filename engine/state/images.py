@@ -93,7 +93,7 @@ def _narrow(column: np.ndarray) -> tuple[str, int, np.ndarray | None]:
 
 
 def map_image(folder: Path, file: ImageFile, believe: bool = False) -> Content | None:
-    """What is in a file, the columns mapped; None where it is not what was written. Raises Untrusted where an engine is to
+    """The content of a file, the columns mapped; None where it is not what was written. Raises Untrusted where an engine is to
     believe it, and it is not this user's own."""
     path = folder / file.name
     start = len(MAGIC) + _HEAD.size

@@ -91,7 +91,7 @@ class _Reader:
 
 
 def decode(payload: memoryview, last: int) -> LoggedRound:
-    """What the payload of a record of the rounds up to `last` says. Raises ValueError where nobody can have written that."""
+    """Decodes the payload of a record of the rounds up to `last`. Raises ValueError where nobody can have written that."""
     reader = _Reader(payload)
     round, relations, tables = reader.take(_ROUND)
     if round != last:

@@ -50,7 +50,7 @@ class Header:
 
     @staticmethod
     def decode(content: bytes) -> Header | None:
-        """That of a segment; None where it is not intact."""
+        """The header of a segment; None where it is not intact."""
         if content[_HEADER.size : HEADER_SIZE] != _seal(content[: _HEADER.size]):
             return None
         magic, *fields = _HEADER.unpack_from(content)

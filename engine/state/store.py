@@ -127,12 +127,12 @@ class Store:
 
     @property
     def log_bytes(self) -> int:
-        """What has been logged since the last checkpoint: when this is much, it is time for one."""
+        """The bytes logged since the last checkpoint: when they are many, it is time for one."""
         return sum(s.end for s in self._segments[:-1]) + self._end
 
     @property
     def layer_bytes(self) -> int:
-        """What the layers of the last checkpoint have together."""
+        """The bytes of the layers of the last checkpoint."""
         return sum(f.size for r in self._manifest.relations.values() for batch in r.batches for f in batch.layers)
 
     @property
@@ -141,7 +141,7 @@ class Store:
         return self._manifest.image
 
     def map_image(self) -> Content | None:
-        """What is in the image; None where there is none, or what is there is damaged. Raises Untrusted if it is not this
+        """The content of the image; None where there is none, or what is there is damaged. Raises Untrusted if it is not this
         user's."""
         return None if self._manifest.image is None else map_image(self.path, self._manifest.image, believe=True)
 
@@ -162,7 +162,7 @@ class Store:
         return self._segments[-1].path
 
     def rounds(self) -> Iterator[LoggedRound]:
-        """What had been appended since the last checkpoint when the state was opened, in order."""
+        """The rounds appended since the last checkpoint when the state was opened, in order."""
         for segment in self._replayed:
             yield from segment.rounds()
 
@@ -232,7 +232,7 @@ class Store:
 
     @staticmethod
     def _beside(path: Path) -> Path:
-        """Where a segment is before it has its header."""
+        """The path of a segment before it has its header."""
         return path.with_name(path.name + ".new")
 
     def checkpoint(

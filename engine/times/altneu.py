@@ -63,7 +63,7 @@ class AltNeu:
 
 
 def less_equal(a: Columns, b: Columns) -> np.ndarray:
-    """Where `a` is at or before `b`: by the nudge at equal times, by the times at different ones."""
+    """A mask of where `a` is at or before `b`: by the nudge at equal times, by the times at different ones."""
     equal = (a[0] == b[0]).all(axis=0)
     return np.where(equal, a[1] <= b[1], columns.less_equal(a[0], b[0]))
 

@@ -51,7 +51,7 @@ class Verdicts:
 
 
 def match(patterns: np.ndarray, texts: np.ndarray, symbols: SymbolTable, wanted: bool) -> np.ndarray:
-    """Which rows' texts match their patterns (or, not `wanted`, do not)."""
+    """A mask of rows whose texts match their patterns (or, not `wanted`, do not)."""
     out = np.zeros(len(texts), np.bool_)
     for pattern in np.unique(patterns).tolist():
         rows = np.flatnonzero(patterns == pattern)

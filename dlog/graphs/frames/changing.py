@@ -149,7 +149,7 @@ class ChangingFrame:
         self._many.forget()
 
     def edited(self) -> Edited | EditedFrames:
-        """What has happened since the last `settle`."""
+        """The edits since the last `settle`."""
         if self._many:
             return EditedFrames(self.frame(), *self._many.net())
         edited = self._later.edited()

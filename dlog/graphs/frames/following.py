@@ -37,7 +37,7 @@ class SparkMaintained(Maintained):
         """Whether the session knows what the last commit changed."""
 
     def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
-        """What `advance` needs of a change; DlogError if the change does not do."""
+        """The part of a change that `advance` needs; DlogError if the change does not do."""
         added = edited.added(self._rules)
         return edited.removed(self._rules), added
 
@@ -72,7 +72,7 @@ class SparkMaintained(Maintained):
         lost.close()
 
     def _asked(self, question: Callable[[Any], Found]) -> Found:
-        """What the session says of the answer: another one where its workers were lost."""
+        """The session's reply about the answer, or another session's where its workers were lost."""
         try:
             return question(self._session[self._rules.wanted])
         except DlogError as error:

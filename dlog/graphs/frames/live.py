@@ -194,7 +194,8 @@ class SparkLiveResult(Tabular):
 
     @property
     def changes(self) -> pa.Table:
-        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        """The changes of the last commit: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that
+        went."""
         return self._changes
 
     @cached_property
@@ -214,7 +215,7 @@ class SparkLiveResult(Tabular):
         return self._live.numbers.decoded(rows.toDF(*self._names(rows.columns)), held)
 
     def _names(self, columns: Sequence[str]) -> list[str]:
-        """What the columns are called; one that the shape does not have says whether a row came or went."""
+        """The names of the columns; one that the shape does not have says whether a row came or went."""
         return [name for name, _ in self._shape.columns] + ["diff"] * (len(columns) - len(self._shape.columns))
 
     def to_arrow(self) -> pa.Table:

@@ -172,7 +172,7 @@ def _span(node: Any) -> Span:
 
 
 def _check(source: Source, terms: tuple[Term, ...]) -> None:
-    """What GraphFrames refuses, for its reasons."""
+    """Refuses what GraphFrames refuses, for its reasons."""
     edges = [term for term in terms if isinstance(term, Edge)]
     for term in terms:
         if isinstance(term, Vertex) and term.name is None:

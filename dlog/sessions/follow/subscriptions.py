@@ -141,7 +141,7 @@ class Subscription:
             return item
 
     def _put_back(self, items: list[Item]) -> None:
-        """What an interruption kept from whoever took it."""
+        """Puts back items that an interruption kept from their reader."""
         with self._arrived:
             later = [] if self._first is None else [self._first]
             self._first = None

@@ -68,7 +68,7 @@ class KeyIndex:
 
 
 def having_keys(columns: Columns, rows: int, keys: Columns, count: int) -> np.ndarray:
-    """Which of the first `rows` rows, given by their key columns, have one of the `count` keys."""
+    """The numbers of those of the first `rows` rows, given by their key columns, that have one of the `count` keys."""
     joined = tuple(np.concatenate(pair) for pair in zip(columns, keys, strict=True))
     order, starts = row_groups(joined, rows + count)
     group = np.zeros(rows + count, np.int64)

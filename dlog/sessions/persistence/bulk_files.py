@@ -46,7 +46,7 @@ class BulkFiles:
 
 
 def lot_of(entry: bytes) -> BulkFiles:
-    """What an entry says. Raises ValueError where that makes no sense."""
+    """The bulk files of an entry. Raises ValueError where that makes no sense."""
     try:
         relation, kinds, diff, parts = json.loads(entry)
         found = BulkFiles(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))

@@ -233,7 +233,7 @@ class Durable(PlainRounds):
         return made
 
     def _changed_since(self, image: int, engine: RoundsEngine) -> dict[str, Updates]:
-        """What became of the external rows since the round of an image, which the engine has them of."""
+        """The changes of the external rows since the round of an image, as of which the engine has them."""
         found = {}
         for name in (name for name in self._state.externals() if name in self.program.relations):
             kinds = self.program.relations[name].kinds
@@ -251,7 +251,7 @@ class Durable(PlainRounds):
         self._state.copy_nothing()
 
     def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
-        """What the engine says: a new one where its workers were lost."""
+        """The engine's reply: that of a new one where its workers were lost."""
         try:
             return question(self._awake())
         except DlogError as error:
@@ -419,5 +419,5 @@ def between(old: Table, new: Table, round: int) -> Updates:
 
 
 def negated(updates: Updates) -> Updates:
-    """What takes the updates back."""
+    """The updates that take these back."""
     return replace(updates, diffs=-updates.diffs)

@@ -65,7 +65,7 @@ class Stretch:
             self._recent = []
 
     def frozen(self) -> Frozen:
-        """How it is now."""
+        """A snapshot that later changes leave as it is."""
         self._gather()
         return Frozen(self.lot, self.number, self.came, self.went, tuple(self._chunks))
 
@@ -86,7 +86,7 @@ class Frozen:
     chunks: tuple[Chunk, ...]
 
     def changes(self) -> Updates:
-        """What became of rows after its lot came, the last of each; of stretches that have one."""
+        """The last change of each row after its bulk file came; of stretches that have one."""
         assert self.lot is not None
         stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
         if any(s.kinds != self.lot.kinds for s in (self.came, self.went) if s is not None):
@@ -125,7 +125,7 @@ class ExternalRows:
         self.stretches.append(Stretch(lot, number, came, went))
 
     def frozen(self) -> list[Frozen]:
-        """How everything is now."""
+        """A snapshot of all stretches, which later changes leave as it is."""
         return [stretch.frozen() for stretch in self.stretches]
 
 
@@ -160,7 +160,7 @@ def chunk_of(stored: Stored, diff: int) -> Chunk:
 
 
 def last_changes(chunks: Sequence[Chunk], arity: int, round: int) -> Updates:
-    """What became of each changed row in the end, as changes of one round."""
+    """The net change of each changed row, as changes of one round."""
     if not chunks:
         return none(arity)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))

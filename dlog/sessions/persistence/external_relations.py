@@ -98,7 +98,7 @@ class ExternalRelations:
                 self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number)
 
     def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[BulkFiles]:
-        """What says of changed relations that earlier ones, which had lots and other types, have been dropped."""
+        """Drop records for relations whose earlier namesake had bulk files of other types."""
         found = []
         for name in sorted(set(changed) & self.rows.keys() & relations.keys()):
             held = [s.lot.kinds for s in self.rows[name].stretches if s.lot is not None]
@@ -126,7 +126,7 @@ class ExternalRelations:
         return [part for rows in self.rows.values() for s in rows.stretches if s.lot is not None for part in s.lot.parts]
 
     def frozen(self) -> FrozenRows:
-        """How everything is now."""
+        """A snapshot of all relations, which later changes leave as it is."""
         return FrozenRows({name: [(s, s.frozen()) for s in rows.stretches] for name, rows in self.rows.items()})
 
 
@@ -137,8 +137,8 @@ class FrozenRows:
     stretches: Mapping[str, Sequence[tuple[Stretch, Frozen]]]
 
     def written(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, Written]:
-        """What a checkpoint writes, by name. Of relations without kinds, which the program does not have, only what became of
-        lots."""
+        """The contents of a checkpoint, by name. Of relations without kinds, which the program does not have, only the changes
+        after bulk files."""
         found: dict[str, Written] = {}
         for name, ((_, first), *others) in self.stretches.items():
             if name in kinds:

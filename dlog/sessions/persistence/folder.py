@@ -186,7 +186,7 @@ class State:
 
     @property
     def meaning(self) -> Meaning:
-        """What it takes to read lots."""
+        """The decoder of bulk files."""
         return Meaning(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
 
     def means(self, program: Program) -> None:
@@ -219,8 +219,8 @@ class State:
         return stored
 
     def image(self, fingerprint: str) -> Image | None:
-        """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged, or
-        somebody else's."""
+        """The engine's arrays as of the last image, if that was for this program. Raises Unfit where it is damaged, or somebody
+        else's."""
         file = self._store.image
         if file is None or file.fingerprint != fingerprint:
             return None
@@ -243,7 +243,7 @@ class State:
         return file is not None and file.fingerprint == fingerprint
 
     def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
-        """What became of the external rows of a relation after a round, as changes of the last one; None where that is not
+        """The changes of the external rows of a relation after a round, as changes of the last one; None where that is not
         known any more."""
         with self._lock:
             rows = self._held.rows.get(relation)
@@ -395,7 +395,7 @@ class State:
         return due and self._logged >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
 
     def _image_of(self, engine: RoundsEngine) -> Image | None:
-        """What an engine keeps, if there is room for it twice, and it is copied in no time that matters."""
+        """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
         image = engine.image()
         return None if image is None or image.bytes > self._most_copied else image
 

@@ -76,7 +76,7 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
 
 @contextmanager
 def _looked_over(folder: str | Path) -> Iterator[Inspection]:
-    """What is in a folder, which nobody else has meanwhile."""
+    """Inspects a folder, which nobody else has meanwhile."""
     path = Path(folder)
     if not any((path / name).exists() for name in (NAME, COPY)):
         raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
@@ -88,7 +88,7 @@ def _looked_over(folder: str | Path) -> Iterator[Inspection]:
 
 
 def _rounds(found: Inspection) -> list[LoggedRound]:
-    """What is in the log up to where it is damaged."""
+    """The rounds in the log up to where it is damaged."""
     rounds: list[LoggedRound] = []
     for segment in found.contents.segments:
         rounds += segment.rounds() if segment.records else []

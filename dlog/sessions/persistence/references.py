@@ -76,7 +76,7 @@ class References:
         return wrong
 
     def _spread(self, wrong: dict[str, np.ndarray]) -> None:
-        """What has something wrong inside is wrong."""
+        """Marks records wrong that have something wrong inside."""
         waiting = {name for name, found in wrong.items() if found.any()}
         while waiting:
             inner = waiting.pop()
@@ -138,7 +138,7 @@ def are_ids(kinds: Sequence[Kind], columns: Sequence[np.ndarray]) -> bool:
 
 
 def _taken(wrong: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What is said of the records with these ids, as far as there are such."""
+    """The flags of the records with these ids, False where there are none."""
     there = (values > 0) & (values <= len(wrong))
     found = np.zeros(len(values), bool)
     found[there] = wrong[values[there] - 1]

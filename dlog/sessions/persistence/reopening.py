@@ -141,7 +141,7 @@ def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
 
 
 def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
-    """What is another in the program, and what is done about it."""
+    """The notice of a changed program: its differences, and what is done about them."""
     before, now = Counter(left.formatted), Counter(text.formatted)
     lines = ["the program is not the one that the state was left with"]
     for sign, items in (("-", before - now), ("+", now - before)):

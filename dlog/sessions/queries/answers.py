@@ -62,7 +62,7 @@ def select(question: Question, tables: Tables, codec: Codec) -> Relation | None:
 
 
 def evaluation(question: Question, tables: Tables, external: Tables, codec: Codec) -> Evaluation:
-    """How a question is evaluated. `tables` are the relations that are there, `external` the rows that those to be computed
+    """The evaluation of a question. `tables` are the relations that are there, `external` the rows that those to be computed
     have from outside."""
     codec = Codec(question.program, codec.symbols, codec.records)
     if not question.evaluates:
@@ -124,7 +124,7 @@ def _select(rule: rules.Rule, atom: rules.Atom, table: Table, codec: Codec) -> T
 
 
 def _matching(atom: rules.Atom, table: Table, codec: Codec) -> np.ndarray:
-    """Which rows agree with the atom's constants and repeated variables."""
+    """A mask of rows that agree with the atom's constants and repeated variables."""
     mask = np.ones(table.rows, bool)
     first: dict[int, np.ndarray] = {}
     for arg, column in zip(atom.args, table.columns, strict=True):

@@ -220,7 +220,7 @@ class Cutter:
         return found.name
 
     def _use_of(self, relation: str, step: Step) -> tuple[SemiJoin | None, float]:
-        """Which rows of a growing relation's copy this path can use, and how many: those that lead to rows of a complete
+        """The rows of a growing relation's copy that this path can use, and their share: those that lead to rows of a complete
         relation later, or can be reached from such rows."""
         if not isinstance(step, HalfJoin | SemiJoin) or self.partition_context.is_lattice(relation):
             return None, 1.0

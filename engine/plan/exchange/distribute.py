@@ -178,14 +178,14 @@ def _home_of(columns: Sequence[object]) -> Place:
 
 
 def _stays(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
-    """Where a path's rows can meet a relation that grows without moving."""
+    """The steps at which a path's rows can meet a relation that grows without moving."""
     for at, step in enumerate(path.steps):
         if isinstance(step, HalfJoin | SemiJoin) and partition_context.grows(*relations_of(step)):
             yield EarlyExchange(at, SELF)
 
 
 def _turns(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
-    """Where a path's rows can leave for the home of its results before these are complete."""
+    """The steps at which a path's rows can leave for the home of its results before these are complete."""
     sink = path.sink
     if not isinstance(sink, Insert) or partition_context.is_lattice(sink.relation) or sink.relation in partition_context.split:
         return

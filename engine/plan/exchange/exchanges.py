@@ -39,7 +39,7 @@ class Exchange:
 
     @property
     def transfer(self) -> Path:
-        """What the exchange does to rows, for those who ask where values come from."""
+        """The exchange as a path, to tell where values come from."""
         columns = range(len(self.types))
         seed = Scan(self.name, tuple((c, c) for c in columns))
         return Path(-1, seed, (), Insert(self.inbox, tuple(Variable(c) for c in columns), False), len(self.types))

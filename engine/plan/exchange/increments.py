@@ -51,7 +51,7 @@ def left(name: str) -> str:
 
 
 def increment(first: Program, stratum: Stratum, outs: Iterable[str]) -> Program:
-    """What later supersteps evaluate of a stratum of the program `first`, whose rules send rows of the relations `outs`. Its
+    """The program of later supersteps for a stratum of the program `first`, whose rules send rows of the relations `outs`. Its
     relations may be given as they are, and as what was got; what is new of them comes out."""
     own = stratum.relations
     versions = tuple(version for rule in stratum.rules for version in _versions(rule, own))
@@ -90,7 +90,7 @@ def _versions(rule: Rule, own: tuple[str, ...]) -> Iterator[Rule]:
 
 
 def _differences(program: Program, name: str) -> Iterator[Rule]:
-    """What is new of what was got: rows that were not there; of a lattice also better values of a key."""
+    """Rules for the new part of what was got: rows that were not there; of a lattice also better values of a key."""
     relation = program.relations[name]
     lattice = program.lattices.get(name)
     if lattice is None:

@@ -109,7 +109,7 @@ def _drafts(plan: PivotPlan) -> list[_Draft]:
 
 
 def _below(stratum: Stratum) -> list[str]:
-    """What a stratum reads of others."""
+    """The relations of others that a stratum reads."""
     read = dict.fromkeys(x.atom.relation for rule in stratum.rules for x in occurrences(rule.body))
     return [name for name in read if name not in stratum.relations]
 
@@ -147,7 +147,7 @@ def _apart(stratum: Stratum, sends: frozenset[int]) -> Stratum:
 def _program(
     whole: Program, below: tuple[str, ...], relations: tuple[str, ...], sending: list[tuple[Stratum, dict[str, str]]]
 ) -> Program:
-    """What a task evaluates of the `whole` program; all of its relations may be given."""
+    """The part of the `whole` program that a task evaluates; all of its relations may be given."""
     strata = (*(Stratum((name,), (), False) for name in below), *(p for s, outs in sending for p in _parts(s, tuple(outs))))
     sent = {o: name for _, outs in sending for o, name in outs.items()}
     named = {name: whole.relations[name] for name in dict.fromkeys((*below, *relations))}
@@ -177,7 +177,7 @@ AGAIN = ", and again from what is new until nothing is sent"
 
 
 def explain_supersteps(plan: Supersteps) -> str:
-    """What each step evaluates, and where its rows go.
+    """The steps as text: what each evaluates, and where its rows go.
 
     step 1, and again from what is new until nothing is sent
       reads up@1 by 1

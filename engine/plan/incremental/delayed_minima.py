@@ -47,7 +47,7 @@ def _value(path: Path, lattice: Lattice) -> Term:
 
 
 def _computed(term: Term, path: Path) -> Term | None:
-    """What a path computes a term from, if it does."""
+    """The term by which a path computes this one, if it does."""
     if isinstance(term, Variable):
         return next((s.term for s in path.steps if isinstance(s, Map) and s.variable == term.id), None)
     return None

@@ -51,7 +51,7 @@ class Scope(Protocol):
 
 
 def rules_of(scope: Scope, rule: Rule, own: set[str]) -> list[Rule]:
-    """What a rule becomes; `own` are the relations of its cycle."""
+    """The rules that one becomes; `own` are the relations of its cycle."""
     return _Body(scope, rule, own).rules()
 
 
@@ -131,7 +131,7 @@ class _Body:
         return all(x in asked for x in self.rest) and used <= {v.id for v in known}
 
     def _holds(self, name: str, args: tuple[Arg, ...]) -> tuple[Literal, ...]:
-        """That a row of the groups holds."""
+        """The condition that a row of the groups holds."""
         if not self.scope.sums:
             return (Atom(name, args),)
         column = len(args)
@@ -191,7 +191,7 @@ class _Body:
     # --------------------------------------------------------------------------------------------------------------- bounds
 
     def _bound(self, threshold: Threshold) -> tuple[Term, tuple[Literal, ...]]:
-        """What the weights must exceed, and the literals that compute its parts."""
+        """The bound that the weights must exceed, and the literals that compute its parts."""
         aggregate, computing = threshold.aggregate, tuple[Literal, ...]()
         whole: Term | None = None
         if threshold.falls:

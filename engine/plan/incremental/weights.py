@@ -18,7 +18,8 @@ _FOLDED: Final[dict[str, Callable[[int, int], int]]] = {"+": add, "-": sub, "min
 
 
 def exceeded(op: str, bound: Term, whole: Term | None) -> Term:
-    """What the weights must exceed where `aggregate op bound`. With `whole`, the aggregate is that less the weights."""
+    """The bound that the weights must exceed where `aggregate op bound`. With `whole`, the aggregate is that less the
+    weights."""
     if whole is None:
         return bound if op == ">" else _functor("-", greatest(bound, ZERO), ONE)
     if op == "<":
@@ -41,7 +42,7 @@ def signed(term: Term, kind: Kind) -> Term:
 
 
 def weight_of(value: Term, level: Variable | Constant) -> Term:
-    """What a match weighs: no more than takes a sum above its bound. A value that is negative, or too much then, stops the
+    """The weight of a match: no more than takes a sum above its bound. A value that is negative, or too much then, stops the
     run."""
     if value == ONE:
         return value

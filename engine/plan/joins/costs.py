@@ -1,4 +1,4 @@
-"""The estimated cost of a move, and of the rows that remain after it; costs are in the time to scan one row."""
+"""Estimates of a move's cost and of the rows that remain after it; costs are in the time to scan one row."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _with_terms(sink: Insert | Accumulate, output: tuple[Term, ...]) -> Insert |
 
 
 def seeds(query: Query) -> Sequence[int | None]:
-    """Where a path without changes may start: at any reading, or at one empty row where that already says something."""
+    """The starts of a path without changes: any reading, or one empty row where that already says something."""
     known = closure(0, query.conditions)
     unit = any(isinstance(a, Constant) or mask(a) & known for r in query.readings for a in r.args)
     only_asks = not query.bag and any(_apart(r, query) for r in query.readings)

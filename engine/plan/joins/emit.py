@@ -90,7 +90,7 @@ class _Emitter:
         return tuple(binds), checks
 
     def _kind(self, term: Variable | Constant) -> Kind:
-        """How a row's value is compared with the term's: floats by their bits, as joins do."""
+        """The kind by which a row's value is compared with the term's: floats by their bits, as joins do."""
         kind = term.kind if isinstance(term, Constant) else self.query.kinds[term.id]
         return Kind.NUMBER if kind is Kind.FLOAT else kind
 

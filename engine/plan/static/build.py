@@ -67,7 +67,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
 
 
 def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
-    """What is known and assumed of the relations that the stratum reads."""
+    """The known and assumed statistics of the relations that the stratum reads."""
     estimator = Estimator(statistics, program.relations, stratum.relations)
     estimator.assume(sorted({a.relation for rule in stratum.rules for a in positive_atoms(rule.body)}))
     return estimator

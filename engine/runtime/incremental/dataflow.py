@@ -214,7 +214,7 @@ class Dataflow:
 
     @property
     def phase(self) -> Literal["before", "during", "after"]:
-        """Where native code is with the present batch: it has not begun it, has not ended it, has settled it."""
+        """The phase of native code in the present batch: it has not begun it, has not ended it, has settled it."""
         if self.work[L.WORK_ROUNDS] == 0:
             return "before"
         return "after" if self.work[L.WORK_OVER] else "during"
@@ -269,7 +269,7 @@ class Dataflow:
         return work
 
     def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
-        """What a batch does, and who reads what."""
+        """Writes the schedule of a batch: its tasks, and the readers of every log."""
         work.point(L.WORK_TASKS, words(w for task in tasks for w in (task.kind, task.address)))
         work[L.WORK_COUNT] = len(tasks)
         work.point(L.WORK_MARKS, Struct((len(tasks) + 63) // 64))

@@ -45,7 +45,7 @@ class Stretch:
         return self.struct[L.ST_FIRST] != 0 and not (self.is_begun and self.struct[L.ST_FIRST] == self.columns[-1][0])
 
     def changes(self, collection: Collection) -> Updates:
-        """What the batches that are over have changed."""
+        """The changes of the batches that are over."""
         updates = collection.kept()
         if collection is not self.given or not self.struct[L.ST_REPEATED]:
             return updates

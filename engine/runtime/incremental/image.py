@@ -78,7 +78,7 @@ def take(flow: Dataflow, round: int) -> Image:
 
 
 def figures_of(image: Image, number: int) -> Statistics:
-    """What was known when a stratum was planned. Raises Unfit where the planner asks for more."""
+    """The statistics with which a stratum was planned. Raises Unfit where the planner asks for more."""
     try:
         return Retold(image.head["figures"][str(number)])
     except KeyError:
@@ -115,7 +115,7 @@ def check_version(image: Image) -> None:
 
 
 def _table(array: memory_map.Array) -> np.ndarray:
-    """What an array says, as rows of its columns."""
+    """An array as rows of its columns."""
     address = array.struct[array.field]
     if not array.columns:
         return view(address, array.used, np.uint8).reshape(-1, 1)

@@ -101,7 +101,7 @@ class Layered(PlainRounds):
             return last
 
     def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
-        """What changes for a part, those before it having committed."""
+        """The changes for a part, those before it having committed."""
         found = {name: given[name] for name in part.fed if name in given}
         for name in part.reads:
             updates = self._changes_of(name)
@@ -110,7 +110,7 @@ class Layered(PlainRounds):
         return found
 
     def _changes_of(self, relation: str) -> Updates | None:
-        """What this commit has changed in a relation so far; None where its part had no share in it."""
+        """The changes of a relation by this commit so far; None where its part had no share in it."""
         layer = self._layers[self._owner[relation]]
         return layer.engine.changes(relation) if layer.committed == self._commits else None
 
@@ -167,7 +167,7 @@ class Layered(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------- reading
 
     def _of(self, relation: str, question: Callable[[RoundsEngine], Found]) -> Found:
-        """What the engine says that derives a relation, or is given it."""
+        """The reply of the engine that derives a relation, or is given it."""
         with self._lock:
             self._go_back()
             return question(self._layers[self._owner[relation]].engine)

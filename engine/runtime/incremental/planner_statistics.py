@@ -71,7 +71,7 @@ class Recorded:
         return None
 
     def countable(self) -> list[Asked]:
-        """What takes time to be asked for again: all but numbers of rows."""
+        """The statistics that take time to be asked for again: all but numbers of rows."""
         return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
 
     def told(self) -> list[Figured]:

@@ -86,7 +86,7 @@ class Before:
         return [name for name, (_, rows) in self._rows.items() if rows]
 
     def changes(self, relation: str, round: int) -> Updates:
-        """What the commit has changed in a relation."""
+        """The changes of a relation by the commit."""
         if relation not in self._changes:
             columns, diffs = _difference(self._rows[relation], _words(*self._read(relation)))
             self._changes[relation] = Updates(columns, diffs, np.full(len(diffs), round, np.int64))

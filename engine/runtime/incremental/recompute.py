@@ -168,7 +168,7 @@ def _table(state: _State, relation: str, program: Program) -> Table:
 
 
 def _changes(before: _State, after: _State, relation: str, program: Program) -> Updates:
-    """How the relation differs between two states, at the round of the second."""
+    """The difference of a relation between two states, at the round of the second."""
     old, new = (_table(state, relation, program) for state in (before, after))
     held, now = (tuple(words(column) for column in table.columns) for table in (old, new))
     columns, diffs = difference(held, old.rows, now, new.rows)

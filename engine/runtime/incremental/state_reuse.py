@@ -89,7 +89,7 @@ class StateReuse:
 
     @property
     def bytes(self) -> int:
-        """What is taken over has so many."""
+        """The bytes of what is taken over."""
         return sum(array.size for h in self._heirlooms.values() for array in _arrays(h.collection) if array.struct[array.field])
 
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
@@ -196,7 +196,7 @@ class StateReuse:
                     index.hold_rows()
 
     def _stratum_of(self, name: str) -> str:
-        """What `avoid` calls the stratum of a collection."""
+        """The name in `avoid` of a collection's stratum."""
         for number in self.strata:
             scope = self.old.scopes[self.strata[number]]
             if name in scope.relations or name in {f"{own} {number}" for own in own_relations(scope)}:
@@ -257,7 +257,7 @@ class StateReuse:
     # ------------------------------------------------------------------------------------------------------------- figures
 
     def figures(self, waiting: Mapping[str, Updates]) -> Figures:
-        """What the planner may know: of what is taken over everything, and which rows of inputs wait."""
+        """Statistics for the planner: of what is taken over everything, and the rows of inputs that wait."""
         inputs = frozenset(self.program.relations.keys() - self.program.derived.keys())
         return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
 
@@ -275,7 +275,7 @@ def own_relations(scope: nodes.Scope) -> list[str]:
 
 
 def _said(stratum: Stratum) -> object:
-    """What the rules of a stratum say, wherever and however they are written."""
+    """The rules of a stratum without their text and places, for comparison."""
     return tuple(_unplaced(replace(rule, text="")) for rule in stratum.rules)
 
 

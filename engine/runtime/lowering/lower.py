@@ -294,7 +294,7 @@ class PathLowering:
         self._emit(L.OP_JOIN, arrangement.address, group, len(carried), len(bound), *flat)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
-        """What is swept in place of this join, if it is."""
+        """The columns of the sweep in place of this join, if there is one."""
         return swept_columns(self.path, step, self.storage, arrangement)
 
     def _sweep(self, arrangement: StoredArrangement, group: int, column: int, place: int) -> None:
@@ -317,8 +317,8 @@ class PathLowering:
         self.swept = True
 
     def _reserve_seen(self) -> int:
-        """Where among the marks a sweep remembers rows, 0 where it does not: each worker does, beside the account of memory. A
-        path of one join hardly meets a row twice."""
+        """The position among the marks at which a sweep remembers rows, 0 where it does not: each worker does, beside the
+        account of memory. A path of one join hardly meets a row twice."""
         if not self.tables.remembers or len(self.path.steps) < 2:
             return 0
         place = self.tables.marks + 1

@@ -66,7 +66,7 @@ class RoundLowering(PathLowering):
         return LoweredPath(self.path, struct, code, False)
 
     def _note_columns(self, struct: Struct) -> None:
-        """Which columns decide what a path of one look-up touches, so that it can be asked for before."""
+        """Notes the columns that decide what a path of one look-up touches, so that it can be prefetched."""
         first, second = self.levels
         seeded = dict(zip(first[10 : first[1] : 2], first[9 : first[1] : 2], strict=True))
         carried, bound = moved(second)
@@ -319,7 +319,7 @@ def _operations(code: Sequence[int]) -> Iterator[int]:
 
 
 def _places(code: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where each operation of a level is."""
+    """The position and the code of each operation of a level."""
     at = 0
     while at < len(code):
         yield at, code[at]

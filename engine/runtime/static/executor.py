@@ -115,7 +115,7 @@ class Executor:
         self._loaded.add(relation)
 
     def _held(self, relation: str) -> Table:
-        """What the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
+        """The rows that the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
         stored = self.catalog.relations[relation]
         if relation not in self._loaded:
             columns = tuple(self.catalog.fact_columns(relation))
@@ -229,7 +229,7 @@ class Executor:
 
     @property
     def profile(self) -> list[RuleProfile]:
-        """What each rule cost in the last run, in order of evaluation."""
+        """The costs of each rule in the last run, in order of evaluation."""
         rate = self._cycles_per_second
         return [RuleProfile(text, ticks / rate, derived, new, n) for text, ticks, derived, new, n in self._profile]
 

@@ -192,7 +192,7 @@ class Collection:
 
     @property
     def widths(self) -> tuple[Struct, tuple[int, ...]]:
-        """Where the columns' widths are."""
+        """The struct and the fields of the columns' widths."""
         return self._columns, tuple(c * L.COL_SIZE + L.COL_WIDTH for c in range(self.arity))
 
     @property
@@ -293,9 +293,9 @@ class Collection:
 
     @property
     def ways(self) -> list[int]:
-        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows where pairs do, rows
-        of its own where groups are the rows, contributions before they are all there, and for each index rows where values
-        do."""
+        """Flags of the structures that are left out, as nobody reads them: rows looked up, rows found by all their values, rows
+        where pairs do, rows of its own where groups are the rows, contributions before they are all there, and for each index
+        rows where values do."""
         streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
         values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
         left = [self.struct[field] for field in (L.CO_QUIET, L.CO_UNKEYED, L.CO_PAIRABLE)]

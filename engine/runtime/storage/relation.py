@@ -199,7 +199,7 @@ class StoredRelation:
         return values
 
     def column_address(self, number: int) -> int:
-        """Where a column's values are now."""
+        """The present address of a column's values."""
         return self._field(number, COL_DATA)
 
     def replace_columns(self, addresses: Sequence[int], capacity: int) -> None:
@@ -216,7 +216,7 @@ class StoredRelation:
 
     @property
     def first_stride(self) -> int:
-        """How far the dense codes of rows are apart that differ by one in the first column."""
+        """The distance of the dense codes of rows that differ by one in the first column."""
         return self._field(0, COL_STRIDE)
 
     def _write_widths(self) -> None:

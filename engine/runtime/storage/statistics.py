@@ -73,7 +73,7 @@ def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: in
 
 
 def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int) -> tuple[np.ndarray, float]:
-    """How often each value occurs in a sample, and how many rows each sampled row stands for."""
+    """The count of each value in a sample, and the number of rows that each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // sample)
     picked = slice(None) if step == 1 else np.random.default_rng(rows).integers(0, rows, sample)
