@@ -263,7 +263,7 @@ def note_use(path: Path) -> None:
             os.utime(path)
 
 
-def held(folder: Path) -> int | None:
+def try_lock(folder: Path) -> int | None:
     """Holds a folder for as long as this process lives, so that nobody removes it as unused; None where that cannot be, or it
     is being removed."""
     with suppress(OSError, ImportError):

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from dlog.values import Codec, Row
 
 
-Facts: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
-FEW = 1_000
+ConstantRows: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
+MAX_FACT_ROWS = 1_000
 """Rows given by the driver that are facts of the program rather than one more DataFrame, which would take tasks of its own."""
-FEW_HERE = 10_000
+MAX_FETCHED_ROWS = 10_000
 """Rows of a session's workers that are fetched to show the first of them."""
 PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
@@ -150,7 +150,7 @@ class RemoteRelation(_InSpark, Relation):
         return self._engine.rows(self.name)
 
     def _first(self, rows: int) -> pa.Table | None:
-        fetched = "_table" in self.__dict__ or self.rows <= FEW_HERE
+        fetched = "_table" in self.__dict__ or self.rows <= MAX_FETCHED_ROWS
         return super()._first(rows) if fetched else None
 
     @property
@@ -375,7 +375,7 @@ class _Given(NamedTuple):
     """Rows given by name: DataFrames, and the rows of relations that have few, which need none."""
 
     frames: dict[str, DataFrame]
-    few: Facts
+    few: ConstantRows
 
 
 def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _Given:
@@ -384,13 +384,13 @@ def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, 
 
     frames = {name: data for name, data in facts.items() if is_frame(data)}
     others = {name: data for name, data in facts.items() if name not in frames}
-    few: Facts = {}
+    few: ConstantRows = {}
     if others:
         executor = Executor(rules.Program(**{**_fields(program), "facts": {}}))
         load_given(executor, program, others)
         for name in others:
             relation, table = program.relations[name], executor.table(name)
-            if table.rows <= FEW and all(type.kind in PLAIN for _, type in relation.attributes):
+            if table.rows <= MAX_FACT_ROWS and all(type.kind in PLAIN for _, type in relation.attributes):
                 few[name] = _constants(relation, table, executor)
             else:
                 frames[name] = _frame(spark, program, name, table, executor)
@@ -405,7 +405,7 @@ def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[t
     return tuple(tuple(map(rules.Constant, row, kinds)) for row in rows)
 
 
-def _with(facts: Facts, more: Facts) -> Facts:
+def _with(facts: ConstantRows, more: ConstantRows) -> ConstantRows:
     return {**facts, **{name: (*facts.get(name, ()), *rows) for name, rows in more.items()}}
 
 

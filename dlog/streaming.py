@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument
 from dlog.engine.ir.rules import Kind, Relation
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
@@ -219,7 +219,7 @@ class _Feed:
 
     def _committed(self, rows: DataFrame, number: int) -> Round:
         try:
-            if self._as_frames or (self.session.elsewhere and rows.count() > RELAYED):
+            if self._as_frames or (self.session.elsewhere and rows.count() > MAX_RELAYED_ROWS):
                 self._stage_frames(rows)
             else:
                 self._stage(rows.toArrow())

@@ -77,6 +77,6 @@ class Tabular(Shown):
         return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
     def _preview(self) -> preview.Preview:
-        first = self._first(preview.ROWS)
+        first = self._first(preview.SHOWN_ROWS)
         return preview.Preview(self._title()) if first is None else preview.of_table(self._title(), first, len(self))
 

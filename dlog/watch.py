@@ -34,7 +34,7 @@ from dlog.sessions import Session
 from dlog.spark import quieten
 from dlog.values import Row
 
-_MOST = 1 << 16
+_MAX_CHANGES = 1 << 16
 """Changes that are committed together at most, if the rounds end there."""
 
 
@@ -120,7 +120,7 @@ class _Watcher:
         """Takes the whole stream; commits a round once a later one has begun."""
         for change in self._unread():
             if not self._rounds or self._rounds[-1][0] != change[0]:
-                if self._size >= _MOST:
+                if self._size >= _MAX_CHANGES:
                     self._flush(self._rounds)
                 self._rounds.append((change[0], []))
             self._rounds[-1][1].append(change)

@@ -23,7 +23,7 @@ from dlog.grammar.diagnostics import InternalError
 
 Frames = Mapping[str, Sequence[tuple[Any, int]]]
 """By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
-RELAYED = 100_000
+MAX_RELAYED_ROWS = 100_000
 """So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
 
 
@@ -60,12 +60,12 @@ class Image:
         return Image(self.round, self.head, [list(table.T) for table in copies]), pieces
 
 
-class Unfit(Exception):
+class IncompatibleImage(Exception):
     """An engine cannot go on from an image; says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartingPoint:
     """The starting point of an engine that has none before it: its round, and the tables from which its ids go on. `again`: the
     first commit derives what was derived before, if in other rounds, so that no limit of iterations holds for it."""
 
@@ -273,16 +273,16 @@ class EngineMaker(Protocol):
         """Whether these engines keep their rows in other processes."""
 
     def __call__(
-        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
+        self, program: Program, *, old: RoundsEngine | StartingPoint | None, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
         """An engine for a program. `old` is what it goes on from: it is at the round of `old`, and shares its symbols and
         records, so that ids keep their meaning. It starts empty, but for what is `inherited`."""
 
     def resumed(
-        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+        self, program: Program, image: Image, *, old: StartingPoint, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine | None:
-        """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises Unfit
-        where this one is of no use."""
+        """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises
+        IncompatibleImage where this one is of no use."""
 
     def close(self) -> None:
         """Gives back what the engines share."""

@@ -8,7 +8,7 @@ from dlog.graphs.names import Codes
 
 _SHIFT = np.int64(32)
 _LOW = (np.int64(1) << _SHIFT) - 1
-RECENT = 4096
+MAX_UNSORTED_PAIRS = 4096
 """So many pairs, or an eighth of all, are looked up beside the others before they are sorted in."""
 
 
@@ -69,7 +69,7 @@ class _Pairs:
         self._tidy()
 
     def _tidy(self) -> None:
-        if len(self._recent) + self._gone > max(RECENT, len(self._keys) // 8):
+        if len(self._recent) + self._gone > max(MAX_UNSORTED_PAIRS, len(self._keys) // 8):
             self._sort_in(np.sort(np.concatenate([self._keys[self._there], self._recent])))
 
     def of(self, vertices: Codes) -> tuple[Codes, Codes]:

@@ -18,9 +18,9 @@ from dlog.graphs.numbered import Numbered
 
 _SHIFT = np.int64(1) << np.int64(32)
 FILLER = "no attributes"
-RECENT = 50_000
+MAX_UNSORTED_EDGES = 50_000
 """So many edges are kept in a dict before they are sorted in."""
-PIECES = 64
+MAX_TABLE_PIECES = 64
 """A table of attributes has at most so many pieces."""
 
 
@@ -145,7 +145,7 @@ class _Index:
     @property
     def full(self) -> bool:
         """Whether it is time for a new one."""
-        return len(self._recent) > RECENT
+        return len(self._recent) > MAX_UNSORTED_EDGES
 
     def learn(self, first: int, keys: Codes) -> None:
         """Notes the keys of the rows from `first` on."""
@@ -178,7 +178,7 @@ def _stacked(first: pa.Table, second: pa.Table) -> pa.Table:
         message = f"the attributes of these edges do not go with those of the others: {error}"
         raise mistake("bad-attributes", message) from None
     both = both.drop_columns([FILLER]) if FILLER in both.column_names else both
-    return both.combine_chunks() if both.column(0).num_chunks > PIECES else both
+    return both.combine_chunks() if both.column(0).num_chunks > MAX_TABLE_PIECES else both
 
 
 def _filled(rows: int) -> pa.Table:

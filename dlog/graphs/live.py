@@ -47,7 +47,7 @@ class Followable(Protocol):
     def end(self, follower: Any) -> None: ...
 
 
-class Ended:
+class FailedAnswer:
     """The follower of an answer that is closed or could not follow a round: raises its error for each reader."""
 
     def __init__(self, mistake: DlogError) -> None:
@@ -62,14 +62,16 @@ class Ended:
         """There is nothing left."""
 
 
-CLOSED = Ended(mistake("closed-answer", "this answer is closed"))
+CLOSED = FailedAnswer(mistake("closed-answer", "this answer is closed"))
 
 
-def not_followed(round: int, why: BaseException) -> Ended:
+def not_followed(round: int, why: BaseException) -> FailedAnswer:
     """The end of an answer that a round failed for."""
     text = why.diagnostics[0].message if isinstance(why, DlogError) else str(why)
     reason = text.split("\n", 1)[0] or type(why).__name__
-    return Ended(mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again"))
+    return FailedAnswer(
+        mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again")
+    )
 
 
 class _Edges(Protocol):
@@ -344,7 +346,7 @@ class LiveResult(Tabular):
         return decoded(self._names, self._shape, tuple(column[:rows] for column in columns))
 
     def _preview(self) -> Preview:
-        return Preview("dlog.graph.LiveResult, at its end") if isinstance(self._follower, Ended) else super()._preview()
+        return Preview("dlog.graph.LiveResult, at its end") if isinstance(self._follower, FailedAnswer) else super()._preview()
 
 
 class _Follower(Protocol):

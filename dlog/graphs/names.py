@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dlog.graphs.mistakes import mistake, unknown_vertex
 
 Codes = NDArray[np.int64]
-COMPACT = 8
+MAX_PLACES_PER_INTEGER = 8
 """Integers are numbered through a table if it has at most so many places for each of them."""
 
 
@@ -216,7 +216,7 @@ def _number_compact(columns: list[Codes]) -> tuple[ArrowNames, list[Codes]] | No
     if not filled:
         return ArrowNames(pa.array([], pa.int64())), columns
     low, high = min(int(c.min()) for c in filled), max(int(c.max()) for c in filled)
-    if high - low > COMPACT * sum(map(len, filled)):
+    if high - low > MAX_PLACES_PER_INTEGER * sum(map(len, filled)):
         return None
     present = np.zeros(high - low + 1, np.bool_)
     for column in filled:

@@ -19,7 +19,7 @@ from dlog.proofs.stored import BLOCK
 from dlog.proofs.terms import Frame
 from dlog.values import Row
 
-SHOWN = 3
+SHOWN_MISSES = 3
 """So many near misses are told of each rule."""
 
 
@@ -46,7 +46,7 @@ def _closest(search: Search, relation: str, row: tuple[int, ...]) -> list[Row]:
     best = int(common.max())
     if best == 0:
         return []
-    return [search.decoded(relation, table.row(place)) for place in np.flatnonzero(common == best)[:SHOWN].tolist()]
+    return [search.decoded(relation, table.row(place)) for place in np.flatnonzero(common == best)[:SHOWN_MISSES].tolist()]
 
 
 # ------------------------------------------------------------------------------------------------------------------ one rule
@@ -78,7 +78,7 @@ def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
     assert deepest.frame is not None
     frame = deepest.frame
     met = tuple(_written(search, form, x) for x in deepest.met if not _is_implicit(form, x))
-    shown = range(min(frame.rows, SHOWN))
+    shown = range(min(frame.rows, SHOWN_MISSES))
     bindings = tuple(search.bindings(form, frame, place) for place in shown)
     if deepest.literal is None:
         return Failure(rule.text, None, ("the body holds, but only the best value is kept",), bindings, frame.rows, met)

@@ -13,9 +13,9 @@ from dlog.proofs.model import Absent, Aggregated, Failure, Holds, Premise, Proof
 from dlog.proofs.wording import literal_of, row_text
 
 MORE = "..."
-SHOWN = 20
+SHOWN_LINES = 20
 """Lines of what is shown unasked."""
-WIDEST = 200
+MAX_LINE_CHARACTERS = 200
 """Characters of such a line."""
 
 
@@ -38,7 +38,7 @@ class _Node:
     last: bool
 
 
-def drawn(proof: Proof, depth: int | None = None) -> Iterator[Line]:
+def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[Line]:
     """A proof as a tree, the row first; `depth` levels below it, all by default."""
     seen: set[object] = set()
     stack = [_Node(proof, 0, "", True)]
@@ -55,7 +55,10 @@ def drawn(proof: Proof, depth: int | None = None) -> Iterator[Line]:
 
 def first_lines(lines: Iterator[Line]) -> str:
     """As many as a prompt shows; no more of a proof is looked for."""
-    found = [line.plain if len(line.plain) <= WIDEST else line.plain[:WIDEST] + MORE for line in islice(lines, SHOWN)]
+    found = [
+        line.plain if len(line.plain) <= MAX_LINE_CHARACTERS else line.plain[:MAX_LINE_CHARACTERS] + MORE
+        for line in islice(lines, SHOWN_LINES)
+    ]
     return "\n".join([*found, MORE] if next(lines, None) is not None else found)
 
 
@@ -100,7 +103,7 @@ def _one_line(rule: str) -> str:
 # ----------------------------------------------------------------------------------------------------------------- absences
 
 
-def explained(why: WhyNot) -> Iterator[Line]:
+def explanation_lines(why: WhyNot) -> Iterator[Line]:
     """The lines of an explanation, a rule after the other."""
     yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
     if not why.failures:

@@ -150,18 +150,18 @@ class Proof:
 
     def text(self, depth: int | None = None) -> str:
         """The proof as a drawing, `depth` levels of it; what is cut off is marked with `...`."""
-        from dlog.proofs.drawing import drawn
+        from dlog.proofs.drawing import proof_lines
 
-        return "\n".join(line.plain for line in drawn(self, depth))
+        return "\n".join(line.plain for line in proof_lines(self, depth))
 
     def __str__(self) -> str:
         return self.text()
 
     def __repr__(self) -> str:
         """The first lines of the drawing."""
-        from dlog.proofs.drawing import drawn, first_lines
+        from dlog.proofs.drawing import first_lines, proof_lines
 
-        return first_lines(drawn(self))
+        return first_lines(proof_lines(self))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -205,14 +205,14 @@ class WhyNot:
     closest: tuple[Row, ...] = ()
 
     def __str__(self) -> str:
-        from dlog.proofs.drawing import explained
+        from dlog.proofs.drawing import explanation_lines
 
-        return "\n".join(line.plain for line in explained(self))
+        return "\n".join(line.plain for line in explanation_lines(self))
 
     def __repr__(self) -> str:
-        from dlog.proofs.drawing import explained, first_lines
+        from dlog.proofs.drawing import explanation_lines, first_lines
 
-        return first_lines(explained(self))
+        return first_lines(explanation_lines(self))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

@@ -25,7 +25,7 @@ STYLES: Final = {
     "head": "bold",
     "": "",
 }
-_WIDE = 1 << 16
+_PIPE_WIDTH = 1 << 16
 """The width of what is no terminal."""
 UNNAMED: Final = "<text>"
 """The name of what is typed in places of mistakes."""
@@ -105,7 +105,7 @@ class Screen:
         if self._console is None:
             from rich.console import Console
 
-            plain: dict[str, Any] = {} if self.colours else {"color_system": None, "width": self._width or _WIDE}
+            plain: dict[str, Any] = {} if self.colours else {"color_system": None, "width": self._width or _PIPE_WIDTH}
             self._console = Console(file=self._out, highlight=False, **plain)
         return self._console
 

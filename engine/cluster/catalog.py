@@ -14,7 +14,7 @@ from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.places import Copy, Heavy, Place
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.extent import Columns, Extent
+from dlog.engine.runtime.storage.extent import Extent, Extents
 from dlog.engine.runtime.storage.relation import Memory
 
 Crowds = Mapping[int, float]
@@ -26,7 +26,7 @@ CROWDS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ShardStatistics:
     """Rows of a relation and the extents of its columns."""
 
     rows: int
@@ -34,14 +34,14 @@ class Figures:
     crowds: tuple[Crowds, ...] = ()
     """Of each column, about how many rows have values that many have, by the hash of the value."""
 
-    def __add__(self, other: Figures) -> Figures:
+    def __add__(self, other: ShardStatistics) -> ShardStatistics:
         """Those of both shards. An empty shard says nothing of extents."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         crowds = tuple(starmap(_added, zip_longest(self.crowds, other.crowds, fillvalue=NOBODY)))
         pairs = zip(self.extents, other.extents, strict=True)
         extents = (a.union(b) if a is not None and b is not None else None for a, b in pairs)
-        return Figures(self.rows + other.rows, tuple(extents), crowds)
+        return ShardStatistics(self.rows + other.rows, tuple(extents), crowds)
 
 
 def _added(one: Crowds, other: Crowds) -> Crowds:
@@ -59,7 +59,7 @@ class ShardCatalog(Catalog):
         self.homes = homes
         self.split_rows = split_rows
         self.dictionary: Dictionary | None = None
-        self.figures: dict[str, Figures] = {}
+        self.figures: dict[str, ShardStatistics] = {}
         self._base: dict[str, str] = {}
 
     def learn(self, names: Sequence[str], sampled: Container[str]) -> None:
@@ -72,13 +72,13 @@ class ShardCatalog(Catalog):
                 held = self.figures.get(name)
                 self.figures[name] = share if held is None else held + share
 
-    def _share(self, name: str, sampled: bool) -> Figures:
+    def _share(self, name: str, sampled: bool) -> ShardStatistics:
         relation = self.relations[name]
         extents = tuple(self._extent(name, c) for c in range(relation.arity))
         few = relation.rows * self.worker_group.size < max(self.split_rows, 1)
         if not sampled or few or self.worker_group.size == 1:
-            return Figures(relation.rows, extents)
-        return Figures(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
+            return ShardStatistics(relation.rows, extents)
+        return ShardStatistics(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
 
     def _crowds(self, name: str, column: int) -> Crowds:
         """Those of this worker's share, from a sample."""
@@ -128,7 +128,7 @@ class ShardCatalog(Catalog):
         name = self._base.get(name, name)
         return self.figures[name].rows > 0 if name in self.figures else super().holds(name)
 
-    def extents(self, name: str) -> Columns:
+    def extents(self, name: str) -> Extents:
         base = self._base.get(name, name)
         if base not in self.figures:
             return super().extents(name)

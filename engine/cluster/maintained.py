@@ -29,7 +29,7 @@ from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.schedule import Reading
 from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
@@ -46,7 +46,7 @@ class SharedDataflow(Dataflow):
     """A dataflow some of whose paths send; `script` has the steps that all workers take together, each with the task before
     which it comes. What is between them each worker does by itself, as far as its own changes reach."""
 
-    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: Figures) -> None:
+    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: DataflowStatistics) -> None:
         self.engine = engine
         self.planned = scopes
         self.script: list[tuple[int, Step]] = []
@@ -149,7 +149,7 @@ class SharedMaintained(Maintained):
     ) -> Sequence[tuple[int, int]]:
         return list(batches([self.agenda], first, last, BATCH_ROUNDS))
 
-    def _dataflow(self, figures: Figures) -> Dataflow:
+    def _dataflow(self, figures: DataflowStatistics) -> Dataflow:
         """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
         scopes = None
         try:
@@ -167,12 +167,12 @@ class SharedMaintained(Maintained):
         """Plans stay: workers would have to change theirs together."""
         return flow
 
-    def _scopes(self, figures: Figures) -> dict[int, nodes.Scope]:
+    def _scopes(self, figures: DataflowStatistics) -> dict[int, nodes.Scope]:
         strata = [(number, s) for number, s in enumerate(self.program.strata) if s.rules]
         try:
             return {number: build_rounds_scope(s, self.program, figures) for number, s in strata}
         except NotIncremental:
-            none = Figures({}, figures.known)
+            none = DataflowStatistics({}, figures.known)
             return {number: build_rounds_scope(s, self.program, none) for number, s in strata}
 
     # ------------------------------------------------------------------------------------------------------------- batch

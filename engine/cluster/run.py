@@ -10,7 +10,7 @@ import numpy as np
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.components import Trees
 from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
-from dlog.engine.cluster.inbox import LARGE, holding, readable
+from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import layout as L
@@ -286,7 +286,7 @@ class ShardRun(ScopeRun):
         """For rows on their way into a relation, as far as they are new, going by those before them."""
         before = path.struct[L.PATH_DERIVED]
         novel = arrived * path.struct[L.PATH_ADDED] // before if before else arrived
-        if novel >= LARGE and not path.path.steps:
+        if novel >= MIN_PART_ROWS and not path.path.steps:
             relation = self.relation(path.path.sink.relation)
             if not partition.make_room(relation.memory.control.address, relation.address, novel):
                 raise relation.memory.failure()

@@ -13,11 +13,11 @@ from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.exchange import Rows, joined
 from dlog.engine.ir.rules import Kind, Program, Relation
-from dlog.engine.plan.exchange.increments import got, left, new
+from dlog.engine.plan.exchange.increments import held_name, new_name, received_name
 from dlog.engine.plan.exchange.places import ROOT, Place
-from dlog.engine.plan.exchange.supersteps import Step, Supersteps
+from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps
 from dlog.engine.runtime.static.executor import Executor
-from dlog.engine.runtime.storage.extent import Columns, Extent
+from dlog.engine.runtime.storage.extent import Extent, Extents
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.table import Table, from_words
 
@@ -26,18 +26,18 @@ PIECE_ROWS = 1 << 20
 BLOCKS_MAX = 64
 """Blocks in which a task hands on rows of a relation that it was given, those that are full aside; more become one."""
 Kept = Literal["kept", "sent"]
-Given = tuple[Kept, str, Any]
+InputBlock = tuple[Kept, str, Any]
 """A block that a task is given, of rows that were kept, or sent to it, of which relation."""
-Piece = tuple[Kept, str, int, bytes]
+OutputBlock = tuple[Kept, str, int, bytes]
 """Rows that a task leaves, or sends: of which relation, whose they are, and the block."""
-Figures = dict[str, int]
+RowCounts = dict[str, int]
 """By relation, how many rows there are; of those that grow in later supersteps, how many more; of those to be sent, how many
 left."""
 
 
 def evaluated(
-    step: Step, number: int, homes: Mapping[str, Place], given: Iterable[Given], rank: int, tasks: int, **options: Any
-) -> tuple[list[Piece], Figures]:
+    step: Superstep, number: int, homes: Mapping[str, Place], given: Iterable[InputBlock], rank: int, tasks: int, **options: Any
+) -> tuple[list[OutputBlock], RowCounts]:
     """Evaluates superstep `number` of a step on the blocks that a task has. Raises DlogError."""
     task = _Task(step, homes, list(given), rank, tasks, options)
     return task.begin() if number == 1 else task.go_on()
@@ -45,14 +45,14 @@ def evaluated(
 
 @dataclass(frozen=True)
 class _Task:
-    step: Step
+    step: Superstep
     homes: Mapping[str, Place]
-    given: list[Given]
+    given: list[InputBlock]
     rank: int
     tasks: int
     options: Mapping[str, Any]
 
-    def begin(self) -> tuple[list[Piece], Figures]:
+    def begin(self) -> tuple[list[OutputBlock], RowCounts]:
         """The first superstep: everything that can be derived from what is there."""
         step = self.step
         executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
@@ -60,16 +60,16 @@ class _Task:
         figures = {name: executor.rows(name) for name in step.relations}
         return self._sending(executor, step.sent, pieces, figures)
 
-    def go_on(self) -> tuple[list[Piece], Figures]:
+    def go_on(self) -> tuple[list[OutputBlock], RowCounts]:
         """A later one: everything that can be derived from what was sent, and is new."""
         step, had = self.step, self._blocks_of_growing()
         assert step.increment is not None
         if all(kind == "kept" for kind, _, _ in self.given):
             return [piece for name in step.growing for piece in self._handed_on(name, had[name])], {}
-        arrived = [(got(name) if kind == "sent" else name, block) for kind, name, block in self.given]
+        arrived = [(received_name(name) if kind == "sent" else name, block) for kind, name, block in self.given]
         executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.given if kind == "kept"})
-        pieces: list[Piece] = []
-        figures: Figures = {}
+        pieces: list[OutputBlock] = []
+        figures: RowCounts = {}
         for name in step.growing:
             figures[name], grown = self._grown(executor, name, had[name])
             pieces += grown
@@ -98,28 +98,28 @@ class _Task:
                 found[name].append(block)
         return found
 
-    def _handed_on(self, name: str, blocks: Iterable[bytes]) -> list[Piece]:
+    def _handed_on(self, name: str, blocks: Iterable[bytes]) -> list[OutputBlock]:
         return [("kept", name, self.rank, block) for block in blocks]
 
-    def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[Piece]]:
+    def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[OutputBlock]]:
         """How many rows a relation has more, and all of them: those from before as they came, where no new ones replace any."""
-        fresh = list(self._kept(executor, new(name), name))
-        more = executor.rows(new(name))
-        if fresh and left(name) in executor.program.relations:
-            more -= executor.rows(name) - executor.rows(left(name))
-            return more, [*self._kept(executor, left(name), name), *fresh]
+        fresh = list(self._kept(executor, new_name(name), name))
+        more = executor.rows(new_name(name))
+        if fresh and held_name(name) in executor.program.relations:
+            more -= executor.rows(name) - executor.rows(held_name(name))
+            return more, [*self._kept(executor, held_name(name), name), *fresh]
         if len(had) > BLOCKS_MAX + executor.rows(name) // PIECE_ROWS:
             return more, [*self._kept(executor, name, name), *fresh]
         return more, [*self._handed_on(name, had), *fresh]
 
-    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[Piece]:
+    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[OutputBlock]:
         """The rows that a relation has here, to be kept as rows of another."""
         for _, block in _pieces(executor, of, ROOT, self.tasks):
             yield "kept", name, self.rank, block
 
     def _sending(
-        self, executor: Executor, sent: Mapping[str, str], pieces: list[Piece], figures: Figures
-    ) -> tuple[list[Piece], Figures]:
+        self, executor: Executor, sent: Mapping[str, str], pieces: list[OutputBlock], figures: RowCounts
+    ) -> tuple[list[OutputBlock], RowCounts]:
         for out, name in sent.items():
             pieces += [("sent", name, owner, block) for owner, block in _pieces(executor, out, self.homes[name], self.tasks)]
             figures[out] = executor.rows(out)
@@ -128,7 +128,7 @@ class _Task:
 
 def _assign(relation: StoredRelation, parts: Sequence[Rows]) -> None:
     """Fills a relation with rows that are distinct."""
-    extents: Columns = []
+    extents: Extents = []
     for kind, columns in zip(relation.kinds, zip(*(p.columns for p in parts), strict=True), strict=True):
         values = Extent(min(int(c.min()) for c in columns), max(int(c.max()) for c in columns))
         extents.append(None if kind is Kind.FLOAT else values)
@@ -192,15 +192,15 @@ class TaskRows:
 class Stage(Protocol):
     """Runs tasks."""
 
-    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[Any, Figures]:
+    def superstep(self, step: Superstep, number: int, lots: Sequence[TaskRows]) -> tuple[Any, RowCounts]:
         """Runs a superstep on blocks. Returns what it left and the figures of all tasks together; raises DlogError."""
         ...
 
 
-def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], Figures]:
+def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], RowCounts]:
     """Evaluates a program on blocks that are given. Returns where each relation's rows are, and how many there are."""
     held: dict[str, TaskRows] = {}
-    figures: Figures = {}
+    figures: RowCounts = {}
     before: Any = None
     for step in plan.steps:
         lots = [*_lots(held, step.reads), *_lots(held, step.settled)]
@@ -214,7 +214,7 @@ def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows]
     return held, figures
 
 
-def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, TaskRows], figures: Figures, stage: Stage) -> None:
+def _until_nothing_is_sent(step: Superstep, before: Any, held: dict[str, TaskRows], figures: RowCounts, stage: Stage) -> None:
     """The later supersteps of a step."""
     assert step.increment is not None
     below = [lot for name, lot in held.items() if name in step.increment.relations and name not in step.growing]
@@ -233,9 +233,9 @@ def _lots(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
     return [held[name] for name in names]
 
 
-def together_of(parts: Iterable[tuple[str, int]]) -> Figures:
+def together_of(parts: Iterable[tuple[str, int]]) -> RowCounts:
     """The figures of all tasks."""
-    found: Figures = {}
+    found: RowCounts = {}
     for name, rows in parts:
         found[name] = found.get(name, 0) + rows
     return found

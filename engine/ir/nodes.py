@@ -154,7 +154,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpack:
+class UnpackRecord:
     """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound
     to fresh variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
 
@@ -175,7 +175,7 @@ class LookUp:
     view: View = "all"
 
 
-Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp
+Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | LookUp
 
 
 @dataclass(frozen=True, slots=True)

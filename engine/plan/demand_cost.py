@@ -11,16 +11,16 @@ from math import prod
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Atom, Constant, Program, Rule, Term
-from dlog.engine.optimize.demand import Asked
+from dlog.engine.optimize.demand import Demand
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.statistics import Estimator, Statistics
 
-WORTH_WHILE = 0.5
+MAX_DEMANDED_SHARE = 0.5
 """Relations are asked for where it is, on the average, for at most this share of the values that they could be asked for."""
 
 
-def share_asked(program: Program, demanded: Program, asked: Mapping[str, Asked], statistics: Statistics) -> float:
+def share_asked(program: Program, demanded: Program, asked: Mapping[str, Demand], statistics: Statistics) -> float:
     """The average share of their values that relations of the program are asked for at first in the demanded one."""
     estimator, known = _estimator(program, statistics)
     shares = []
@@ -82,6 +82,6 @@ def _matches(atom: Atom, estimator: Estimator) -> float:
     return estimator.rows(atom.relation) / estimator.distinct(atom.relation, constants)
 
 
-def _possible(asked: Asked, known: Mapping[str, list[float | None]]) -> float | None:
+def _possible(asked: Demand, known: Mapping[str, list[float | None]]) -> float | None:
     columns = [known[asked.relation][c] for c in asked.columns]
     return prod(c for c in columns if c is not None) if all(columns) else None

@@ -37,7 +37,7 @@ from dlog.engine.ir.nodes import (
     SemiJoin,
     Step,
     Unit,
-    Unpack,
+    UnpackRecord,
     View,
 )
 from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
@@ -197,7 +197,7 @@ class Drawer:
                 return f"if {self.term(compare.left)} {compare.op} {self.term(compare.right)}"
             case Map(variable=variable, term=term):
                 return f"let {self.name(variable)} = {self.term(term)}"
-            case Unpack(variable=variable, type=type, binds=binds):
+            case UnpackRecord(variable=variable, type=type, binds=binds):
                 return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
             case LookUp(relation=relation, key=key, variable=variable, default=default, view=view):
                 otherwise = "" if default is None else f" or {default}"

@@ -17,7 +17,7 @@ from dlog.engine.ir.rules import Relation
 Key: TypeAlias = tuple[int, ...]
 """Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
 
-FEWEST_ROWS = 0.5
+MIN_ROWS = 0.5
 """Stands for an empty relation, so that costs stay comparable."""
 
 UNKNOWN_ROWS = 1000.0
@@ -105,7 +105,7 @@ class Estimator:
         self._domains = domains
         for relation, columns in domains.items():
             if columns and None not in columns:
-                self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), FEWEST_ROWS)
+                self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), MIN_ROWS)
 
     def keys(self, relation: str) -> Sequence[Key]:
         """Those of a complete relation; one without columns where there is one row at most."""
@@ -119,7 +119,7 @@ class Estimator:
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._declared[relation] = arity
-        self._rows[relation] = max(rows, FEWEST_ROWS)
+        self._rows[relation] = max(rows, MIN_ROWS)
 
     def arity(self, relation: str) -> int:
         declared = self._declared.get(relation)
@@ -129,7 +129,7 @@ class Estimator:
         if (found := self._rows.get(relation)) is not None:
             return found
         asked = None if relation in self._unknown else self._statistics.rows(relation)
-        self._rows[relation] = result = self._assumed if asked is None else max(float(asked), FEWEST_ROWS)
+        self._rows[relation] = result = self._assumed if asked is None else max(float(asked), MIN_ROWS)
         return result
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float:

@@ -37,7 +37,7 @@ NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
 system, without passwords."""
 SOCKETS = "spark.python.unix.domain.socket.dir"
 """Where they are; else among the temporary files."""
-LONGEST = 64
+MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
 SAFE = "PYTHONSAFEPATH"
@@ -133,7 +133,7 @@ def _sockets() -> Path | None:
         place = own_folder(lease("spark").folder)
     except OSError:
         return None
-    return place if len(os.fsencode(place)) <= LONGEST else None
+    return place if len(os.fsencode(place)) <= MAX_FOLDER_CHARACTERS else None
 
 
 def _complaint(log: TextIO) -> str:

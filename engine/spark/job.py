@@ -17,7 +17,7 @@ from dlog.engine.spark import application, jobs, shared_memory
 from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.error_translation import advice, failures, reason_of
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
-from dlog.engine.spark.jobs import Written
+from dlog.engine.spark.jobs import OutputSlots
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
@@ -39,7 +39,7 @@ REPORTS_SECONDS = 60.0
 class Outcome:
     """The workers' reports, and their rows as DataFrames."""
 
-    def __init__(self, spark: SparkSession, program: Program, task: Task | Written, workers: int) -> None:
+    def __init__(self, spark: SparkSession, program: Program, task: Task | OutputSlots, workers: int) -> None:
         self.spark = spark
         self.program = program
         self.task = task
@@ -249,7 +249,7 @@ def _in_jobs(
 ) -> Outcome:
     """`run` without a barrier stage."""
     program, given = _without_columns(program, inputs)
-    written = jobs.written_as(program, outputs)
+    written = jobs.output_slots(program, outputs)
     try:
         result = jobs.evaluate(spark, program, given, written, tasks, options)
     except failures() as error:

@@ -16,10 +16,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.cluster import superstep
-from dlog.engine.cluster.superstep import Figures, TaskRows
+from dlog.engine.cluster.superstep import RowCounts, TaskRows
 from dlog.engine.ir.rules import Program, Relation, Type
 from dlog.engine.plan.exchange.places import EVERYWHERE
-from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
+from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps, supersteps
 from dlog.engine.spark.application import in_tasks
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
 from dlog.engine.spark.gc_tuning import spare
@@ -40,7 +40,7 @@ _GIVEN = ("lane", "relation", "owner", "block", "kind")
 
 
 @dataclass(frozen=True)
-class Written:
+class OutputSlots:
     """The relations to be put out, and their slots."""
 
     outputs: tuple[str, ...]
@@ -52,7 +52,7 @@ class Written:
 class Evaluation:
     """For `mapInArrow`: a task's blocks and their kinds to what it leaves (`LEFT`). `names` numbers the relations."""
 
-    step: Step
+    step: Superstep
     number: int
     plan: Supersteps
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ class Evaluation:
         context = TaskContext.get()
         assert context is not None
         lanes = lanes_of(self.tasks)
-        given: list[superstep.Given] = []
+        given: list[superstep.InputBlock] = []
         for batch in batches:
             for relation, owner, block, kind in zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True):
                 if owner == MISTAKE and relation != NOTHING:
@@ -96,7 +96,7 @@ def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, 
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """For `mapInArrow`: blocks of the outputs to their rows in the slots. `relations` are theirs by number."""
 
     relations: Mapping[int, tuple[int, Relation]]
@@ -134,7 +134,7 @@ class JobStage:
         self.supersteps = 0
         self.rows_sent = 0
 
-    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, Figures]:
+    def superstep(self, step: Superstep, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, RowCounts]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
         given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
@@ -163,7 +163,7 @@ class JobStage:
         parts = [frame.where(" or ".join(conditions)) for frame, conditions in wanted.values()]
         return reduce(lambda a, b: a.unionAll(b), parts)
 
-    def _description(self, step: Step, number: int) -> str:
+    def _description(self, step: Superstep, number: int) -> str:
         heads = (rule.head.relation for s in step.program.strata for rule in s.rules)
         named = dict.fromkeys(step.sent.get(name, name) for name in heads) if number == 1 else step.growing
         return f"dlog: {' '.join(named)}, superstep {number}" if named else "dlog: rows that arrived"
@@ -182,7 +182,7 @@ class JobStage:
         return DlogError(mistakes)
 
 
-def given_blocks(
+def input_blocks(
     spark: SparkSession, program: Program, plan: Supersteps, inputs: Mapping[str, DataFrame], tasks: int
 ) -> DataFrame:
     """All inputs and facts as blocks that are kept."""
@@ -216,7 +216,7 @@ def evaluate(
     spark: SparkSession,
     program: Program,
     inputs: Mapping[str, DataFrame],
-    written: Written,
+    written: OutputSlots,
     tasks: int,
     options: Mapping[str, Any],
 ) -> Result:
@@ -226,7 +226,7 @@ def evaluate(
     if plan.alone:
         tasks = 1
     stage = JobStage(spark, program, plan, tasks, options)
-    given = given_blocks(spark, program, plan, inputs, tasks).persist()
+    given = input_blocks(spark, program, plan, inputs, tasks).persist()
     try:
         lots, figures = superstep.run(plan, given, stage)
         rows = {n: figures[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
@@ -238,7 +238,7 @@ def evaluate(
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
-def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: Written) -> DataFrame:
+def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: OutputSlots) -> DataFrame:
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):
@@ -251,8 +251,8 @@ def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, writt
     if not parts:
         return stage.spark.createDataFrame([], written.output_slots.schema)
     blocks = reduce(lambda a, b: a.unionAll(b), parts)
-    return in_tasks(blocks, Rows(relations, program.types, written.output_slots), written.output_slots.schema)
+    return in_tasks(blocks, OutputRows(relations, program.types, written.output_slots), written.output_slots.schema)
 
 
-def written_as(program: Program, outputs: Sequence[str]) -> Written:
-    return Written(tuple(outputs), share_slots([program.relations[n] for n in outputs]))
+def output_slots(program: Program, outputs: Sequence[str]) -> OutputSlots:
+    return OutputSlots(tuple(outputs), share_slots([program.relations[n] for n in outputs]))

@@ -52,9 +52,9 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Sync = Literal["always", "often", "never"]
-"""When appended rounds are forced to the disk: before each append returns; every OFTEN seconds, as appends come; or when the
-system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
-OFTEN = 0.1
+"""When appended rounds are forced to the disk: before each append returns; every OFTEN_SECONDS seconds, as appends come; or
+when the system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
+OFTEN_SECONDS = 0.1
 
 _OWN = re.compile(r"(\d+\.(log(\.new)?|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")
@@ -212,7 +212,7 @@ class Store:
         match self.sync_policy:
             case "always":
                 files.sync(self._descriptor)
-            case "often" if time.monotonic() - self._synced >= OFTEN:
+            case "often" if time.monotonic() - self._synced >= OFTEN_SECONDS:
                 files.sync(self._descriptor)
                 self._synced = time.monotonic()
             case _:

@@ -13,10 +13,10 @@ import numpy as np
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-SECONDS = 10
+TRIAL_CPU_SECONDS = 10
 """Of the processor, for the texts that are tried at once."""
-AT_ONCE = 10_000
-MORE = 20
+TEXTS_PER_TRIAL = 10_000
+CLOCK_PER_CPU_SECONDS = 20
 """Times longer on the clock, on a machine that is busy."""
 
 _TRIAL = """
@@ -41,19 +41,21 @@ def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     """Whether the pattern, which `re` has compiled, matches each text (UTF-8), told by where it ends. Raises DlogError where
     that takes too long."""
     out = np.zeros(len(ends), np.bool_)
-    for first in range(0, len(ends), AT_ONCE):
-        some = ends[first : first + AT_ONCE]
+    for first in range(0, len(ends), TEXTS_PER_TRIAL):
+        some = ends[first : first + TEXTS_PER_TRIAL]
         start = int(ends[first - 1]) if first else 0
-        out[first : first + AT_ONCE] = _tried(pattern, texts[start : int(some[-1])], some - start)
+        out[first : first + TEXTS_PER_TRIAL] = _tried(pattern, texts[start : int(some[-1])], some - start)
     return out
 
 
 def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
-    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(SECONDS)]
+    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS)]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=MORE * SECONDS, check=False)
+        done = subprocess.run(
+            command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise _too_slow(pattern) from None
     except OSError as error:
@@ -65,6 +67,6 @@ def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
 
 
 def _too_slow(pattern: str) -> DlogError:
-    message = f'match("{pattern}") takes more than {SECONDS} seconds on some of the texts'
+    message = f'match("{pattern}") takes more than {TRIAL_CPU_SECONDS} seconds on some of the texts'
     note = "references and look-around are tried way by way; patterns without them take time in proportion to the text"
     return DlogError(Diagnostic("slow-pattern", message, notes=(note,)))

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 17
+MIN_POOLED_WORDS = 1 << 17
 """Words below which the allocator serves as well."""
-MOST = 1 << 23
+MAX_POOLED_WORDS = 1 << 23
 """Words above which nothing is kept."""
-KEPT = 2
+MAX_FREE_BLOCKS = 2
 """Blocks that are kept: the last batch's arrays are still read when the next ones are made."""
 
 
-class Lender:
+class ArrayPool:
     """Lends memory, and keeps a little of what comes back."""
 
     def __init__(self) -> None:
@@ -26,21 +26,21 @@ class Lender:
 
     def words(self, count: int) -> np.ndarray:
         """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is lent again."""
-        if not LEAST <= count <= MOST:
+        if not MIN_POOLED_WORDS <= count <= MAX_POOLED_WORDS:
             return np.empty(count, np.int64)
         fitting = [block for block in self._free if count <= len(block) <= 2 * count]
         block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
         self._free = [other for other in self._free if other is not block]
-        return np.asarray(_Loan(self, block))[:count]
+        return np.asarray(_PooledArray(self, block))[:count]
 
     def back(self, block: np.ndarray) -> None:
         """Keeps the latest."""
-        self._free = [*self._free, block][-KEPT:]
+        self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
 
 
-ROOM = 2
+ROOM_FACTOR = 2
 """How many times as much memory as is wanted takes its turns: what is not touched costs nothing."""
-ALIGNED = 64
+ALIGNMENT_BYTES = 64
 
 
 class DoubleBuffer:
@@ -51,19 +51,19 @@ class DoubleBuffer:
 
     def columns(self, dtypes: Sequence[np.dtype[Any]], rows: int) -> list[np.ndarray]:
         """Columns without values, which hold until the next but one are asked for."""
-        sizes = [-(-rows * dtype.itemsize // ALIGNED) * ALIGNED for dtype in dtypes]
+        sizes = [-(-rows * dtype.itemsize // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for dtype in dtypes]
         self._now, self._next = self._next, self._now
         if len(self._now) < sum(sizes):
             self._now = np.empty(0, np.uint8)  # so that it is free before there is more
-            self._now = np.empty(ROOM * sum(sizes), np.uint8)
+            self._now = np.empty(ROOM_FACTOR * sum(sizes), np.uint8)
         ends = np.cumsum([0, *sizes])
         return [self._now[at:][: rows * dtype.itemsize].view(dtype) for at, dtype in zip(ends, dtypes, strict=False)]
 
 
-class _Loan:
+class _PooledArray:
     """The owner of lent memory, on which arrays rest."""
 
-    def __init__(self, lender: Lender, block: np.ndarray) -> None:
+    def __init__(self, lender: ArrayPool, block: np.ndarray) -> None:
         self._lender, self._block = lender, block
 
     @property

@@ -18,11 +18,11 @@ import pytest
 
 from dlog.engine.spark import shared_memory, transport
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.shared_memory import LARGE, SharedMemory, Slot, sweep
+from dlog.engine.spark.shared_memory import MIN_FILE_BYTES, SharedMemory, Slot, sweep
 from dlog.engine.spark.transport import PeerTransport
 from tests.conftest import ROOT
 
-SIZES = (0, 1, 63, 64, 65, LARGE)
+SIZES = (0, 1, 63, 64, 65, MIN_FILE_BYTES)
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: SharedMemory) 
 def test_what_is_small_is_left_to_messages(box: SharedMemory) -> None:
     slot = Slot.found(box.address, 3)
     assert slot is not None
-    assert slot.put([memoryview(bytes(LARGE - 1))]) is None
-    assert slot.put([memoryview(bytes(LARGE))]) is not None
+    assert slot.put([memoryview(bytes(MIN_FILE_BYTES - 1))]) is None
+    assert slot.put([memoryview(bytes(MIN_FILE_BYTES))]) is not None
 
 
 def test_more_pieces_than_one_call_writes_arrive(box: SharedMemory) -> None:
-    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.AT_ONCE)]
+    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.PIECES_PER_CALL)]
     slot = Slot.found(box.address, 3)
     assert slot is not None
     block = slot.put(many)
@@ -123,7 +123,7 @@ def _open_and_wait(place: str, inbox: Any) -> None:
     shared_memory._places = lambda: iter([Path(place)])
     box = SharedMemory.open()
     assert box is not None
-    (box.folder / "0-1").write_bytes(bytes(LARGE))
+    (box.folder / "0-1").write_bytes(bytes(MIN_FILE_BYTES))
     inbox.put(str(box.folder))
     signal.pause()
 
@@ -142,7 +142,7 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
     left: list[int] = []
     put = Slot.put
     monkeypatch.setattr(Slot, "put", lambda slot, pieces: left.append(len(pieces)) or put(slot, pieces))
-    secrets, height = Secrets.new(), 3 * LARGE
+    secrets, height = Secrets.new(), 3 * MIN_FILE_BYTES
     transports = []
     for rank in range(3):
         if boxes == "none" or (boxes == "one" and rank):

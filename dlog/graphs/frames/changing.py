@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.changing import ChangingEdges
-from dlog.graphs.frames.given import Frames, Known
+from dlog.graphs.frames.given import SourceFrames, VertexIds
 from dlog.graphs.frames.numbers import NUMBER, Numbers, edge_columns, float_weights
 from dlog.graphs.frames.staged import ENDS, StagedFrames, settled
 from dlog.graphs.frames.vertices import Came, Vertices
@@ -34,7 +34,7 @@ Rows: TypeAlias = "Columns | DataFrame | None"
 """Rows of a relation, here or with Spark; none at all."""
 
 
-class Edited:
+class EditedEnds:
     """The removals and additions of a commit: the edges with certain ends that the graph began with, and some that came
     later."""
 
@@ -148,17 +148,17 @@ class ChangingFrame:
         del self._gone[self._committed :]
         self._many.forget()
 
-    def edited(self) -> Edited | EditedFrames:
+    def edited(self) -> EditedEnds | EditedFrames:
         """The edits since the last `settle`."""
         if self._many:
             return EditedFrames(self.frame(), *self._many.net())
         edited = self._later.edited()
         ends = self._ends(self._gone[self._committed :])
-        return Edited(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
+        return EditedEnds(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
 
-    def settle(self, edited: Edited | EditedFrames) -> list[DataFrame]:
+    def settle(self, edited: EditedEnds | EditedFrames) -> list[DataFrame]:
         """Forgets what has happened. Returns what Spark need not keep any more when nobody reads `edited`."""
-        if isinstance(edited, Edited):
+        if isinstance(edited, EditedEnds):
             self._later.settle()
             self._committed = len(self._gone)
             return []
@@ -213,12 +213,12 @@ class ChangedNumbers(Numbers):
     """The graph as of the last commit, in numbers."""
 
     def __init__(self, beginning: Numbers, later: Came, edges: DataFrame) -> None:
-        given = Frames(edges.drop(NUMBER), None, beginning.integers)
+        given = SourceFrames(edges.drop(NUMBER), None, beginning.integers)
         super().__init__(beginning.spark, given, beginning.columns, beginning.directed)
         self._beginning, self._later, self._edges = beginning, later, edges
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> VertexIds:
         return self._later.with_known(self._beginning.known)
 
     @cached_property

@@ -18,7 +18,7 @@ from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
 from dlog.graphs.running import Running
-from dlog.graphs.sources import Columns, read
+from dlog.graphs.sources import IdColumns, read
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,7 +34,7 @@ class SparkGraph(Analyses[SparkResult]):
 
     `len` is the number of vertices."""
 
-    def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: Columns) -> None:
+    def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: IdColumns) -> None:
         self._given = vertices, edges
         self.columns = columns
         self.running = SparkRunning(edges.sparkSession)

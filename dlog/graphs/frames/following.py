@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.grammar.diagnostics import DlogError
-from dlog.graphs.frames.changing import Edited, EditedFrames, Rows
+from dlog.graphs.frames.changing import EditedEnds, EditedFrames, Rows
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.vertices import Came
@@ -36,7 +36,7 @@ class SparkMaintained(Maintained):
         self._told = True
         """Whether the session knows what the last commit changed."""
 
-    def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
+    def prepared(self, edited: EditedEnds | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
         """The part of a change that `advance` needs; DlogError if the change does not do."""
         added = edited.added(self._rules)
         return edited.removed(self._rules), added
@@ -111,7 +111,7 @@ class SparkRecomputed:
         self._running = running
         self._answer = self._before = compute(graph, running)
 
-    def prepared(self, edited: Edited | EditedFrames) -> None:
+    def prepared(self, edited: EditedEnds | EditedFrames) -> None:
         return None
 
     def advance(self, changes: None, vertices: Came, live: SparkLive) -> None:

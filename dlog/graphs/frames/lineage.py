@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dlog.graphs.frames.numbers import Numbers
 
-Figures: TypeAlias = tuple[int, Decimal | None]
+RowsDigest: TypeAlias = tuple[int, Decimal | None]
 """How many rows there are, and the sum of their hashes."""
 
 
@@ -32,7 +32,7 @@ class Origin:
         )
         self._figures = self._now()
 
-    def _now(self) -> list[Figures]:
+    def _now(self) -> list[RowsDigest]:
         return [_figures(frame()) for frame in self._frames]
 
     def check(self) -> None:
@@ -43,7 +43,7 @@ class Origin:
             raise mistake("other-rows", message, *notes)
 
 
-def _figures(rows: DataFrame) -> Figures:
+def _figures(rows: DataFrame) -> RowsDigest:
     """The same whatever the order of the rows. Spark hashes no maps: they are left out."""
     from pyspark.sql import functions as F
 

@@ -19,15 +19,15 @@ from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
 from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
-from dlog.graphs.frames.taken import taken_edges, taken_ids
+from dlog.graphs.frames.taken import edges_of, ids_of
 from dlog.graphs.frames.vertices import NONE, Came, Vertices
-from dlog.graphs.live import CLOSED, Ended, Following, Maintained
+from dlog.graphs.live import CLOSED, FailedAnswer, Following, Maintained
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import title
 from dlog.graphs.running import as_facts
-from dlog.graphs.sources import Given
+from dlog.graphs.sources import SourceGraph
 from dlog.preview import Preview
 from dlog.spark import first_of
 from dlog.tabular import Tabular
@@ -76,8 +76,8 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     # ------------------------------------------------------------------------------------------------------------- changes
 
     def _add_edges(self, edges: Any) -> None:
-        given = taken_edges(edges, self._columns, self._named.type)
-        if isinstance(given, Given):
+        given = edges_of(edges, self._columns, self._named.type)
+        if isinstance(given, SourceGraph):
             self._named.add([*values_of(given.src), *values_of(given.dst)])
             self._edges.add(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"), given.edge_attributes)
             return
@@ -86,15 +86,15 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             self._edges.add_many(self._named.in_numbers(given), given)
 
     def _remove_edges(self, edges: Any) -> None:
-        given = taken_edges(edges, self._columns, self._named.type)
-        if isinstance(given, Given):
+        given = edges_of(edges, self._columns, self._named.type)
+        if isinstance(given, SourceGraph):
             self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
             return
         with releasing(given):
             self._edges.remove_many(self._named.in_numbers(given, ("src", "dst")), given)
 
     def _add_vertices(self, ids: Any) -> None:
-        given = taken_ids(ids, self._columns, self._named.type)
+        given = ids_of(ids, self._columns, self._named.type)
         if not hasattr(given, "mapInArrow"):
             self._named.add(given)
             return
@@ -255,7 +255,9 @@ class SparkLiveResult(Tabular):
         return self.table.slice(0, rows) if "_table" in self.__dict__ else first_of(self.df, rows)
 
     def _preview(self) -> Preview:
-        return Preview("dlog.graph.SparkLiveResult, at its end") if isinstance(self.follower, Ended) else super()._preview()
+        return (
+            Preview("dlog.graph.SparkLiveResult, at its end") if isinstance(self.follower, FailedAnswer) else super()._preview()
+        )
 
 
 @contextmanager

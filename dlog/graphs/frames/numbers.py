@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dlog.graphs.frames.given import Frames, Known, checked
+from dlog.graphs.frames.given import SourceFrames, VertexIds, checked
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
 from dlog.graphs.numbered import Form
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from dlog.graphs.names import Codes
-    from dlog.graphs.sources import Columns
+    from dlog.graphs.sources import IdColumns
 
 FLOATS = ("float", "double", "decimal")
 NUMBER = "@number"
@@ -34,7 +34,7 @@ class Numbers:
 
     `sound`: nothing is wrong with the rows. They are looked at when something is first asked."""
 
-    def __init__(self, spark: SparkSession, given: Frames, columns: Columns, directed: bool) -> None:
+    def __init__(self, spark: SparkSession, given: SourceFrames, columns: IdColumns, directed: bool) -> None:
         self.spark = spark
         self.given = given
         self.columns = columns
@@ -43,7 +43,7 @@ class Numbers:
         self._kept: list[DataFrame] = []
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> VertexIds:
         """The vertices, which Spark has looked at. Raises DlogError where the rows make no graph."""
         known = checked(self.given, self.columns)
         self._kept.append(known.ids)

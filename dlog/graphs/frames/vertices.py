@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dlog.graphs.frames.given import Known
+from dlog.graphs.frames.given import VertexIds
 from dlog.graphs.frames.numbers import Numbers, dense, find, may_be, renumbered, values_of
 from dlog.graphs.frames.staged import settled
 from dlog.graphs.mistakes import mistake, unknown_vertex
@@ -65,13 +65,13 @@ class Came:
             names = names.unionAll(names.sparkSession.createDataFrame(list(self.few), f"id {type}, number bigint"))
         return reduce(lambda a, b: a.unionAll(b), (many.names for many in self.many), names)
 
-    def with_known(self, known: Known) -> Known:
+    def with_known(self, known: VertexIds) -> VertexIds:
         """The same of vertices of which only the ids matter."""
         if not self.count:
             return known
         least = [known.least, *(id for id, _ in self.few), *(many.least for many in self.many)]
         ids = self.with_names(known.ids.selectExpr("id", "0L as number")).select("id")
-        return Known(ids, known.count + self.count, min(id for id in least if id is not None))
+        return VertexIds(ids, known.count + self.count, min(id for id in least if id is not None))
 
 
 class Vertices:

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from dlog.arguments import MOST, whole
+from dlog.arguments import MAX_COUNT, whole
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
@@ -162,7 +162,7 @@ class Followers:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
             oldest = self.past.oldest(self.noted)
-            reader.round = self.noted if round is None else whole("round", round, -MOST, "the number of a round")
+            reader.round = self.noted if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
             if not oldest <= reader.round <= self.noted:
                 raise unreadable_round(reader.round, oldest, self.noted)
             self.readers.add(reader)

@@ -45,7 +45,7 @@ class BulkFiles:
         return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
 
 
-def lot_of(entry: bytes) -> BulkFiles:
+def bulk_files_of(entry: bytes) -> BulkFiles:
     """The bulk files of an entry. Raises ValueError where that makes no sense."""
     try:
         relation, kinds, diff, parts = json.loads(entry)
@@ -59,7 +59,7 @@ def lot_of(entry: bytes) -> BulkFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class BulkFileDecoder:
     """Decodes bulk files: the folder they are in, the relations and types of the program, and the tables for ids."""
 
     folder: Path
@@ -75,7 +75,7 @@ class Meaning:
         return read_parts([self.folder / part.name for part in lot.parts], self.relations[lot.relation], self)
 
 
-def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> tuple[Columns, int]:
+def read_parts(paths: Sequence[Path], relation: Relation, meaning: BulkFileDecoder) -> tuple[Columns, int]:
     """The rows in files, one or several. Raises DlogError for values that the types do not have."""
     import pyarrow as pa
     import pyarrow.parquet as pq

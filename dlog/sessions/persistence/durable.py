@@ -22,7 +22,7 @@ import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Constant, Program, Record, Relation, with_inputs
-from dlog.engine.rounds import RELAYED, Beginning, Frames, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -44,9 +44,9 @@ from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered
 from dlog.sessions.text import Text
 
-Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+ConstantRows = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
 Found = TypeVar("Found")
-FEW = 8
+MIN_ROWS_PER_CHANGE = 8
 """An image is gone on from when the external rows are at least so many times those that have changed since."""
 
 
@@ -208,8 +208,8 @@ class Durable(PlainRounds):
         """The external rows as insertions of the last round."""
         return all_of(self.external(relation), self._state.round)
 
-    def _beginning(self, round: int) -> Beginning:
-        return Beginning(self.symbols, self.records, round, again=self._text == self._state.text)
+    def _beginning(self, round: int) -> StartingPoint:
+        return StartingPoint(self.symbols, self.records, round, again=self._text == self._state.text)
 
     def _resumed(self) -> RoundsEngine | None:
         """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
@@ -221,12 +221,12 @@ class Durable(PlainRounds):
             made = self._engines.resumed(replace(self.program, facts={}), image, self._beginning(round - 1))
             if made is None:
                 return None
-        except Unfit as why:
+        except IncompatibleImage as why:
             remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
             return None
         changed = self._changed_since(image.round, made)
         inputs = self.program.relations.keys() - self._ruled
-        if changed and FEW * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
+        if changed and MIN_ROWS_PER_CHANGE * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
             made.close()
             return None
         made.commit(changed)
@@ -262,7 +262,7 @@ class Durable(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------- program
 
-    def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
+    def change_program(self, came: ConstantRows, gone: Mapping[str, Updates]) -> None:
         """Makes this program that of the state: a round in which facts of its text come, and rows go. An engine that is there
         already has had it."""
         behind = self._inner is None
@@ -378,7 +378,7 @@ class Durable(PlainRounds):
 
     def _worth(self, inner: RoundsEngine, relation: str) -> bool:
         """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
-        return not inner.elsewhere or inner.rows(relation) <= RELAYED
+        return not inner.elsewhere or inner.rows(relation) <= MAX_RELAYED_ROWS
 
     def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkFiles]:
         """The external rows of relations that have too many lots, in one piece."""
@@ -395,7 +395,7 @@ def workers_lost(error: BaseException) -> bool:
     return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
 
 
-def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
+def fact_updates(program: Program, facts: ConstantRows, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
     """Facts of relations of the program as changes of a round."""
     catalog = Catalog(replace(program, facts=dict(facts)), Memory(None))
     catalog.symbols, catalog.records = interned.symbols, interned.records

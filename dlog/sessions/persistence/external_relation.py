@@ -24,7 +24,7 @@ from dlog.sessions.persistence.references import are_ids
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
 ReadLot = Callable[[BulkFiles], tuple[Columns, int]]
-RECENT = 128
+MAX_SMALL_CHUNKS = 128
 """So many small chunks become one."""
 
 
@@ -55,7 +55,7 @@ class Stretch:
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
         self._recent.append((updates.columns, updates.diffs))
-        if len(self._recent) >= RECENT:
+        if len(self._recent) >= MAX_SMALL_CHUNKS:
             self._gather()
 
     def _gather(self) -> None:

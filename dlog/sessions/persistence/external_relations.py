@@ -26,15 +26,15 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, lot_of, ones
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, bulk_files_of, ones
 from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, Stretch, applied, with_diff
 
 DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
-LOTS = 16
+MAX_BULK_FILES = 16
 """So many lots a relation may have when a session is closed; more are made one."""
 _AFTER = re.compile(r".*/\d+[+-]\Z")
-Written = Callable[[], Table | History]
+CheckpointSource = Callable[[], Table | History]
 """A relation for a checkpoint, made when it is written."""
 
 
@@ -75,7 +75,7 @@ class ExternalRelations:
         for name, stored in relations.items():
             if not is_after(name):
                 self.rows[name] = ExternalRows(stored)
-        lots = [lot_of(entry) for entry in entries]
+        lots = [bulk_files_of(entry) for entry in entries]
         for number, lot in enumerate(lots, 1):
             if not any(later.drops and later.relation == lot.relation for later in lots[number - 1 :]):
                 came, went = (relations.get(f"{lot.relation}/{number}{sign}") for sign in "+-")
@@ -84,7 +84,7 @@ class ExternalRelations:
 
     def note(self, changes: Mapping[str, Updates], entries: Sequence[bytes] = ()) -> None:
         """Takes in what a record says: relations that were dropped, then changes, then lots."""
-        listed = list(enumerate(map(lot_of, entries), len(self.entries) + 1))
+        listed = list(enumerate(map(bulk_files_of, entries), len(self.entries) + 1))
         self.entries += entries
         for _, lot in listed:
             if lot.drops:
@@ -119,7 +119,7 @@ class ExternalRelations:
 
     def crowded(self) -> list[str]:
         """The relations that have more lots than is good for reading them."""
-        return [name for name, rows in self.rows.items() if len(rows.stretches) > LOTS + 1]
+        return [name for name, rows in self.rows.items() if len(rows.stretches) > MAX_BULK_FILES + 1]
 
     def parts(self) -> list[Part]:
         """The files of all lots."""
@@ -136,10 +136,10 @@ class FrozenRows:
 
     stretches: Mapping[str, Sequence[tuple[Stretch, Frozen]]]
 
-    def written(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, Written]:
+    def written(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, CheckpointSource]:
         """The contents of a checkpoint, by name. Of relations without kinds, which the program does not have, only the changes
         after bulk files."""
-        found: dict[str, Written] = {}
+        found: dict[str, CheckpointSource] = {}
         for name, ((_, first), *others) in self.stretches.items():
             if name in kinds:
                 found[name] = _before(first, kinds[name])
@@ -157,7 +157,7 @@ class FrozenRows:
                 stretch.rebase(came, went, len(frozen.chunks))
 
 
-def _before(first: Frozen, kinds: tuple[Kind, ...]) -> Written:
+def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
     """The rows before any lot; those that have not changed stay in the file they are in."""
     stored = first.came
     if stored is not None and stored.kinds == kinds and not first.chunks:
@@ -165,7 +165,7 @@ def _before(first: Frozen, kinds: tuple[Kind, ...]) -> Written:
     return lambda: applied([first], kinds, _no_lot)
 
 
-def _after(stretch: Frozen, diff: int) -> Written:
+def _after(stretch: Frozen, diff: int) -> CheckpointSource:
     """The same for rows that came or went after a lot."""
     stored = stretch.came if diff > 0 else stretch.went
     if stored is not None and not stretch.chunks:

@@ -26,7 +26,7 @@ from dlog import __version__
 from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
-from dlog.engine.rounds import Image, RoundsEngine, Unfit
+from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine
 from dlog.engine.state import parts
 from dlog.engine.state.checkpoint import History
 from dlog.engine.state.entries import Entries, paths_of
@@ -39,30 +39,30 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, Meaning
+from dlog.sessions.persistence.bulk_files import TABLE, BulkFileDecoder, BulkFiles
 from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, applied, last_changes
-from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations, FrozenRows, Written
+from dlog.sessions.persistence.external_relations import DERIVED, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
 
-LEAST = 1 << 20
+MIN_LOG_BYTES = 1 << 20
 """Bytes of the log below which no checkpoint begins while the session runs."""
-AHEAD = 1 << 17
+CHECKPOINT_SLACK_BYTES = 1 << 17
 """Bytes of the log about which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
-FIRST = 1 << 22
+FIRST_IMAGE_BYTES = 1 << 22
 """Bytes of an image from which it is written before anything else makes a checkpoint due, where there is none."""
-MOST = 1 << 30
+MAX_RUNNING_IMAGE_BYTES = 1 << 30
 """Bytes of an image above which it is only written when the session is closed."""
-IMAGE_LEAST = 1 << 24
+MIN_IMAGE_LOG_BYTES = 1 << 24
 """Bytes of the log below which no later image is written while the session runs."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
-AT_ONCE = 1 << 20
+MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
 """Bytes of an image up to which it is copied within a commit."""
-OVERDUE = 1 << 26
+OVERDUE_LOG_BYTES = 1 << 26
 """Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
 session that never pauses would be derived anew after a crash."""
 MARK = "/mark"
@@ -185,9 +185,9 @@ class State:
             return self._held.rows.setdefault(relation, ExternalRows()).frozen()
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> BulkFileDecoder:
         """The decoder of bulk files."""
-        return Meaning(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
+        return BulkFileDecoder(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
 
     def means(self, program: Program) -> None:
         """The program as it is from now on."""
@@ -219,17 +219,17 @@ class State:
         return stored
 
     def image(self, fingerprint: str) -> Image | None:
-        """The engine's arrays as of the last image, if that was for this program. Raises Unfit where it is damaged, or somebody
-        else's."""
+        """The engine's arrays as of the last image, if that was for this program. Raises IncompatibleImage where it is damaged,
+        or somebody else's."""
         file = self._store.image
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
             content = self._store.map_image()
         except Untrusted as why:
-            raise Unfit(str(why)) from None
+            raise IncompatibleImage(str(why)) from None
         if content is None:
-            raise Unfit(f"{self.path / file.name} is damaged")
+            raise IncompatibleImage(f"{self.path / file.name} is damaged")
         return Image(file.round, *content)
 
     def imaged(self, fingerprint: str) -> bool:
@@ -318,19 +318,23 @@ class State:
         if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
-        if self._store.log_bytes >= AHEAD and abs(self._store.log_bytes - self._due) < AHEAD and not self._store.prepared:
+        if (
+            self._store.log_bytes >= CHECKPOINT_SLACK_BYTES
+            and abs(self._store.log_bytes - self._due) < CHECKPOINT_SLACK_BYTES
+            and not self._store.prepared
+        ):
             self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
             self._writing.start()
             return
-        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE
+        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
         if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
             self.copy_nothing()
         image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
-        if image is not None and image.bytes > AT_ONCE and self.interned.stays and not overdue:
-            if due or image.bytes >= FIRST:
+        if image is not None and image.bytes > MAX_UNPAUSED_IMAGE_BYTES and self.interned.stays and not overdue:
+            if due or image.bytes >= FIRST_IMAGE_BYTES:
                 self._copying = Copying(self, engine, fingerprint, self._most_copied, self._logged).start()
             image = None
-        if not due and (image is None or image.bytes < FIRST):
+        if not due and (image is None or image.bytes < FIRST_IMAGE_BYTES):
             return
         with self._logging:
             steps = self._begun(fingerprint, None if image is None else image.copied)
@@ -392,7 +396,7 @@ class State:
             # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
             self._asked += 1
             return due or self._asked & (self._asked - 1) == 0
-        return due and self._logged >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
+        return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
 
     def _image_of(self, engine: RoundsEngine) -> Image | None:
         """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
@@ -402,7 +406,7 @@ class State:
     @property
     def _most_copied(self) -> int:
         """Bytes of the largest image that there is room for twice."""
-        return MOST if self._memory is None else min(MOST, self._memory // 2)
+        return MAX_RUNNING_IMAGE_BYTES if self._memory is None else min(MAX_RUNNING_IMAGE_BYTES, self._memory // 2)
 
     def lotted(self, relation: str) -> bool:
         """Whether there are rows in lots."""
@@ -444,7 +448,7 @@ class State:
         with self._lock:
             frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
-        readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
+        readers: dict[str, CheckpointSource] = {**derived, **frozen.written(kinds)}
         self._store.fingerprint = fingerprint
         tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
@@ -467,7 +471,7 @@ class State:
 
     def _next_due(self) -> int:
         """A checkpoint writes about as many bytes as the layers have: it should be worth that."""
-        return max(LEAST, self._store.layer_bytes // 2)
+        return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
 
     def _wait(self) -> None:
         """Until no checkpoint runs, and none will begin by itself."""
@@ -487,7 +491,7 @@ class State:
 class _Read(Mapping[str, "Table | History"]):
     """Relations that are made when they are written."""
 
-    def __init__(self, readers: Mapping[str, Written]) -> None:
+    def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:
         self._readers = readers
 
     def __getitem__(self, name: str) -> Table | History:

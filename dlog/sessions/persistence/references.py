@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.symbols import SymbolTable
 
-_MOST = 2**31 - 1
+_MAX_ID = 2**31 - 1
 
 
 class References:
@@ -134,7 +134,7 @@ def within(ids: np.ndarray, least: int, most: int) -> bool:
 def are_ids(kinds: Sequence[Kind], columns: Sequence[np.ndarray]) -> bool:
     """Whether words of symbols and records can be ids at all."""
     ids = (column for kind, column in zip(kinds, columns, strict=True) if kind in (Kind.SYMBOL, Kind.RECORD))
-    return all(within(column, 0, _MOST) for column in ids)
+    return all(within(column, 0, _MAX_ID) for column in ids)
 
 
 def _taken(wrong: np.ndarray, values: np.ndarray) -> np.ndarray:

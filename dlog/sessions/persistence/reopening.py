@@ -19,12 +19,12 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
-from dlog.sessions.persistence.durable import Durable, Facts, all_of, fact_updates, negated
+from dlog.sessions.persistence.durable import ConstantRows, Durable, all_of, fact_updates, negated
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
 
-_SHOWN = 10
+_SHOWN_CLAUSES = 10
 """So many clauses are named."""
 
 
@@ -129,7 +129,7 @@ def declaration(relation: Relation) -> str:
 # ---------------------------------------------------------------------------------------------------------------- changes
 
 
-def _more(some: Program, others: Program) -> Facts:
+def _more(some: Program, others: Program) -> ConstantRows:
     """The facts that some text has and another has not."""
     found = {name: tuple(r for r in rows if r not in set(others.facts.get(name, ()))) for name, rows in some.facts.items()}
     return {name: rows for name, rows in found.items() if rows}
@@ -146,8 +146,8 @@ def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
     lines = ["the program is not the one that the state was left with"]
     for sign, items in (("-", before - now), ("+", now - before)):
         listed = list(items.elements())
-        lines += [f"  {sign} {item}" for item in listed[:_SHOWN]]
-        lines += [f"  {sign} {len(listed) - _SHOWN} more"] * (len(listed) > _SHOWN)
+        lines += [f"  {sign} {item}" for item in listed[:_SHOWN_CLAUSES]]
+        lines += [f"  {sign} {len(listed) - _SHOWN_CLAUSES} more"] * (len(listed) > _SHOWN_CLAUSES)
     named = f", and so is what follows as before ({', '.join(kept)})" if kept else ""
     return "\n".join([*lines, f"  its inputs are kept{named}, everything else was derived anew: round {round + 1}"])
 

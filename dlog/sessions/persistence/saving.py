@@ -1,7 +1,7 @@
 """Rows that are not in this process on their way into a state, and back to an engine.
 
 The engine's workers write them to files; the log names the files, and workers read their shares from there, so that they have
-what the state has. Few rows (`RELAYED`) are read here, and logged as any others.
+what the state has. Few rows (`MAX_RELAYED_ROWS`) are read here, and logged as any others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.engine.ir.rules import Kind, Program, Relation
-from dlog.engine.rounds import RELAYED, Frames, RoundsEngine
+from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, RoundsEngine
 from dlog.engine.state import parts
 from dlog.engine.state.parts import Part
 from dlog.engine.values.differences import words
@@ -58,7 +58,7 @@ class Saving:
                 written = [self._written(relation, rows, diff, folders) for rows, diff in listed]
                 opposite = len({w.diff for w in written}) > 1
                 every = sum(w.rows for w in written) if opposite else 0  # lots keep their order among lots only
-                large = [w for w in written if w.rows and max(w.rows, every) > RELAYED]
+                large = [w for w in written if w.rows and max(w.rows, every) > MAX_RELAYED_ROWS]
                 lots += [BulkFiles(name, relation.kinds, w.diff, self._taken_in(w)) for w in large]
                 small = [self._read(relation, w) for w in written if w.rows and w not in large]
             if small:
@@ -126,7 +126,7 @@ def recovered(
 def gathered(state: State, relation: Relation, engine: RoundsEngine, ruled: bool) -> Table | BulkFiles:
     """All external rows of a relation in one piece, for the last checkpoint of a session: a lot, where the engine has them and
     nothing else, and there are many."""
-    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= RELAYED:
+    if ruled or not engine.saves(state.path) or engine.rows(relation.name) <= MAX_RELAYED_ROWS:
         return state.external(relation.name, relation.kinds)
     folder = parts.incoming(state.path)
     try:

@@ -19,7 +19,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.optimize import optimize
 from dlog.engine.optimize.demand import demanded
-from dlog.engine.plan.demand_cost import WORTH_WHILE, share_asked
+from dlog.engine.plan.demand_cost import MAX_DEMANDED_SHARE, share_asked
 from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage.statistics import OfTables
 from dlog.engine.values.differences import row_groups, words
@@ -84,7 +84,7 @@ def _asking(program: rules.Program, tables: Mapping[str, Table]) -> tuple[rules.
         return program, "all of what it reads is computed: nothing in it is asked for by value"
     share = share_asked(program, better, asked, OfTables(tables))
     names = ", ".join(sorted(name.removesuffix("?") for name in asked))
-    if share > WORTH_WHILE:
+    if share > MAX_DEMANDED_SHARE:
         return program, f"all of what it reads is computed: {names} would be asked for {_percent(share)} of their values"
     return better, f"by demand: {names} are asked for {_percent(share)} of their values at first"
 

@@ -26,17 +26,17 @@ from dlog.engine.ir.nodes import (
     SemiJoin,
     Step,
     Unit,
-    Unpack,
+    UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Kind, Term, Variable
 from dlog.engine.plan.column_types import ColumnType
-from dlog.engine.plan.exchange.costs import FEW
+from dlog.engine.plan.exchange.costs import SIFTED_SHARE
 from dlog.engine.plan.exchange.exchanges import Exchange
 from dlog.engine.plan.exchange.partition_context import PartitionContext
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.joins.emit import binds_of, reads, relations_of, sink_terms
 from dlog.engine.plan.query import mask_all
-from dlog.engine.plan.steps import apart, asked, proposed, reading, with_key
+from dlog.engine.plan.steps import apart, key_terms, proposed, reading, with_key
 
 REACHED = 0.25
 """Share of a growing relation's rows that are taken to be reached from the rows of one that does not change."""
@@ -146,7 +146,7 @@ class Cutter:
     def _place(self, step: Step) -> Step | None:
         """The step as the worker at hand can do it; None when other steps were put before it instead."""
         match step:
-            case Filter() | Map() | Unpack():
+            case Filter() | Map() | UnpackRecord():
                 return step
             case HalfJoin(binds=binds) if self.dealt_for is not None and self.dealt_for in (v for _, v in binds):
                 return self._own_matches(step, self.dealt_for)
@@ -231,7 +231,7 @@ class Cutter:
             if isinstance(term, Variable) and term.id in columns:
                 use = self._passing(join.arrangement.relation, join.arrangement.key[0], columns[term.id])
                 return use, self.partition_context.sizes.share(join)
-        keys = {t.id: c for c, t in asked(step).items() if isinstance(t, Variable)}
+        keys = {t.id: c for c, t in key_terms(step).items() if isinstance(t, Variable)}
         for join in (s for s in self.path.steps if isinstance(s, HalfJoin)):
             name = join.arrangement.relation
             for column, variable in join.binds:
@@ -316,7 +316,7 @@ class Cutter:
         if not all(isinstance(t, Constant) or (isinstance(t, Variable) and self.bound >> t.id & 1) for t in step.key):
             return step
         name, share = step.arrangement.relation, self.partition_context.sizes.share(step)
-        keyed = asked(step)
+        keyed = key_terms(step)
         args = tuple(keyed.get(c) for c in range(len(self.partition_context.types.columns(name))))
         self.steps.append(SemiJoin(self._copy(name, EVERYWHERE), args))
         self.estimate *= share
@@ -328,7 +328,7 @@ class Cutter:
         return (
             bool(join.key)
             and self.partition_context.reaches_everywhere(name)
-            and self.partition_context.sizes.share(join) < FEW
+            and self.partition_context.sizes.share(join) < SIFTED_SHARE
         )
 
     def _own_matches(self, join: HalfJoin, variable: int) -> Step:

@@ -33,14 +33,14 @@ from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.exchange.places import allowed as columns_for
 
-Part = OneOf["shared", "alone", "together"]
+Maintainer = OneOf["shared", "alone", "together"]
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """The destination of a relation's changes from outside: relation `name` of an engine, at the workers that `place` says."""
 
-    part: Part
+    part: Maintainer
     name: str
     place: Place
 
@@ -67,7 +67,7 @@ def exchanged(program: Program, plan: PivotPlan) -> DecomposablePlan:
     return DecomposablePlan(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)
 
 
-def local_first(program: Program, workers: int) -> DecomposablePlan:
+def decomposable_plan(program: Program, workers: int) -> DecomposablePlan:
     """Parts a program."""
     homes = _homes(program) if workers > 1 else {}
     derived = [s for s in program.strata if s.rules]

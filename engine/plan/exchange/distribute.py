@@ -32,11 +32,11 @@ from dlog.engine.plan.joins.emit import binds_of, relations_of
 NONE: Mapping[str, Heavy] = {}
 EVERYWHERE_ROWS = 4_000_000
 """Rows up to which a relation that does not change may be copied to every worker."""
-TRIALS = 16
+MAX_TRIED_HOMES = 16
 """Homes tried for the relations of a scope, if it has few paths."""
-PATHS = 400
+MAX_CUT_PATHS = 400
 """Paths that are cut to try homes."""
-MUCH = 0.8
+WORTHWHILE_COST_SHARE = 0.8
 """Share of what the first homes cost below which others are worth having: later strata were counted on for those."""
 
 
@@ -65,7 +65,7 @@ def distribute(
         Relations of the scope that have no rows yet: they may get other homes.
     """
     best = _Cut(scope, program, homes, sizes, everywhere, split)
-    bound = MUCH * best.traffic
+    bound = WORTHWHILE_COST_SHARE * best.traffic
     if scope.variables and bound:
         for others in _other_homes(scope, program, homes, movable):
             tried = _Cut(scope, program, {**homes, **others}, sizes, everywhere, split)
@@ -78,7 +78,7 @@ def _other_homes(
     scope: Scope, program: Program, homes: Mapping[str, Place], movable: Collection[str]
 ) -> Iterator[dict[str, Place]]:
     names = [name for name in scope.relations if name in movable]
-    trials = min(TRIALS, PATHS // max(len(scope.enter) + len(scope.loop), 1))
+    trials = min(MAX_TRIED_HOMES, MAX_CUT_PATHS // max(len(scope.enter) + len(scope.loop), 1))
     for places in islice(product(*(allowed(program, name) for name in names)), trials):
         others = dict(zip(names, places, strict=True))
         if any(homes[name] != place for name, place in others.items()):

@@ -60,7 +60,7 @@ class PivotPlan:
     held: Mapping[str, tuple[str, ...]]
 
 
-def together(program: Program, sending: int = _SEND) -> PivotPlan | None:
+def pivot_plan(program: Program, sending: int = _SEND) -> PivotPlan | None:
     """The plan by which workers maintain a program together; None where they cannot: ids that must be the same on all workers,
     limits on the rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that
     sends costs, where a copy of a whole input costs 4."""

@@ -27,7 +27,7 @@ from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
 from dlog.engine.plan.statistics import Statistics
 
-MANY = 8
+MIN_BODIES_WITH_SHAPES = 8
 """Of so many bodies some may be like others."""
 
 
@@ -42,7 +42,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
-    repeated = Repeated(paths) if len(bodies) >= MANY else None
+    repeated = Repeated(paths) if len(bodies) >= MIN_BODIES_WITH_SHAPES else None
     enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
     made = staggered([path for b in bodies for path in enter(b)], program)
     scope = Scope(

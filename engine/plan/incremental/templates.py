@@ -17,10 +17,10 @@ from dlog.engine.plan.incremental.renaming import Build, Builders, Named, named_
 from dlog.engine.plan.incremental.shapes import Names, Shape, Shapes
 from dlog.engine.plan.statistics import Statistics
 
-MOST = 8
+MAX_COMPARED_PLANS = 8
 """Of so many plans for strata of one shape the figures are compared."""
 
-LARGEST = 32
+MAX_TEMPLATE_RULES = 32
 """A stratum of more rules is like no other."""
 
 Told: TypeAlias = tuple[str, str, Sequence[int], float | None]
@@ -44,7 +44,7 @@ class Templates:
 
     def scope(self, stratum: Stratum, statistics: Telling) -> Scope:
         """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
-        if len(stratum.rules) > LARGEST:
+        if len(stratum.rules) > MAX_TEMPLATE_RULES:
             return build_rounds_scope(stratum, self.program, statistics)
         shape, names = self._shapes.of(stratum)
         named = named_by(names)
@@ -54,7 +54,7 @@ class Templates:
                 return template.filled(named, stratum)
         scope = build_rounds_scope(stratum, self.program, statistics)
         told = statistics.told()
-        if len(templates) < MOST and all(relation in names.relations for _, relation, _, _ in told):
+        if len(templates) < MAX_COMPARED_PLANS and all(relation in names.relations for _, relation, _, _ in told):
             templates.append(_Template(stratum, scope, names, told))
         return scope
 

@@ -37,7 +37,7 @@ MARK: Final = "%"
 """Stands in the names of the relations that are made here, and in no others of a program."""
 
 
-class Scope(Protocol):
+class StratumRewriting(Protocol):
     """The rewriting of a stratum. `bounds` are rules of strata before it, `sums` says that there is a column for them."""
 
     program: Program
@@ -50,7 +50,7 @@ class Scope(Protocol):
     def declare(self, name: str, kinds: Iterable[Kind]) -> None: ...
 
 
-def rules_of(scope: Scope, rule: Rule, own: set[str]) -> list[Rule]:
+def rules_of(scope: StratumRewriting, rule: Rule, own: set[str]) -> list[Rule]:
     """The rules that one becomes; `own` are the relations of its cycle."""
     return _Body(scope, rule, own).rules()
 
@@ -62,7 +62,7 @@ def counts(rule: Rule, own: set[str]) -> bool:
 class _Body:
     """The rules that one rule becomes."""
 
-    def __init__(self, scope: Scope, rule: Rule, own: set[str]) -> None:
+    def __init__(self, scope: StratumRewriting, rule: Rule, own: set[str]) -> None:
         self.scope = scope
         self.rule = rule
         self.own = own

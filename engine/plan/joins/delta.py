@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from dlog.engine.ir.nodes import Accumulate, AntiJoin, Extend, HalfJoin, Insert, Path, Scan, SemiJoin
 from dlog.engine.ir.rules import Constant, Term
 from dlog.engine.plan.joins.emit import emit
-from dlog.engine.plan.joins.moves import Index, State
+from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.joins.order import cheapest
 from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.query import Query, Reading, closure, mask
@@ -67,7 +67,7 @@ class Paths:
             return reading
         return replace(reading, view="neu" if reading.place < seed.place else "alt")
 
-    def _finish(self, query: Query, state: State, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
+    def _finish(self, query: Query, state: SearchState, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
         path = emit(query, state.moves, _with_terms(sink, query.output), rule, changes)
         self.indexes.update(_indexes(path))
         return path

@@ -28,7 +28,7 @@ from dlog.engine.ir.nodes import (
     Step,
     Unit,
 )
-from dlog.engine.ir.nodes import Unpack as UnpackStep
+from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
 from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve

@@ -1,4 +1,4 @@
-"""The moves from which an order of a body is made, and a `State`: what the moves made so far amount to.
+"""The moves from which an order of a body is made, and a `SearchState`: what the moves made so far amount to.
 
     Seed    the rows of one reading, to start with,
     Join    the rows of one more reading that agree with the bound variables (a half-join),
@@ -49,7 +49,7 @@ Move: TypeAlias = Seed | Join | Keep | Meet | Apply
 
 
 @dataclass(slots=True)
-class State:
+class SearchState:
     """A partial join order. `placed` and `done` are masks over the query's readings and conditions, `bound` over variables;
     `built` are the indexes that this order pays for."""
 

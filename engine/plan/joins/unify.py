@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import Arg, Compare, Functor, Kind, Record, Term, Unpa
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, mask
 from dlog.grammar.source import NOWHERE
 
-Names: TypeAlias = dict[int, int]
+Representatives: TypeAlias = dict[int, int]
 Records: TypeAlias = Mapping[Record, Variable]
 
 def unify(query: Query) -> Query:
@@ -36,7 +36,7 @@ def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
     return tuple(first.values())
 
 
-def _equal_variables(conditions: Iterable[Condition]) -> Names:
+def _equal_variables(conditions: Iterable[Condition]) -> Representatives:
     """Of the first `x = y` that is about two variables: y is x. Floats stay: they are compared by value, joined by bits."""
     for c in conditions:
         match c:
@@ -47,7 +47,7 @@ def _equal_variables(conditions: Iterable[Condition]) -> Names:
     return {}
 
 
-def _equal_records(conditions: Iterable[Condition]) -> Names:
+def _equal_records(conditions: Iterable[Condition]) -> Representatives:
     seen: dict[Record, int] = {}
     for record, variable in _unpacked(conditions):
         first = seen.setdefault(record, variable.id)
@@ -70,7 +70,7 @@ def _records(conditions: Iterable[Condition]) -> dict[Record, Variable]:
 # ------------------------------------------------------------------------------------------------------------ renaming
 
 
-def _rename(query: Query, names: Names) -> Query:
+def _rename(query: Query, names: Representatives) -> Query:
     renamed = (_rename_condition(c, names) for c in query.conditions)
     return replace(
         query,
@@ -98,11 +98,11 @@ def _says_nothing(condition: Condition) -> bool:
     )
 
 
-def _rename_all(args: tuple[Arg, ...], names: Names) -> tuple[Arg, ...]:
+def _rename_all(args: tuple[Arg, ...], names: Representatives) -> tuple[Arg, ...]:
     return tuple(Variable(names.get(a.id, a.id)) if isinstance(a, Variable) else a for a in args)
 
 
-def _rename_term(term: Term, names: Names) -> Term:
+def _rename_term(term: Term, names: Representatives) -> Term:
     match term:
         case Variable(id=i):
             return Variable(names.get(i, i))
@@ -112,7 +112,7 @@ def _rename_term(term: Term, names: Names) -> Term:
             return term
 
 
-def _rename_condition(condition: Condition, names: Names) -> Condition:
+def _rename_condition(condition: Condition, names: Representatives) -> Condition:
     match condition:
         case Compare(left=left, right=right):
             return replace(condition, left=_rename_term(left, names), right=_rename_term(right, names))

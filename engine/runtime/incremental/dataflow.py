@@ -23,13 +23,13 @@ from dlog.engine.kernels.static import storage
 from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.runtime.incremental.planner_statistics import Recorded
+from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering
 from dlog.engine.runtime.static.scope import reduction_kinds
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
+from dlog.engine.runtime.storage.collection import Collection, DataflowStatus, Role, new_list
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -39,7 +39,7 @@ GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
 
 
-class Unable(Exception):
+class CannotReuse(Exception):
     """A stratum (its first relation) cannot be taken over: it has left out what is asked for now."""
 
     def __init__(self, stratum: str) -> None:
@@ -51,11 +51,11 @@ def _planned(number: int) -> Statistics:
     raise InternalError("rounds", f"stratum {number} has been planned")
 
 
-Plan: TypeAlias = tuple[nodes.Scope, Recorded]
+Plan: TypeAlias = tuple[nodes.Scope, RecordingStatistics]
 """The plan of a stratum, and what it was made from."""
 
 
-class Heirs(Protocol):
+class ReusedState(Protocol):
     """State taken over from another dataflow (see state_reuse)."""
 
     def gives(self, relation: str) -> bool: ...
@@ -76,16 +76,16 @@ class Dataflow:
         catalog: Catalog,
         memory: Memory,
         statistics: Callable[[int], Statistics],
-        state_reuse: Heirs | None = None,
+        state_reuse: ReusedState | None = None,
     ) -> None:
-        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the state
+        """`statistics` is what is known when a stratum (its number) is planned. Raises CannotReuse where a stratum of the state
         reuse cannot be taken over."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
         self.statistics = statistics
         self._templates = Templates(program)
-        self.figures: dict[int, Recorded] = {}
+        self.figures: dict[int, RecordingStatistics] = {}
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
@@ -95,7 +95,7 @@ class Dataflow:
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
-        self.life = Life()
+        self.life = DataflowStatus()
         self.state_reuse = state_reuse
         self.taken: set[str] = set()
         """The collections that were taken over."""
@@ -156,7 +156,7 @@ class Dataflow:
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         plan = None if self.state_reuse is None else self.state_reuse.plan(number)
         if plan is None:
-            figures = Recorded(self.statistics(number))
+            figures = RecordingStatistics(self.statistics(number))
             plan = self._templates.scope(stratum, figures), figures
             figures.close()
         scope, self.figures[number] = plan

@@ -13,7 +13,7 @@ from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 
 
-class Stretch:
+class FusedBatches:
     """Changes of an input, for batches of so many rounds."""
 
     def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
@@ -54,13 +54,13 @@ class Stretch:
         return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
 
 
-def take_changes(flow: Dataflow, stretch: Stretch | None, first: int) -> dict[str, Updates]:
+def take_changes(flow: Dataflow, stretch: FusedBatches | None, first: int) -> dict[str, Updates]:
     """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
     changed = flow.touched() if stretch is None else flow.kept()
     return {name: batch_changes(flow.told[name], stretch, first) for name in changed}
 
 
-def batch_changes(collection: Collection, stretch: Stretch | None, first: int) -> Updates:
+def batch_changes(collection: Collection, stretch: FusedBatches | None, first: int) -> Updates:
     """`take_changes` of one collection."""
     if stretch is not None:
         return stretch.changes(collection)

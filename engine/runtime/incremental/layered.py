@@ -18,7 +18,7 @@ import numpy as np
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
-from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
+from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches import insertions, no_updates
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.recompute import Recompute
@@ -53,14 +53,14 @@ class Layered(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         self.program = program
         self._options = {"threads": threads, "memory": memory, "max_iterations": max_iterations}
         self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
         self.records = RecordTables(Memory(None)) if old is None else old.records
         self.round = 0 if old is None else old.round
-        self._again = isinstance(old, Beginning) and old.again
+        self._again = isinstance(old, StartingPoint) and old.again
         self._lock = RLock()
         self._parts = parts(program, reasons)
         self._layers = [self._made(part, self._again) for part in self._parts]
@@ -73,7 +73,7 @@ class Layered(PlainRounds):
         """How to go back to the last round, where a commit failed and so did the way back."""
 
     def _made(self, part: Part, again: bool) -> _Layer:
-        beginning = Beginning(self.symbols, self.records, self.round, again=again)
+        beginning = StartingPoint(self.symbols, self.records, self.round, again=again)
         engine = Maintained if part.why is None else Recompute
         return _Layer(part, engine(part.program, old=beginning, **self._options))  # type: ignore[arg-type]
 

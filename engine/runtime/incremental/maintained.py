@@ -23,17 +23,17 @@ from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.plan.incremental.thresholds import weighted
-from dlog.engine.rounds import Beginning, Frames, Image, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.rounds import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.runtime.incremental.cutting import cut, stretched_rounds
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import Stretch, batch_changes, take_changes
+from dlog.engine.runtime.incremental.fused_batches import FusedBatches, batch_changes, take_changes
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
-from dlog.engine.runtime.incremental.planner_statistics import Figures, Left
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.program_change import derive_new, followed
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
-from dlog.engine.runtime.incremental.rebuilding import FEWEST_ROWS, Before, Wear, all_rows, dwarfs
+from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.lowering.external import evaluate
@@ -51,11 +51,11 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
-BUDGET = 1 << 20
+MAX_ROWS_PER_CALL = 1 << 20
 """Rows that paths may make before signals and readers in other threads get their turn."""
-PIECE = 1 << 20
+IMAGE_PIECE_BYTES = 1 << 20
 """Bytes of an image that are copied while a commit waits."""
-MANY_TICKS = 2**30
+MAX_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
@@ -84,7 +84,7 @@ class Maintained(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         preload()
         self.program = program
@@ -110,18 +110,18 @@ class Maintained(PlainRounds):
         """Whether the engine is at its last round without knowing what that changed."""
         self._lending = False
         """Whether another engine takes over at this moment."""
-        self._again = isinstance(old, Beginning) and old.again
+        self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
-        self._stretch: Stretch | None = None
+        self._stretch: FusedBatches | None = None
         """The last part of the last commit, if it was one."""
         self._before: Before | None = None
         """What there was before the last commit, if that began anew."""
         self._watched = Watched()
-        self._wear = Wear()
+        self._wear = Fragmentation()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
-        self.worker.control[L.CTL_BUDGET] = BUDGET
+        self.worker.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
 
     @property
     def symbols(self) -> SymbolTable:
@@ -192,7 +192,7 @@ class Maintained(PlainRounds):
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
-        if coming < FEWEST_ROWS or self._taken or self.max_iterations is not None:
+        if coming < MIN_REBUILD_ROWS or self._taken or self.max_iterations is not None:
             return False
         return dwarfs(given, flow) or self._wear.worn(coming, flow, self.memory.used)
 
@@ -220,7 +220,7 @@ class Maintained(PlainRounds):
         self._replace(flow, left, before, round)
         return True
 
-    def _replace(self, flow: Dataflow, left: Mapping[int, Left], before: Before, round: int) -> None:
+    def _replace(self, flow: Dataflow, left: Mapping[int, StatisticChange], before: Before, round: int) -> None:
         old, self._flow, self._before = self._flow, flow, before
         assert old is not None
         changed = [number for number, scope in flow.scopes.items() if number in left and scope != old.scopes[number]]
@@ -241,10 +241,12 @@ class Maintained(PlainRounds):
         left = self._watched.left(flow, now)
         return self._replanned(flow, left, now, start) if left else flow
 
-    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Figures:
-        return Figures(waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations})
+    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
+        return DataflowStatistics(
+            waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations}
+        )
 
-    def _replanned(self, old: Dataflow, left: Mapping[int, Left], now: Figures, round: int) -> Dataflow:
+    def _replanned(self, old: Dataflow, left: Mapping[int, StatisticChange], now: DataflowStatistics, round: int) -> Dataflow:
         """The dataflow with new plans for strata that have left the range of theirs, if there are any."""
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
@@ -266,9 +268,7 @@ class Maintained(PlainRounds):
         self._watched.note(changed, flow, left, round)
         return flow
 
-    def _batches_of(
-        self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
-    ) -> Iterable[tuple[int, int]]:
+    def _batches_of(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> Iterable[tuple[int, int]]:
         return cut(flow, given, first, last, lambda: self._stretched(flow, given))
 
     def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
@@ -286,7 +286,7 @@ class Maintained(PlainRounds):
 
     def _keep_ticks(self, flow: Dataflow) -> None:
         """Begins the stamps' clock anew before it passes 32 bits."""
-        if flow.work[L.WORK_TICK] > MANY_TICKS:
+        if flow.work[L.WORK_TICK] > MAX_TICKS:
             for collection in flow.stamped():
                 collection.clear_stamps()
             flow.work[L.WORK_TICK] = 0
@@ -319,10 +319,10 @@ class Maintained(PlainRounds):
         derived = self.whole.derived.keys()
         known = frozenset(self.whole.relations.keys() - derived)
         try:
-            flow = self._dataflow(Figures(given, known))
+            flow = self._dataflow(DataflowStatistics(given, known))
         except NotIncremental:
             # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
-            flow = self._dataflow(Figures({}, known))
+            flow = self._dataflow(DataflowStatistics({}, known))
         self._watched.planned(flow)
         return self._prepared(flow)
 
@@ -336,7 +336,7 @@ class Maintained(PlainRounds):
         if self.max_iterations is not None:
             flow.work[L.WORK_LIMIT] = self.max_iterations
 
-    def _dataflow(self, figures: Figures) -> Dataflow:
+    def _dataflow(self, figures: DataflowStatistics) -> Dataflow:
         return Dataflow(self.whole, self.catalog, self.memory, lambda _: figures)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
@@ -349,7 +349,7 @@ class Maintained(PlainRounds):
             stretched = self._stretched(flow, given) if count > 1 else 0
             if 0 < stretched < count:
                 flow.keep_changes()
-                self._stretch = Stretch(self._input(flow, name), updates, stretched)
+                self._stretch = FusedBatches(self._input(flow, name), updates, stretched)
                 return self._finish(flow, fused_batches.run_stretch(self._stretch.address, work, control.address))
             if updates.rows < BULK_ROWS:
                 _held, at = staged(updates, first)
@@ -382,7 +382,7 @@ class Maintained(PlainRounds):
                 raise self._mistake(flow)
             if status == L.EXTERNAL:
                 self._call(flow)
-            self._watched.work += BUDGET if status == L.YIELD else 0
+            self._watched.work += MAX_ROWS_PER_CALL if status == L.YIELD else 0
             begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
             if self._turns.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
@@ -520,7 +520,7 @@ class Maintained(PlainRounds):
             taken = None if self._flow is None or self._flow.running or self._lending else self.image()
         if taken is None or taken.bytes > most:
             return None
-        copy, pieces = taken.copies(PIECE)
+        copy, pieces = taken.copies(IMAGE_PIECE_BYTES)
         for target, source in pieces:
             with turns.lock:
                 if turns.changes != changes:
@@ -529,13 +529,13 @@ class Maintained(PlainRounds):
         return copy
 
     def resume(self, found: Image) -> None:
-        """Takes over everything that an image has, before the first commit. Raises Unfit where that is not what the program's
-        engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
+        """Takes over everything that an image has, before the first commit. Raises IncompatibleImage where that is not what the
+        program's engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
         image.check_version(found)
         try:
-            flow = Dataflow(self.whole, self.catalog, self.memory, lambda number: image.figures_of(found, number))
+            flow = Dataflow(self.whole, self.catalog, self.memory, lambda number: image.statistics_of(found, number))
         except NotIncremental:
-            raise Unfit("the program cannot be maintained") from None
+            raise IncompatibleImage("the program cannot be maintained") from None
         try:
             image.put(flow, found)
         except BaseException:

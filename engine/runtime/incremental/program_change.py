@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.build import NotIncremental
-from dlog.engine.runtime.incremental.dataflow import Dataflow, Unable
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.relation import Memory
@@ -28,10 +28,10 @@ def followed(
             found.hold_rows()
     while True:
         state_reuse = StateReuse(old, program, avoid)
-        figures = state_reuse.figures(given) if sizes else Figures({}, frozenset(program.relations))
+        figures = state_reuse.figures(given) if sizes else DataflowStatistics({}, frozenset(program.relations))
         try:
             flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, state_reuse)
-        except Unable as without:
+        except CannotReuse as without:
             state_reuse.give_back()
             avoid |= {without.stratum}
         except NotIncremental:

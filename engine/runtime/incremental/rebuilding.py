@@ -15,23 +15,23 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates
 
-MANY_TIMES = 8
+REBUILD_GROWTH = 8
 """A commit begins anew that brings so many times the rows that all relations have; growth by less is cheaper as a change."""
-FEWEST_ROWS = 1 << 12
+MIN_REBUILD_ROWS = 1 << 12
 """Where fewer rows come, one way is as good as the other."""
-LARGE = 32
+MAX_ROWS_PER_CHANGE = 32
 """A commit that changes less than one in so many rows does not pay for another's loading."""
-WORN_BYTES = 1.5
+FRAGMENTED_BYTES_RATIO = 1.5
 """So many times the bytes that a row took when all were loaded at once are too many."""
 
 
 def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
     """Whether the changes of one round, not few, bring many times what there is."""
     growth = sum(int(updates.diffs.sum()) for updates in given.values())
-    return growth >= FEWEST_ROWS and growth >= MANY_TIMES * live_rows(flow)
+    return growth >= MIN_REBUILD_ROWS and growth >= REBUILD_GROWTH * live_rows(flow)
 
 
-class Wear:
+class Fragmentation:
     """The fragmentation of a dataflow by coming and going rows: each takes more memory than those that were loaded at once."""
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class Wear:
 
     def begin(self, flow: Dataflow, used: int) -> None:
         """All rows of a dataflow were loaded at once; they take so many bytes."""
-        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), FEWEST_ROWS)
+        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), MIN_REBUILD_ROWS)
 
     def worn(self, coming: int, flow: Dataflow, used: int) -> bool:
         """Whether a commit of so many changes should begin anew: it is large, as many rows as there are have changed, and
         memory is to be had."""
         rows = live_rows(flow)
-        large = coming * LARGE >= rows and self.changed >= rows >= FEWEST_ROWS
-        return large and used >= WORN_BYTES * self._bytes_of_a_row * rows
+        large = coming * MAX_ROWS_PER_CHANGE >= rows and self.changed >= rows >= MIN_REBUILD_ROWS
+        return large and used >= FRAGMENTED_BYTES_RATIO * self._bytes_of_a_row * rows
 
 
 def live_rows(flow: Dataflow) -> int:

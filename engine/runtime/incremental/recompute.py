@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
+from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -44,7 +44,7 @@ class Recompute(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         self.program = program
         self.threads = threads

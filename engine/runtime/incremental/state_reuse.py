@@ -19,8 +19,8 @@ from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
-from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow, Plan, Unable
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.dataflow import GIVEN, CannotReuse, Dataflow, Plan
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.storage.collection import UNFOUND, Collection, Index
 from dlog.engine.runtime.storage.memory_map import Array, collection_arrays, index_arrays
 from dlog.engine.runtime.storage.native import Struct, view
@@ -177,19 +177,19 @@ class StateReuse:
         return found
 
     def settle(self) -> None:
-        """Sees to it that what paths ask for is kept. Raises Unable for a stratum that left it out."""
+        """Sees to it that what paths ask for is kept. Raises CannotReuse for a stratum that left it out."""
         for name, (reduction, seeds, _) in self._reductions.items():
             if reduction.seeds and not seeds:
-                raise Unable(self._stratum_of(name))
+                raise CannotReuse(self._stratum_of(name))
         for reused in self._heirlooms.values():
             collection, struct = reused.collection, reused.collection.struct
             if not reused.seen:
                 continue
             if struct[L.CO_UNKEYED] and collection.found:
-                raise Unable(self._stratum_of(reused.name))
+                raise CannotReuse(self._stratum_of(reused.name))
             if struct[L.CO_QUIET] and collection.asked:
                 if collection.grouped is not None or _has_absent(collection):
-                    raise Unable(self._stratum_of(reused.name))
+                    raise CannotReuse(self._stratum_of(reused.name))
                 struct[L.CO_QUIET] = 0
             for index in collection.indexes.values():
                 if index.read:
@@ -256,10 +256,12 @@ class StateReuse:
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
-    def figures(self, waiting: Mapping[str, Updates]) -> Figures:
+    def figures(self, waiting: Mapping[str, Updates]) -> DataflowStatistics:
         """Statistics for the planner: of what is taken over everything, and the rows of inputs that wait."""
         inputs = frozenset(self.program.relations.keys() - self.program.derived.keys())
-        return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
+        return DataflowStatistics(
+            waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations}
+        )
 
 
 def _arrays(collection: Collection) -> Iterator[Array]:

@@ -275,7 +275,7 @@ class PathLowering:
                 source = self._term(term)
                 target = self._bind(variable, self._kind(term))
                 self._emit(L.OP_MOVE, source, target)
-            case nodes.Unpack():
+            case nodes.UnpackRecord():
                 self._unpack(step, needed)
             case nodes.LookUp():
                 self._look_up(step, needed)
@@ -416,7 +416,7 @@ class PathLowering:
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
         self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1, native, target, known, len(args), *forms)
 
-    def _unpack(self, step: nodes.Unpack, needed: frozenset[int]) -> None:
+    def _unpack(self, step: nodes.UnpackRecord, needed: frozenset[int]) -> None:
         kinds = self.storage.field_kinds(step.type)
         source = self.registers[step.variable]
         live = self._live(needed)
@@ -588,7 +588,7 @@ def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
             return compare.left, compare.right
         case nodes.Map(term=term):
             return (term,)
-        case nodes.Unpack(variable=variable):
+        case nodes.UnpackRecord(variable=variable):
             return (Variable(variable),)
 
 

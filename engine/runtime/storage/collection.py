@@ -30,9 +30,9 @@ from dlog.engine.values.updates import Updates
 if TYPE_CHECKING:
     from dlog.engine.runtime.storage.reduction import Reduction
 
-FEW_CHANGES = 64
+PREALLOCATED_CHANGES = 64
 """Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
-ROWS = 64
+INITIAL_ROWS = 64
 """Rows a new collection has room for."""
 
 
@@ -98,7 +98,7 @@ class ChangesBlock:
         return self.block[:, : self.write(collection, first)].copy()
 
 
-class Life:
+class DataflowStatus:
     """Of a dataflow, as its collections know it."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
-        self.life: Life | None = None
+        self.life: DataflowStatus | None = None
         """Of the dataflow that it belongs to."""
         self.name = name
         self.kinds = tuple(kinds)
@@ -137,11 +137,13 @@ class Collection:
         self.struct.point(L.REL_COLUMNS, self._columns)
         for c, kind in enumerate(self.kinds):
             self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8 if kind is Kind.FLOAT else 4
-            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH])
-        self.struct[L.REL_CAPACITY] = ROWS
-        self.struct[L.CO_ALIVE] = self._zeroed(ROWS // 8)
+            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(
+                INITIAL_ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH]
+            )
+        self.struct[L.REL_CAPACITY] = INITIAL_ROWS
+        self.struct[L.CO_ALIVE] = self._zeroed(INITIAL_ROWS // 8)
         for part in _PARTS[role]:
-            self.struct[part] = self._zeroed(ROWS * PER_ROW[part])
+            self.struct[part] = self._zeroed(INITIAL_ROWS * PER_ROW[part])
         self._make_lists(scope)
 
     def _zeroed(self, size: int) -> int:
@@ -178,9 +180,9 @@ class Collection:
 
     def _point_history(self, field: int, iterations: bool) -> None:
         history = Struct(L.HI_SIZE)
-        history[L.HI_BITS] = self._zeroed(ROWS // 8)
+        history[L.HI_BITS] = self._zeroed(INITIAL_ROWS // 8)
         if iterations:
-            history[L.HI_ITERS] = self._zeroed(ROWS * 4)
+            history[L.HI_ITERS] = self._zeroed(INITIAL_ROWS * 4)
         history.point(L.HI_ITEMS, self._list(L.ITEM_SIZE))
         history.point(L.HI_ENTRIES, self._list(L.ENTRY_SIZE))
         self.struct.point(field, history)
@@ -218,13 +220,13 @@ class Collection:
     def keep_heads(self) -> None:
         """Gives groups the lists of their candidates, beside the rows of their results."""
         self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, ROWS * PER_ROW[L.CO_CURRENT])])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, INITIAL_ROWS * PER_ROW[L.CO_CURRENT])])
 
     def keep_records(self, bytes_each: int) -> None:
         """Gives rows records of so many bytes, which are all that there is of them."""
         self.struct[L.CO_RECORD_BYTES] = bytes_each
         self.struct[L.CO_RECORDS] = self._zeroed(self.struct[L.REL_CAPACITY] * bytes_each)
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, ROWS // 8)])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, INITIAL_ROWS // 8)])
 
     def keep_sums(self, words_each: int) -> None:
         """Gives groups so many words of their own."""
@@ -375,7 +377,7 @@ class Collection:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
         room = count if self.grouped is None else 2 * count
-        if room <= FEW_CHANGES:
+        if room <= PREALLOCATED_CHANGES:
             block = self._few_changes.copied(self.address, first)
         else:
             block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
@@ -385,7 +387,7 @@ class Collection:
 
     @cached_property
     def _few_changes(self) -> ChangesBlock:
-        return ChangesBlock(np.empty((self.arity + 2, FEW_CHANGES), np.int64))
+        return ChangesBlock(np.empty((self.arity + 2, PREALLOCATED_CHANGES), np.int64))
 
     def keep_changes(self) -> None:
         """Has the batches of stretches leave their changes here; none have."""

@@ -65,16 +65,16 @@ from dlog.engine.kernels.layout import (
     SET_PAGES,
 )
 from dlog.engine.kernels.static import bitmaps, sets, storage
-from dlog.engine.runtime.storage.extent import Columns, Extent, width_of
+from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.native import Struct, view, words
-from dlog.engine.values.loans import Lender
+from dlog.engine.values.loans import ArrayPool
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BITS_LIMIT = 2**26
 """Most bits of a bitmap in one piece: 8 MiB."""
 PAGES_LIMIT = 2**29
 """Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
-WIDE = 512
+MIN_WORD_VALUES = 512
 """Values of a bitmap's last column from which on they stand in words of their own."""
 SHARED_ROWS = 2**19
 """Fewest loaded rows whose repetitions several threads look for."""
@@ -93,7 +93,7 @@ class Memory:
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
-        self.lender = Lender()
+        self.lender = ArrayPool()
         """For what is handed out of the kernels' memory; on nobody's account."""
 
     def new_control(self, size: int) -> Struct:
@@ -147,7 +147,7 @@ class StoredRelation:
         self.name = name
         self.kinds = tuple(kinds)
         self.memory = memory
-        self.extents: Columns = [None] * len(self.kinds)
+        self.extents: Extents = [None] * len(self.kinds)
         self.widths = [width_of(k, None) for k in self.kinds]
         self.struct = Struct(REL_SIZE)
         self._columns = Struct(COL_SIZE * max(len(self.kinds), 1))
@@ -225,7 +225,7 @@ class StoredRelation:
 
     # ---------------------------------------------------------------------------------------------------------- contents
 
-    def shape(self, extents: Columns) -> None:
+    def shape(self, extents: Extents) -> None:
         """Sets extents and widths; rows present are kept (their values fit, or the columns are widened)."""
         widths = [width_of(k, e) for k, e in zip(self.kinds, extents, strict=True)]
         if self.rows and widths != self.widths:
@@ -244,7 +244,7 @@ class StoredRelation:
     def load(self, columns: Sequence[np.ndarray], rows: int) -> None:
         """Replaces the contents by these int64-compatible columns, without duplicates; widths follow the values."""
         values = [raw(c) for c in columns]
-        extents: Columns = []
+        extents: Extents = []
         for kind, column in zip(self.kinds, values, strict=True):
             known = kind is not Kind.FLOAT and len(column) > 0
             extents.append(Extent(int(column.min()), int(column.max())) if known else None if len(column) else Extent(0, -1))
@@ -419,7 +419,7 @@ class StoredRelation:
             self._columns[at + COL_RANGE] = max(extent.span, 1)
             self._columns[at + COL_STRIDE] = stride
             stride *= max(extent.span, 1)
-            if whole_words and number == key[-1] and len(key) > 1 and stride >= WIDE:
+            if whole_words and number == key[-1] and len(key) > 1 and stride >= MIN_WORD_VALUES:
                 stride = (stride + 63) // 64 * 64
         return stride
 

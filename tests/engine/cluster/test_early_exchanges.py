@@ -64,8 +64,8 @@ def any_plan(seed: int) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(_Cut, "_cheapest", by_lot))
         stack.enter_context(patch.object(executor, "choose_homes", anywhere))
-        stack.enter_context(patch.object(cutter, "FEW", lots.choice([0.0, 0.7, 2.0])))
-        stack.enter_context(patch.object(distribute, "MUCH", lots.choice([0.0, 0.8, inf])))
+        stack.enter_context(patch.object(cutter, "SIFTED_SHARE", lots.choice([0.0, 0.7, 2.0])))
+        stack.enter_context(patch.object(distribute, "WORTHWHILE_COST_SHARE", lots.choice([0.0, 0.8, inf])))
         yield
 
 

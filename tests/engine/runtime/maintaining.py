@@ -16,7 +16,7 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine, unmaintained
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import Figures, Left
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.replanning import Watched
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
@@ -53,8 +53,8 @@ class Fickle(Watched):
     def soon(self) -> None:
         self.due = 0
 
-    def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
-        return {number: Left("rows", "e", (), None, 1.0) for number in flow.scopes}
+    def left(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
+        return {number: StatisticChange("rows", "e", (), None, 1.0) for number in flow.scopes}
 
     def give_up(self, strata: object) -> None:
         """They may change the next time."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.runtime.incremental import maintained
-from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS, FEWEST_STRETCHED
+from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS, MIN_FUSED_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.values.updates import Updates
@@ -27,7 +27,7 @@ PROGRAMS = {
     + "r(k, m) :- n(_, k), m = count : { n(_, k) }.\n",
 }
 DIVIDED = R + "r(x, z / (z - 13)) :- e(x, y), e(y, z).\n"
-ROUNDS = 5 * FEWEST_STRETCHED + 3
+ROUNDS = 5 * MIN_FUSED_ROUNDS + 3
 
 
 class Whole(Maintained):
