@@ -22,7 +22,8 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 
 Frames = Mapping[str, Sequence[tuple[Any, int]]]
-"""By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
+"""By relation, rows that are not in this process, each bulk change with the diff of all its rows; `RoundsEngine.fitting` gave
+them."""
 MAX_RELAYED_ROWS = 100_000
 """So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
 
@@ -168,7 +169,7 @@ class Replaceable(Protocol):
         on from. The first commit is of one round then."""
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
         and what it changed in them is in `changes`. All others began without rows."""
 
@@ -176,7 +177,7 @@ class Replaceable(Protocol):
         """After the first commit: what became of the rows of a relation that the engine has, too, that this one goes on from;
         None where finding out takes the rows of both."""
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
         fails; nobody uses the other one any more."""
 
@@ -219,13 +220,13 @@ class PlainRounds:
         return frozenset()
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         return frozenset()
 
     def since(self, old: RoundsEngine, relation: str) -> Updates | None:
         return None
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         return None
 
     @property

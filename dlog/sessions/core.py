@@ -73,7 +73,7 @@ class Session(Changing):
             return
         self._text = given or read("\n", ((), ()))
         compiled = self._text.compiled()
-        self._use(self._engines.made(compiled), compiled)
+        self._use(self._engines.make(compiled), compiled)
         try:
             self._open(facts)
         except BaseException:

@@ -20,7 +20,7 @@ class Engines:
         """Whether they keep their rows in other processes."""
         return self._maker.elsewhere
 
-    def made(self, program: Program, old: RoundsEngine | StartingPoint | None = None) -> RoundsEngine:
+    def make(self, program: Program, old: RoundsEngine | StartingPoint | None = None) -> RoundsEngine:
         """An engine without rows that goes on from `old`."""
         return self._maker(readable(program), old=old, memory=self._memory, max_iterations=self._iterations)
 

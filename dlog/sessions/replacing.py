@@ -41,7 +41,7 @@ def reopened(
     kept = tuple(name for name in program.relations if name in before.relations)
     fed = [name for name in kept if name in program.derived and old.external(name).rows]
     source = old.resumed()
-    new = engines.made(rules.with_inputs(program, fed), source)
+    new = engines.make(rules.with_inputs(program, fed), source)
     try:
         _follow(new, old, kept, gone)
     except BaseException:
@@ -77,14 +77,14 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     ruled, were = program.derived.keys(), before.derived.keys()
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
-    new = engines.made(rules.with_inputs(program, fed), source)
+    new = engines.make(rules.with_inputs(program, fed), source)
     _follow(new, old, kept, {})
     try:
         changed = {}
         for name in kept:
             if name not in ruled | were and not program.facts.get(name):
                 changed[name] = none(program.relations[name].arity)
-            elif name in new.taken:
+            elif name in new.reused_relations:
                 changed[name] = new.changes(name)
             else:
                 found = new.since(source, name)

@@ -15,7 +15,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.static.partition import lay_apart
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Place
-from dlog.engine.values.loans import DoubleBuffer
+from dlog.engine.values.array_pool import DoubleBuffer
 
 Columns = tuple[np.ndarray, ...]
 

@@ -46,12 +46,12 @@ class SharedDataflow(Dataflow):
     """A dataflow some of whose paths send; `script` has the steps that all workers take together, each with the task before
     which it comes. What is between them each worker does by itself, as far as its own changes reach."""
 
-    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: DataflowStatistics) -> None:
+    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], statistics: DataflowStatistics) -> None:
         self.engine = engine
         self.planned = scopes
         self.script: list[tuple[int, Step]] = []
         self.channels: dict[str, Channel] = {}
-        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: figures)
+        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: statistics)
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         return SharedStratum(self, stratum, number, self.planned[number])
@@ -149,16 +149,16 @@ class SharedMaintained(Maintained):
     ) -> Sequence[tuple[int, int]]:
         return list(batches([self.agenda], first, last, BATCH_ROUNDS))
 
-    def _dataflow(self, figures: DataflowStatistics) -> Dataflow:
+    def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
         """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
         scopes = None
         try:
             if self.worker_group.is_root:
-                scopes = self._scopes(figures)
+                scopes = self._scopes(statistics)
         except BaseException:
             self.worker_group.fail()
             raise
-        return SharedDataflow(self, self.worker_group.from_root(scopes), figures)
+        return SharedDataflow(self, self.worker_group.from_root(scopes), statistics)
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         return False  # each worker sees the changes of its own inputs only
@@ -167,12 +167,12 @@ class SharedMaintained(Maintained):
         """Plans stay: workers would have to change theirs together."""
         return flow
 
-    def _scopes(self, figures: DataflowStatistics) -> dict[int, nodes.Scope]:
+    def _scopes(self, statistics: DataflowStatistics) -> dict[int, nodes.Scope]:
         strata = [(number, s) for number, s in enumerate(self.program.strata) if s.rules]
         try:
-            return {number: build_rounds_scope(s, self.program, figures) for number, s in strata}
+            return {number: build_rounds_scope(s, self.program, statistics) for number, s in strata}
         except NotIncremental:
-            none = DataflowStatistics({}, figures.known)
+            none = DataflowStatistics({}, statistics.known)
             return {number: build_rounds_scope(s, self.program, none) for number, s in strata}
 
     # ------------------------------------------------------------------------------------------------------------- batch

@@ -22,7 +22,7 @@ from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, MERGES, ScopeRun
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import StoredRelation
-from dlog.engine.values.loans import DoubleBuffer
+from dlog.engine.values.array_pool import DoubleBuffer
 
 
 @dataclass
@@ -323,7 +323,7 @@ class ShardRun(ScopeRun):
             self._shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
             self._insert_all(copy.name, rows)
         elif rows is not None:
-            if copy.relation in self.catalog.figures:
+            if copy.relation in self.catalog.shard_statistics:
                 made.shape(self.catalog.extents(copy.relation))
             made.assign(rows.columns, rows.height)
 

@@ -57,8 +57,8 @@ class _Task:
         step = self.step
         executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
         pieces = [piece for name in step.relations for piece in self._kept(executor, name, name)]
-        figures = {name: executor.rows(name) for name in step.relations}
-        return self._sending(executor, step.sent, pieces, figures)
+        counts = {name: executor.rows(name) for name in step.relations}
+        return self._sending(executor, step.sent, pieces, counts)
 
     def go_on(self) -> tuple[list[OutputBlock], RowCounts]:
         """A later one: everything that can be derived from what was sent, and is new."""
@@ -69,12 +69,12 @@ class _Task:
         arrived = [(received_name(name) if kind == "sent" else name, block) for kind, name, block in self.given]
         executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.given if kind == "kept"})
         pieces: list[OutputBlock] = []
-        figures: RowCounts = {}
+        counts: RowCounts = {}
         for name in step.growing:
-            figures[name], grown = self._grown(executor, name, had[name])
+            counts[name], grown = self._grown(executor, name, had[name])
             pieces += grown
         sent = {out: name for out, name in step.sent.items() if name in step.growing}
-        return self._sending(executor, sent, pieces, figures)
+        return self._sending(executor, sent, pieces, counts)
 
     def _executor(self, program: Program, given: Iterable[tuple[str, Any]], distinct: Collection[str]) -> Executor:
         """Has evaluated a program on blocks; those of the relations named by `distinct` have no row twice."""
@@ -118,12 +118,12 @@ class _Task:
             yield "kept", name, self.rank, block
 
     def _sending(
-        self, executor: Executor, sent: Mapping[str, str], pieces: list[OutputBlock], figures: RowCounts
+        self, executor: Executor, sent: Mapping[str, str], pieces: list[OutputBlock], counts: RowCounts
     ) -> tuple[list[OutputBlock], RowCounts]:
         for out, name in sent.items():
             pieces += [("sent", name, owner, block) for owner, block in _pieces(executor, out, self.homes[name], self.tasks)]
-            figures[out] = executor.rows(out)
-        return pieces, figures
+            counts[out] = executor.rows(out)
+        return pieces, counts
 
 
 def _assign(relation: StoredRelation, parts: Sequence[Rows]) -> None:
@@ -192,49 +192,49 @@ class TaskRows:
 class Stage(Protocol):
     """Runs tasks."""
 
-    def superstep(self, step: Superstep, number: int, lots: Sequence[TaskRows]) -> tuple[Any, RowCounts]:
-        """Runs a superstep on blocks. Returns what it left and the figures of all tasks together; raises DlogError."""
+    def superstep(self, step: Superstep, number: int, inputs: Sequence[TaskRows]) -> tuple[Any, RowCounts]:
+        """Runs a superstep on blocks. Returns what it left and the counts of all tasks together; raises DlogError."""
         ...
 
 
 def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], RowCounts]:
     """Evaluates a program on blocks that are given. Returns where each relation's rows are, and how many there are."""
     held: dict[str, TaskRows] = {}
-    figures: RowCounts = {}
+    counts: RowCounts = {}
     before: Any = None
     for step in plan.steps:
-        lots = [*_lots(held, step.reads), *_lots(held, step.settled)]
-        lots += [TaskRows(given, "kept", step.given)] if step.given else []
-        lots += [TaskRows(before, "sent", step.settled)] if step.settled else []
-        before, now = stage.superstep(step, 1, lots)
+        inputs = [*_task_rows(held, step.reads), *_task_rows(held, step.settled)]
+        inputs += [TaskRows(given, "kept", step.given)] if step.given else []
+        inputs += [TaskRows(before, "sent", step.settled)] if step.settled else []
+        before, now = stage.superstep(step, 1, inputs)
         held |= {name: TaskRows(before, "kept", (name,)) for name in step.relations}
-        figures |= now
+        counts |= now
         if step.increment is not None:
-            _until_nothing_is_sent(step, before, held, figures, stage)
-    return held, figures
+            _until_nothing_is_sent(step, before, held, counts, stage)
+    return held, counts
 
 
-def _until_nothing_is_sent(step: Superstep, before: Any, held: dict[str, TaskRows], figures: RowCounts, stage: Stage) -> None:
+def _until_nothing_is_sent(step: Superstep, before: Any, held: dict[str, TaskRows], counts: RowCounts, stage: Stage) -> None:
     """The later supersteps of a step."""
     assert step.increment is not None
-    below = [lot for name, lot in held.items() if name in step.increment.relations and name not in step.growing]
+    below = [rows for name, rows in held.items() if name in step.increment.relations and name not in step.growing]
     outs = [out for out, name in step.sent.items() if name in step.growing]
     number = 1
-    while any(figures[out] for out in outs):
+    while any(counts[out] for out in outs):
         number += 1
-        lots = [*below, TaskRows(before, "kept", step.growing), TaskRows(before, "sent", step.growing)]
-        before, now = stage.superstep(step, number, lots)
-        figures |= {name: figures[name] + now.get(name, 0) for name in step.growing}
-        figures |= {out: now.get(out, 0) for out in outs}
+        inputs = [*below, TaskRows(before, "kept", step.growing), TaskRows(before, "sent", step.growing)]
+        before, now = stage.superstep(step, number, inputs)
+        counts |= {name: counts[name] + now.get(name, 0) for name in step.growing}
+        counts |= {out: now.get(out, 0) for out in outs}
     held |= {name: TaskRows(before, "kept", (name,)) for name in step.growing}
 
 
-def _lots(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
+def _task_rows(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
     return [held[name] for name in names]
 
 
 def together_of(parts: Iterable[tuple[str, int]]) -> RowCounts:
-    """The figures of all tasks."""
+    """The counts of all tasks."""
     found: RowCounts = {}
     for name, rows in parts:
         found[name] = found.get(name, 0) + rows

@@ -238,7 +238,7 @@ class Holder(Protocol):
     size: int
 
     @property
-    def gone(self) -> bool: ...
+    def is_gone(self) -> bool: ...
 
 
 holders: WeakSet[Holder] = WeakSet()
@@ -248,7 +248,7 @@ holders: WeakSet[Holder] = WeakSet()
 def free_slots(spark: SparkSession) -> int:
     """How many tasks of a job can run at once now, beside the workers of sessions."""
     here = spark.sparkContext.applicationId
-    others = [h for h in list(holders) if not h.gone and h.spark.sparkContext.applicationId == here]
+    others = [h for h in list(holders) if not h.is_gone and h.spark.sparkContext.applicationId == here]
     return slots(spark) - sum(holder.size for holder in others)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-KINDS = {"kept": 0, "sent": 1, "figures": 2, "mistakes": 3}
+KINDS = {"kept": 0, "sent": 1, "counts": 2, "mistakes": 3}
 LEFT = f"{SCHEMA}, kind int, rows bigint"
 """What a superstep leaves: blocks that are kept or sent, and of each task how many rows a relation has, or its mistakes."""
 _COLUMNS = ("lane", "relation", "owner", "block", "kind", "rows")
@@ -75,15 +75,15 @@ class Evaluation:
                     given.append(("sent" if kind == KINDS["sent"] else "kept", self.names[relation], block))
         rank, homes = context.partitionId(), self.plan.homes
         try:
-            pieces, figures = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
+            pieces, counts = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
         except DlogError as error:
             yield _left(lanes[0], NOTHING, 0, pickle.dumps(error.diagnostics), "mistakes")
             return
         numbers = {name: number for number, name in enumerate(self.names)}
         for kept_or_sent, name, owner, block in pieces:
             yield _left(lanes[owner], numbers[name], owner, block, kept_or_sent)
-        for name, rows in figures.items():
-            yield _left(lanes[0], numbers[name], rank, None, "figures", rows)
+        for name, rows in counts.items():
+            yield _left(lanes[0], numbers[name], rank, None, "counts", rows)
         spare()
 
 
@@ -134,32 +134,32 @@ class JobStage:
         self.supersteps = 0
         self.rows_sent = 0
 
-    def superstep(self, step: Superstep, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, RowCounts]:
+    def superstep(self, step: Superstep, number: int, inputs: Sequence[TaskRows]) -> tuple[DataFrame, RowCounts]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
-        given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
+        given = self.blocks(inputs).select(*_GIVEN).repartition(self.tasks, "lane")
         made = in_tasks(given, work, LEFT)
         self.spark.sparkContext.setJobDescription(self._description(step, number))
         left = made.localCheckpoint(eager=False)
-        # One job computes all partitions, which stay, and says the figures.
-        said = left.where(f"kind >= {KINDS['figures']}").collect()
+        # One job computes all partitions, which stay, and reports the counts.
+        said = left.where(f"kind >= {KINDS['counts']}").collect()
         if mistakes := [row for row in said if row.kind == KINDS["mistakes"]]:
             raise self._error(mistakes)
-        figures = superstep.together_of((self.names[row.relation], row.rows) for row in said)
-        self.rows_sent += sum(figures.get(out, 0) * self.shares(name) for out, name in step.sent.items())
-        return left, figures
+        counts = superstep.together_of((self.names[row.relation], row.rows) for row in said)
+        self.rows_sent += sum(counts.get(out, 0) * self.shares(name) for out, name in step.sent.items())
+        return left, counts
 
     def shares(self, name: str) -> int:
         """How many tasks have a row of a relation."""
         return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
-    def blocks(self, lots: Iterable[TaskRows]) -> DataFrame:
+    def blocks(self, inputs: Iterable[TaskRows]) -> DataFrame:
         """Their blocks; what a superstep left is read once for all that it left."""
         wanted: dict[int, tuple[DataFrame, list[str]]] = {}
-        for lot in lots:
-            numbers = ", ".join(str(self.names.index(name)) for name in lot.relations)
-            _, conditions = wanted.setdefault(id(lot.of), (lot.of, []))
-            conditions.append(f"kind = {KINDS[lot.kind]} and relation in ({numbers})")
+        for rows in inputs:
+            numbers = ", ".join(str(self.names.index(name)) for name in rows.relations)
+            _, conditions = wanted.setdefault(id(rows.of), (rows.of, []))
+            conditions.append(f"kind = {KINDS[rows.kind]} and relation in ({numbers})")
         parts = [frame.where(" or ".join(conditions)) for frame, conditions in wanted.values()]
         return reduce(lambda a, b: a.unionAll(b), parts)
 
@@ -228,9 +228,9 @@ def evaluate(
     stage = JobStage(spark, program, plan, tasks, options)
     given = input_blocks(spark, program, plan, inputs, tasks).persist()
     try:
-        lots, figures = superstep.run(plan, given, stage)
-        rows = {n: figures[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
-        cached = _rows(stage, lots, program, written).persist()
+        held_rows, counts = superstep.run(plan, given, stage)
+        rows = {n: counts[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
+        cached = _rows(stage, held_rows, program, written).persist()
         cached.count()
     finally:
         given.unpersist()
@@ -238,14 +238,14 @@ def evaluate(
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
-def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: OutputSlots) -> DataFrame:
+def _rows(stage: JobStage, held_rows: Mapping[str, TaskRows], program: Program, written: OutputSlots) -> DataFrame:
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):
         held = plan.held[name][0]
         if program.relations[name].arity:
             relations[stage.names.index(held)] = tag, program.relations[name]
-            found = stage.blocks([lots[held]])
+            found = stage.blocks([held_rows[held]])
             once = found.where("owner = 0") if plan.homes[held] == EVERYWHERE else found
             parts.append(once.select("relation", "block"))
     if not parts:

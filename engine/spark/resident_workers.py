@@ -219,7 +219,7 @@ class SparkResidentWorkers:
         return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note, *notes)))
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the workers are no more."""
         return self._over is not None
 

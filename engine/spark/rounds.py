@@ -151,7 +151,7 @@ class SparkMaker:
     def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
-        if not self._crews or self.lost:
+        if not self._crews or self.has_lost_workers:
             spark = self._spark or application.start()
             application.need_context(spark)
             for lost in self._crews:
@@ -161,9 +161,9 @@ class SparkMaker:
         return SparkRounds(program, self._crews[0], old)
 
     @property
-    def lost(self) -> bool:
+    def has_lost_workers(self) -> bool:
         """Whether there were workers, and there will be others when an engine is made."""
-        return bool(self._crews) and self._crews[0].gone
+        return bool(self._crews) and self._crews[0].is_gone
 
     def resumed(self, program: Program, image: Image, *, old: StartingPoint, **limits: Any) -> None:
         """Workers keep no images."""

@@ -66,7 +66,7 @@ class SharedMemory:
 
 
 class Slot:
-    """The way into another worker's folder; `found` is None where the worker is elsewhere."""
+    """The way into another worker's folder; `find` is None where the worker is elsewhere."""
 
     def __init__(self, folder: Path, sender: int) -> None:
         self._folder = folder
@@ -74,7 +74,7 @@ class Slot:
         self._count = 0
 
     @classmethod
-    def found(cls, address: str, sender: int) -> Slot | None:
+    def find(cls, address: str, sender: int) -> Slot | None:
         token, folder = address[:32], Path(address[32:])
         try:
             there = address and os.access(folder, os.W_OK | os.X_OK) and (folder / LOCK).read_bytes() == token.encode()

@@ -51,7 +51,7 @@ class PeerTransport:
             socket = self._secrets.caller(self._context, zmq.PUSH)
             socket.connect(door)
             self._outboxes.append(socket)
-            self._slots.append(Slot.found(shared_memory, self.rank))
+            self._slots.append(Slot.find(shared_memory, self.rank))
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
         for socket, slot, message in zip(self._outboxes, self._slots, messages, strict=True):

@@ -305,7 +305,7 @@ def lose_workers(spark: SparkSession, live: Any) -> None:
     """As if an executor had died: Spark ends the stage in which the workers are."""
     (resident_workers,) = live._workers._crews
     spark.sparkContext.cancelJobGroup(resident_workers._group)
-    while not resident_workers.gone:
+    while not resident_workers.is_gone:
         time.sleep(0.05)
 
 

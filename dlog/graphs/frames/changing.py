@@ -218,8 +218,8 @@ class ChangedNumbers(Numbers):
         self._beginning, self._later, self._edges = beginning, later, edges
 
     @cached_property
-    def known(self) -> VertexIds:
-        return self._later.with_known(self._beginning.known)
+    def vertex_ids(self) -> VertexIds:
+        return self._later.with_vertex_ids(self._beginning.vertex_ids)
 
     @cached_property
     def edges(self) -> DataFrame:

@@ -129,7 +129,7 @@ def pagerank(
 
     from dlog.graphs.running import as_facts
 
-    size = numbers.known.count
+    size = numbers.vertex_ids.count
     facts = {"vertex": numbers.vertex(), "edge": numbers.edge(rules.form, rules.weight, True), **as_facts(rules.facts)}
     answer = Answer(numbers.vertex().select("x", F.lit(1 / max(size, 1)).alias("value")), (), size)
     macros = (*rules.program.macros, "RANKS_GIVEN=1", "CHANGES=1")

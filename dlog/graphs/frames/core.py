@@ -54,7 +54,7 @@ class SparkGraph(Analyses[SparkResult]):
     def vertices(self) -> DataFrame:
         """The vertices: `id`, then their attributes."""
         given = self.numbers.given.vertices
-        return self.numbers.known.ids.select("id") if given is None else given
+        return self.numbers.vertex_ids.ids.select("id") if given is None else given
 
     @property
     def edges(self) -> DataFrame:
@@ -111,7 +111,7 @@ class SparkGraph(Analyses[SparkResult]):
         return self.numbers.float_weights(column)
 
     def __len__(self) -> int:
-        return self.numbers.known.count
+        return self.numbers.vertex_ids.count
 
     def __repr__(self) -> str:
         counted = f", {len(self)} vertices" if self.numbers.counted else ""

@@ -27,7 +27,7 @@ class Origin:
 
     def __init__(self, numbers: Numbers) -> None:
         self._frames: Sequence[Callable[[], DataFrame]] = (
-            lambda: numbers.known.ids.select("id"),
+            lambda: numbers.vertex_ids.ids.select("id"),
             lambda: numbers.numbered_edges.drop(NUMBER),
         )
         self._figures = self._now()

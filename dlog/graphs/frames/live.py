@@ -70,7 +70,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def numbers(self) -> Numbers:
         """The graph as of the last commit."""
         if self._numbers is None:
-            self._numbers = ChangedNumbers(self._beginning, self._named.came(self._later), self._edges.frame())
+            self._numbers = ChangedNumbers(self._beginning, self._named.between(self._later), self._edges.frame())
         return self._numbers
 
     # ------------------------------------------------------------------------------------------------------------- changes
@@ -109,7 +109,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         spent = self._edges.settle(edited)
         before, self._later = self._later, self._named.mark
         self._numbers = None
-        new = self._named.came(self._later, before)
+        new = self._named.between(self._later, before)
         pairs = zip(self._results, prepared, strict=True)
         try:
             self._to_next_round([(result, partial(result.advance, changes, new)) for result, changes in pairs])
@@ -134,7 +134,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
 
     def _session(self, rules: Rules) -> Any:
         """Rules on the graph as of the last commit, with other workers where Spark has lost those that there were."""
-        if self._workers.lost:
+        if self._workers.has_lost_workers:
             self._origin.check()
         facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
         if rules.vertices:
@@ -156,7 +156,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         self._edges.release()
 
     def __len__(self) -> int:
-        return self._beginning.known.count + self._named.came(self._later).count
+        return self._beginning.vertex_ids.count + self._named.between(self._later).count
 
     def __repr__(self) -> str:
         if self._closed:

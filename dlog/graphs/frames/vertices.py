@@ -65,7 +65,7 @@ class Came:
             names = names.unionAll(names.sparkSession.createDataFrame(list(self.few), f"id {type}, number bigint"))
         return reduce(lambda a, b: a.unionAll(b), (many.names for many in self.many), names)
 
-    def with_known(self, known: VertexIds) -> VertexIds:
+    def with_vertex_ids(self, known: VertexIds) -> VertexIds:
         """The same of vertices of which only the ids matter."""
         if not self.count:
             return known
@@ -80,7 +80,7 @@ class Vertices:
 
     def __init__(self, beginning: Numbers) -> None:
         self._beginning = beginning
-        (_, self.type), *_ = beginning.known.ids.dtypes
+        (_, self.type), *_ = beginning.vertex_ids.ids.dtypes
         self._places: dict[Any, int] = {}
         self._numbers: list[int] = []
         self._few: list[tuple[Any, int]] = []
@@ -93,16 +93,20 @@ class Vertices:
         """How many have come until now."""
         return Mark(len(self._few), len(self._many))
 
-    def came(self, until: Mark, since: Mark = NONE) -> Came:
+    def between(self, until: Mark, since: Mark = NONE) -> Came:
         """Those that came between two times."""
         return Came(self._few[since.few : until.few], self._many[since.many : until.many])
 
     def _names(self) -> DataFrame:
         """`id` and `number` of all, those included that no commit has seen yet."""
-        return self.came(self.mark).with_names(self._names_of_beginning())
+        return self.between(self.mark).with_names(self._names_of_beginning())
 
     def _names_of_beginning(self) -> DataFrame:
-        return self._beginning.known.ids.selectExpr("id", "id as number") if self._beginning.integers else self._beginning.names
+        return (
+            self._beginning.vertex_ids.ids.selectExpr("id", "id as number")
+            if self._beginning.integers
+            else self._beginning.names
+        )
 
     # ------------------------------------------------------------------------------------------------------------------- few
 
@@ -134,7 +138,7 @@ class Vertices:
 
     def _next(self) -> int:
         """The number of the next id that is no integer."""
-        return self._beginning.known.count + self.came(self.mark).count
+        return self._beginning.vertex_ids.count + self.between(self.mark).count
 
     def _learn(self, ids: Iterable[Any]) -> None:
         """Asks Spark for the numbers of those that have no place yet."""

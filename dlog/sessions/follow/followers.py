@@ -83,7 +83,7 @@ class _Subscribed:
         self._put(made)
         return made
 
-    def told(self, commit: Committed) -> list[_Following]:
+    def followers_of(self, commit: Committed) -> list[_Following]:
         """Those that are to be told of a commit, the oldest first; all where the program has changed."""
         known = self._program is commit.program
         self._program = commit.program
@@ -152,7 +152,7 @@ class Followers:
             self.noted = commit.last
         if not self._following:
             return
-        told = self._following.told(commit)
+        told = self._following.followers_of(commit)
         raised = [error for following in told if (error := _told(following, commit)) is not None]
         self._following.sort(told)
         if raised:

@@ -37,7 +37,7 @@ from dlog.sessions.follow.changes import from_table, none
 from dlog.sessions.follow.past import joined
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import BulkFiles
+from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
 from dlog.sessions.persistence.interned import Interned
@@ -124,34 +124,34 @@ class Durable(PlainRounds):
             return self._committed(inputs, ())
         saving = Saving(self._state, self._awake(), self.program)
         try:
-            rows, lots = saving.saved(frames, self.round + 1)
+            rows, bulks = saving.saved(frames, self.round + 1)
             both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
             given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
-            return self._committed(given, lots)
+            return self._committed(given, bulks)
         finally:
             saving.forget()
 
-    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+    def _committed(self, inputs: Mapping[str, Updates], bulks: Sequence[BulkChange]) -> int:
         mark = self.mark
         try:
-            return self._commit(inputs, lots)
+            return self._commit(inputs, bulks)
         except DlogError as error:
             if not workers_lost(error) or self._inner is not None:
                 raise
         self.mark = mark
-        return self._commit(inputs, lots)
+        return self._commit(inputs, bulks)
 
-    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+    def _commit(self, inputs: Mapping[str, Updates], bulks: Sequence[BulkChange]) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
             given = self._with_facts(given)
         inner = self._awake()
         try:
-            last = inner.commit(given, frames_of(lots, inner, self._state) or None)
+            last = inner.commit(given, frames_of(bulks, inner, self._state) or None)
             self._told = True
             text = self._text if self._state.text != self._text else None
-            self._state.append(last, given, text, self.mark, lots)
+            self._state.append(last, given, text, self.mark, bulks)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -189,7 +189,7 @@ class Durable(PlainRounds):
         rows = {name: self._rows_of(name) for name in names if name not in loaded}
         fed = {name for name, updates in rows.items() if updates.rows} | loaded
         program = with_inputs(replace(self.program, facts={}), fed | self.program.facts.keys())
-        made = self._engines.made(program, self._beginning(max(round - 1, 0)))
+        made = self._engines.make(program, self._starting_point(max(round - 1, 0)))
         if round:
             frames = {}
             for name in loaded:
@@ -208,7 +208,7 @@ class Durable(PlainRounds):
         """The external rows as insertions of the last round."""
         return all_of(self.external(relation), self._state.round)
 
-    def _beginning(self, round: int) -> StartingPoint:
+    def _starting_point(self, round: int) -> StartingPoint:
         return StartingPoint(self.symbols, self.records, round, again=self._text == self._state.text)
 
     def _resumed(self) -> RoundsEngine | None:
@@ -218,7 +218,7 @@ class Durable(PlainRounds):
             image = self._state.image(self._fingerprint)
             if image is None:
                 return None
-            made = self._engines.resumed(replace(self.program, facts={}), image, self._beginning(round - 1))
+            made = self._engines.resumed(replace(self.program, facts={}), image, self._starting_point(round - 1))
             if made is None:
                 return None
         except IncompatibleImage as why:
@@ -380,8 +380,8 @@ class Durable(PlainRounds):
         """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
         return not inner.elsewhere or inner.rows(relation) <= MAX_RELAYED_ROWS
 
-    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkFiles]:
-        """The external rows of relations that have too many lots, in one piece."""
+    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkChange]:
+        """The external rows of relations that have too many bulk changes, in one piece."""
         relations = [self.program.relations[name] for name in self._state.crowded()]
         return {r.name: gathered(self._state, r, inner, r.name in self._ruled) for r in relations}
 

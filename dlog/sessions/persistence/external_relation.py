@@ -1,8 +1,8 @@
-"""The external rows of a relation as the disk has them: those of the last checkpoint, lots in files of their own, and what was
-logged since.
+"""The external rows of a relation as the disk has them: those of the last checkpoint, bulk changes in files of their own, and
+what was logged since.
 
-Later changes of a row replace earlier ones, so that the rows are found in one pass when they are asked for. Lots stay in their
-files: a checkpoint writes, for each, what later changes made of rows, apart from those that were there before it.
+Later changes of a row replace earlier ones, so that the rows are found in one pass when they are asked for. Bulk changes stay
+in their files: a checkpoint writes, for each, what later changes made of rows, apart from those that were there before it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from dlog.engine.values.differences import Columns, apply_changes, last_of_each,
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed
-from dlog.sessions.persistence.bulk_files import BulkFiles, ones
+from dlog.sessions.persistence.bulk_files import BulkChange, ones
 from dlog.sessions.persistence.references import are_ids
 
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
-ReadLot = Callable[[BulkFiles], tuple[Columns, int]]
+ReadLot = Callable[[BulkChange], tuple[Columns, int]]
 MAX_SMALL_CHUNKS = 128
 """So many small chunks become one."""
 
 
 class Stretch:
-    """The changes from one bulk file on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
-    are what the last checkpoint wrote of it, None where it was not there yet."""
+    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first stretch has none. `came`
+    and `went` are what the last checkpoint wrote of it, None where it was not there yet."""
 
-    def __init__(self, lot: BulkFiles | None, number: int, came: Stored | None, went: Stored | None) -> None:
-        self.lot, self.number = lot, number
+    def __init__(self, bulk: BulkChange | None, number: int, came: Stored | None, went: Stored | None) -> None:
+        self.bulk, self.number = bulk, number
         self.came, self.went = came, went
         self._chunks: list[Chunk] = []
         self._recent: list[Chunk] = []
@@ -43,14 +43,14 @@ class Stretch:
         """None before there is anything."""
         for columns, _ in (*self._chunks, *self._recent):
             return len(columns)
-        if self.lot is not None:
-            return len(self.lot.kinds)
+        if self.bulk is not None:
+            return len(self.bulk.kinds)
         return None if self.came is None else len(self.came.kinds)
 
     @property
     def changed(self) -> bool:
         """Whether there is anything that the last checkpoint did not write."""
-        return bool(self._chunks or self._recent) or (self.lot is not None and self.came is None)
+        return bool(self._chunks or self._recent) or (self.bulk is not None and self.came is None)
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
@@ -67,7 +67,7 @@ class Stretch:
     def frozen(self) -> Frozen:
         """A snapshot that later changes leave as it is."""
         self._gather()
-        return Frozen(self.lot, self.number, self.came, self.went, tuple(self._chunks))
+        return Frozen(self.bulk, self.number, self.came, self.went, tuple(self._chunks))
 
     def rebase(self, came: Stored | None, went: Stored | None, chunks: int) -> None:
         """A checkpoint has written the first so many of the chunks that `frozen` had."""
@@ -79,19 +79,19 @@ class Stretch:
 class Frozen:
     """A stretch at one time. `chunks` are the changes since the last checkpoint, in order."""
 
-    lot: BulkFiles | None
+    bulk: BulkChange | None
     number: int
     came: Stored | None
     went: Stored | None
     chunks: tuple[Chunk, ...]
 
     def changes(self) -> Updates:
-        """The last change of each row after its bulk file came; of stretches that have one."""
-        assert self.lot is not None
+        """The last change of each row after its bulk change came; of stretches that have one."""
+        assert self.bulk is not None
         stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
-        if any(s.kinds != self.lot.kinds for s in (self.came, self.went) if s is not None):
-            raise ValueError("what became of a lot has other columns")
-        return last_changes([*stored, *self.chunks], len(self.lot.kinds), 0)
+        if any(s.kinds != self.bulk.kinds for s in (self.came, self.went) if s is not None):
+            raise ValueError("what became of a bulk change has other columns")
+        return last_changes([*stored, *self.chunks], len(self.bulk.kinds), 0)
 
 
 class ExternalRows:
@@ -106,7 +106,7 @@ class ExternalRows:
         return next((arity for s in self.stretches if (arity := s.arity) is not None), None)
 
     @property
-    def lots(self) -> bool:
+    def bulks(self) -> bool:
         """Whether there are any."""
         return len(self.stretches) > 1
 
@@ -120,9 +120,9 @@ class ExternalRows:
         if updates.rows:
             self.stretches[-1].add(updates)
 
-    def load(self, lot: BulkFiles, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
-        """A further lot; perhaps with what the last checkpoint wrote of what came after it."""
-        self.stretches.append(Stretch(lot, number, came, went))
+    def load(self, bulk: BulkChange, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
+        """A further bulk change; perhaps with what the last checkpoint wrote of what came after it."""
+        self.stretches.append(Stretch(bulk, number, came, went))
 
     def frozen(self) -> list[Frozen]:
         """A snapshot of all stretches, which later changes leave as it is."""
@@ -132,7 +132,7 @@ class ExternalRows:
 def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot) -> Table:
     """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
     for rows that are none of these kinds."""
-    first, *others = (s for s in stretches if s.lot is None or s.lot.kinds == kinds)
+    first, *others = (s for s in stretches if s.bulk is None or s.bulk.kinds == kinds)
     if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
         raise ValueError("rows have other columns than their relation")
     table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
@@ -140,10 +140,10 @@ def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot)
         return table
     chunks = list(first.chunks)
     for stretch in others:
-        assert stretch.lot is not None
-        columns, rows = read(stretch.lot)
+        assert stretch.bulk is not None
+        columns, rows = read(stretch.bulk)
         changes = stretch.changes()
-        chunks += [(columns, ones(rows, stretch.lot.diff)), (changes.columns, changes.diffs)]
+        chunks += [(columns, ones(rows, stretch.bulk.diff)), (changes.columns, changes.diffs)]
     present = tuple(words(column) for column in table.columns)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
     columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))

@@ -3,12 +3,12 @@
 What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
 that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
 when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while it
-runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *lots*
-(`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image* is what
-the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of the
-external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of
-its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small one
-is copied within the commit that finds it due, a large one when no commit comes for a moment
+runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *bulk
+changes* (`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image*
+is what the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of
+the external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread
+of its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small
+one is copied within the commit that finds it due, a large one when no commit comes for a moment
 (`dlog.sessions.persistence.pauses`). """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFileDecoder, BulkFiles
+from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, applied, last_changes
 from dlog.sessions.persistence.external_relations import DERIVED, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
@@ -109,7 +109,8 @@ class State:
             raise
 
     def _restore(self) -> None:
-        """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
+        """Maps what the last checkpoint wrote and takes in what has been logged since. Bulk changes that do not count are
+        removed."""
         tables = {name: [(paths_of(self.path, name)[0], entries)] for name, entries in self._store.tables.items()}
         rounds = list(self._store.rounds())
         self._held = ExternalRelations.of(self.path, self._store.relations, self._store.tables, rounds)
@@ -127,7 +128,7 @@ class State:
         self.mark: int | None = marks[0] if marks else None
 
     def _sweep(self) -> None:
-        """Removes files that belong to no lot."""
+        """Removes files that belong to no bulk change."""
         parts.sweep(self.path, {part.name for part in self._held.parts()})
 
     def _program(self, packed: bytes) -> str:
@@ -154,10 +155,10 @@ class State:
     def rows_of(self, relation: str, stretches: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
         """The rows after these stretches. Raises DlogError where they make no sense."""
         try:
-            found = applied(stretches, kinds, self.meaning.rows)
+            found = applied(stretches, kinds, self.decoder.rows)
             self._refuse_strange(relation, found)
         except ValueError as error:
-            changed = any(s.lot is not None or s.chunks for s in stretches)
+            changed = any(s.bulk is not None or s.chunks for s in stretches)
             raise damaged(self._place(relation, changed), f"rows of `{relation}` make no sense ({error})") from None
         return found
 
@@ -180,14 +181,14 @@ class State:
         return self.path / layers[0] if layers else self._store.log_path
 
     def stretches(self, relation: str) -> list[Frozen]:
-        """The same as they are kept: a lot begins each but the first."""
+        """The same as they are kept: a bulk change begins each but the first."""
         with self._lock:
             return self._held.rows.setdefault(relation, ExternalRows()).frozen()
 
     @property
-    def meaning(self) -> BulkFileDecoder:
+    def decoder(self) -> BulkDecoder:
         """The decoder of bulk files."""
-        return BulkFileDecoder(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
+        return BulkDecoder(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
 
     def means(self, program: Program) -> None:
         """The program as it is from now on."""
@@ -251,7 +252,7 @@ class State:
                 return none(len(kinds))
             *before, last = rows.frozen()
         stored = before[0].came if before else last.came
-        loaded = any(stretch.chunks for stretch in before) or (last.lot is not None and last.came is None)
+        loaded = any(stretch.chunks for stretch in before) or (last.bulk is not None and last.came is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
         if any(len(columns) != len(kinds) for columns, _ in last.chunks):
@@ -289,17 +290,18 @@ class State:
         changes: Mapping[str, Updates],
         text: str | None = None,
         mark: int | None = None,
-        lots: Sequence[BulkFiles] = (),
+        bulks: Sequence[BulkChange] = (),
     ) -> None:
-        """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
-        one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
+        """Logs the rounds up to `round`: what they change in external rows, also by `bulks`, the program's `text` if it is a
+        new one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions
+        wait."""
         fresh = self.interned.fresh()
         new = [] if text is None else [zlib.compress(text.encode())]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[MARK] = _marking(self.mark, mark, round)
-        dropped = self._held.dropped(self.relations, [*given, *(lot.relation for lot in lots)])
-        entries = [lot.entry for lot in (*dropped, *lots)]
+        dropped = self._held.dropped(self.relations, [*given, *(bulk.relation for bulk in bulks)])
+        entries = [bulk.entry for bulk in (*dropped, *bulks)]
         tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
         with Delayed(), self._logging:
             self._store.append(round, given, fresh | tables)
@@ -409,11 +411,11 @@ class State:
         return MAX_RUNNING_IMAGE_BYTES if self._memory is None else min(MAX_RUNNING_IMAGE_BYTES, self._memory // 2)
 
     def lotted(self, relation: str) -> bool:
-        """Whether there are rows in lots."""
-        return relation in self._held.rows and self._held.rows[relation].lots
+        """Whether there are rows in bulk changes."""
+        return relation in self._held.rows and self._held.rows[relation].bulks
 
     def crowded(self) -> list[str]:
-        """The relations of the program that have too many lots."""
+        """The relations of the program that have too many bulk changes."""
         return [name for name in self._held.crowded() if name in self.relations]
 
     def settle(
@@ -421,7 +423,7 @@ class State:
         fingerprint: str,
         derived: Mapping[str, Callable[[], Table]],
         image: Image | None,
-        gathered: Mapping[str, Table | BulkFiles] | None = None,
+        gathered: Mapping[str, Table | BulkChange] | None = None,
     ) -> None:
         """Writes everything: the external rows, some of them `gathered` in one piece, and, of relations with rules, all rows,
         and what the engine keeps."""
@@ -446,11 +448,11 @@ class State:
     ) -> Iterator[None]:
         """Freezes the present round for a checkpoint; returns its steps."""
         with self._lock:
-            frozen, lots = self._held.frozen(), Entries.of(self._held.entries)
+            frozen, bulks = self._held.frozen(), Entries.of(self._held.entries)
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
-        readers: dict[str, CheckpointSource] = {**derived, **frozen.written(kinds)}
+        readers: dict[str, CheckpointSource] = {**derived, **frozen.checkpoint_contents(kinds)}
         self._store.fingerprint = fingerprint
-        tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: lots}
+        tables = (entries or self.interned.every)() | {PROGRAM: Entries.of(self._texts), TABLE: bulks}
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
         content = None if image is None else (image.head, image.arrays)
         return self._steps(self._store.checkpoint_steps(self.round, _Read(readers), tables, content), frozen)

@@ -137,7 +137,7 @@ def _more(some: Program, others: Program) -> ConstantRows:
 
 def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
     """The relations with rules that an engine has taken over."""
-    return sorted(engine.taken & program.derived.keys())
+    return sorted(engine.reused_relations & program.derived.keys())
 
 
 def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:

@@ -216,7 +216,9 @@ class Cutter:
         self.partition_context.mirrors.setdefault(found, {})[use] = None
         if use is None and self.turn is not None and self.turn.place == SELF:
             self.traffic = inf  # all of what grows, everywhere: more memory than one worker may have
-        self.traffic += share * self.partition_context.grown(relation) * self.partition_context.sizes.price(found.place)
+        self.traffic += (
+            share * self.partition_context.estimated_rows(relation) * self.partition_context.sizes.price(found.place)
+        )
         return found.name
 
     def _use_of(self, relation: str, step: Step) -> tuple[SemiJoin | None, float]:

@@ -71,7 +71,7 @@ def distribute(
             tried = _Cut(scope, program, {**homes, **others}, sizes, everywhere, split)
             if tried.traffic < bound:
                 best, bound = tried, tried.traffic
-    return best.made()
+    return best.build()
 
 
 def _other_homes(
@@ -108,7 +108,7 @@ class _Cut:
         self.enter = self._phase(scope.enter, "e")
         self.loop = self._phase(scope.loop, "l")
 
-    def made(self) -> DistributedScope:
+    def build(self) -> DistributedScope:
         partition_context, scope = self.partition_context, self.scope
         loop = partition_context.restricted(partition_context.with_mirrors(self.loop))
         apart = frozenset(r.relation for r in scope.reductions) - self.aligned

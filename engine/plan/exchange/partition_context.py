@@ -101,9 +101,11 @@ class PartitionContext:
         """How many rows seed a path, about."""
         if not isinstance(path.seed, Scan):
             return 1.0
-        return self.grown(path.seed.relation) if self.grows(path.seed.relation) else self.sizes.about(path.seed.relation)
+        return (
+            self.estimated_rows(path.seed.relation) if self.grows(path.seed.relation) else self.sizes.about(path.seed.relation)
+        )
 
-    def grown(self, relation: str) -> float:
+    def estimated_rows(self, relation: str) -> float:
         """How many rows a relation that grows will have, about: pairs of values become many more than they are made from."""
         columns = len(self.types.columns(relation)) - self.is_lattice(relation)
         return self.largest * (GROWTH if columns > 1 else 1.0)

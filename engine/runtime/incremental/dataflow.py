@@ -85,7 +85,7 @@ class Dataflow:
         self.memory = memory
         self.statistics = statistics
         self._templates = Templates(program)
-        self.figures: dict[int, RecordingStatistics] = {}
+        self.recorded_statistics: dict[int, RecordingStatistics] = {}
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
@@ -95,7 +95,7 @@ class Dataflow:
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
-        self.life = DataflowStatus()
+        self.status = DataflowStatus()
         self.state_reuse = state_reuse
         self.taken: set[str] = set()
         """The collections that were taken over."""
@@ -115,12 +115,12 @@ class Dataflow:
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
         own = {name for name in program.relations if MARK not in name}
-        self.told = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
+        self.observed = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
         """The collections whose changes somebody may ask for."""
         self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
         """Whether a path may meet rows that were there before its seed's change."""
         self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
-        self._names = {c.address: name for name, c in self.told.items()}
+        self._names = {c.address: name for name, c in self.observed.items()}
         self._keeps = False
         self._counted: dict[str, int] = {}
         self._uncounted = {name for name, c in self.collections.items() if c.role is Role.INPUT}
@@ -134,11 +134,11 @@ class Dataflow:
 
     @property
     def running(self) -> bool:
-        return self.life.running
+        return self.status.running
 
     @running.setter
     def running(self, running: bool) -> None:
-        self.life.running = running
+        self.status.running = running
 
     def _leave_out(self) -> None:
         """Nothing is kept that nobody asks for."""
@@ -156,10 +156,10 @@ class Dataflow:
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         plan = None if self.state_reuse is None else self.state_reuse.plan(number)
         if plan is None:
-            figures = RecordingStatistics(self.statistics(number))
-            plan = self._templates.scope(stratum, figures), figures
-            figures.close()
-        scope, self.figures[number] = plan
+            recorded = RecordingStatistics(self.statistics(number))
+            plan = self._templates.scope(stratum, recorded), recorded
+            recorded.close()
+        scope, self.recorded_statistics[number] = plan
         return StratumBuilder(self, stratum, number, scope)
 
     def _inputs(self) -> None:
@@ -177,7 +177,7 @@ class Dataflow:
             self.taken.add(name)
         else:
             found = Collection(name, kinds, role, self.memory, scope)
-            found.life = self.life
+            found.status = self.status
         self.collections[name] = found
         return found
 
@@ -220,7 +220,7 @@ class Dataflow:
         return "after" if self.work[L.WORK_OVER] else "during"
 
     def touched(self) -> list[str]:
-        """The collections of `told` that the last batch has touched: no others have changed."""
+        """The collections of `observed` that the last batch has touched: no others have changed."""
         addresses = view(self.work[L.WORK_TOUCHED], self.work[L.WORK_TOUCHED_COUNT], np.int64).tolist()
         return [self._names[address] for address in addresses if address in self._names]
 
@@ -228,20 +228,21 @@ class Dataflow:
     def visits(self) -> Visits:
         return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
 
-    def kept(self) -> list[str]:
-        """The collections of `told` with changes of a stretch that are kept."""
+    def touched_by_fused_batches(self) -> list[str]:
+        """The collections of `observed` with changes of a stretch that are kept."""
         addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
         return [self._names[address] for address in addresses]
 
     def keep_changes(self) -> None:
-        """Has the batches of a stretch leave their changes with the collections of `told`; forgets those of an earlier one."""
+        """Has the batches of a stretch leave their changes with the collections of `observed`; forgets those of an earlier
+        one."""
         if not self._keeps:
-            for collection in self.told.values():
+            for collection in self.observed.values():
                 collection.keep_changes()
             self._keeps = True
         fused_batches.forget_kept(self.work.address, self.memory.control.address)
 
-    def given(self, names: Iterable[str]) -> None:
+    def note_input_changes(self, names: Iterable[str]) -> None:
         """Notes that inputs change."""
         self._uncounted.update(names)
 
@@ -306,12 +307,12 @@ class Dataflow:
     def free(self) -> None:
         """Gives all memory back, but for what belongs to another dataflow; a second time there is none."""
         control = self.memory.control.address
-        self.life.over = True
+        self.status.over = True
         for reduction in self.reductions.values():
-            if reduction.result.life is self.life:
+            if reduction.result.status is self.status:
                 reduction.free()
         for collection in self.collections.values():
-            if collection.life is self.life:
+            if collection.status is self.status:
                 collection.free()
         for loop in self._loops:
             storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)

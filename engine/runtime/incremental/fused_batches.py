@@ -46,7 +46,7 @@ class FusedBatches:
 
     def changes(self, collection: Collection) -> Updates:
         """The changes of the batches that are over."""
-        updates = collection.kept()
+        updates = collection.fused_changes()
         if collection is not self.given or not self.struct[L.ST_REPEATED]:
             return updates
         rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
@@ -56,8 +56,8 @@ class FusedBatches:
 
 def take_changes(flow: Dataflow, stretch: FusedBatches | None, first: int) -> dict[str, Updates]:
     """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
-    changed = flow.touched() if stretch is None else flow.kept()
-    return {name: batch_changes(flow.told[name], stretch, first) for name in changed}
+    changed = flow.touched() if stretch is None else flow.touched_by_fused_batches()
+    return {name: batch_changes(flow.observed[name], stretch, first) for name in changed}
 
 
 def batch_changes(collection: Collection, stretch: FusedBatches | None, first: int) -> Updates:

@@ -70,7 +70,7 @@ def take(flow: Dataflow, round: int) -> Image:
     head = {
         "version": version(),
         "plan": _plan(flow),
-        "figures": {str(number): figures.told() for number, figures in flow.figures.items()},
+        "figures": {str(n): recorded.entries() for n, recorded in flow.recorded_statistics.items()},
         "given": [name.removesuffix(GIVEN) for name in flow.collections if name.endswith(GIVEN)],
         "ways": {collection.name: collection.ways for collection in flow.stamped()},
         "holders": told,

@@ -73,9 +73,9 @@ class Layered(PlainRounds):
         """How to go back to the last round, where a commit failed and so did the way back."""
 
     def _made(self, part: Part, again: bool) -> _Layer:
-        beginning = StartingPoint(self.symbols, self.records, self.round, again=again)
+        starting_point = StartingPoint(self.symbols, self.records, self.round, again=again)
         engine = Maintained if part.why is None else Recompute
-        return _Layer(part, engine(part.program, old=beginning, **self._options))  # type: ignore[arg-type]
+        return _Layer(part, engine(part.program, old=starting_point, **self._options))  # type: ignore[arg-type]
 
     # -------------------------------------------------------------------------------------------------------------- commit
 

@@ -118,7 +118,7 @@ class Maintained(PlainRounds):
         self._before: Before | None = None
         """What there was before the last commit, if that began anew."""
         self._watched = Watched()
-        self._wear = Fragmentation()
+        self._fragmentation = Fragmentation()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
         self.worker.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
@@ -154,7 +154,7 @@ class Maintained(PlainRounds):
             self._turns.changes += 1
             self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
             coming = sum([updates.rows for updates in given.values()])
-            self._wear.changed += coming
+            self._fragmentation.changed += coming
             anew = first == last and flow.started and self._begins_anew(flow, given, coming)
             if anew and self._begin_anew(flow, given, first):
                 return last
@@ -164,7 +164,7 @@ class Maintained(PlainRounds):
                 if watched.work >= watched.due:
                     flow = self._looked_at(flow, given, first)
             self._keep_ticks(flow)
-            flow.given(given)
+            flow.note_input_changes(given)
             flow.running = True
             try:
                 for start, end in self._batches_of(flow, given, first, last):
@@ -194,13 +194,13 @@ class Maintained(PlainRounds):
         """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
         if coming < MIN_REBUILD_ROWS or self._taken or self.max_iterations is not None:
             return False
-        return dwarfs(given, flow) or self._wear.worn(coming, flow, self.memory.used)
+        return dwarfs(given, flow) or self._fragmentation.is_fragmented(coming, flow, self.memory.used)
 
     def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
         self._forgotten = True
-        left = self._watched.left(old, self._figures(old, given))
+        left = self._watched.out_of_range(old, self._statistics_now(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
         flow.running, self._first = True, round
@@ -211,7 +211,7 @@ class Maintained(PlainRounds):
                 flow.free()
                 self.worker.prepare(old.tables)
                 self._watched.planned(old)
-                self._wear.begin(old, self.memory.used)
+                self._fragmentation.begin(old, self.memory.used)
                 if is_exhausted(error):
                     return False
                 raise
@@ -237,11 +237,11 @@ class Maintained(PlainRounds):
         range of those that there are."""
         if not flow.started:
             return flow
-        now = self._figures(flow, of_rounds(given, start, NEVER))
-        left = self._watched.left(flow, now)
+        now = self._statistics_now(flow, of_rounds(given, start, NEVER))
+        left = self._watched.out_of_range(flow, now)
         return self._replanned(flow, left, now, start) if left else flow
 
-    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
+    def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
         return DataflowStatistics(
             waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations}
         )
@@ -251,10 +251,10 @@ class Maintained(PlainRounds):
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        for number, (scope, figures) in plans.items():
+        for number, (scope, recorded) in plans.items():
             if number not in changed:  # but in what is expected of its steps, which an image's reader must find again
                 old.scopes[number] = replace(scope, derived=old.scopes[number].derived)
-                old.figures[number] = figures
+                old.recorded_statistics[number] = recorded
         if not changed:
             return old
         self._forgotten = True
@@ -277,7 +277,7 @@ class Maintained(PlainRounds):
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
         if not flow.started:
-            self._wear.begin(flow, self.memory.used)
+            self._fragmentation.begin(flow, self.memory.used)
         flow.started, flow.running = True, False
         self.round, self._forgotten = last, False
         if self._again:
@@ -336,8 +336,8 @@ class Maintained(PlainRounds):
         if self.max_iterations is not None:
             flow.work[L.WORK_LIMIT] = self.max_iterations
 
-    def _dataflow(self, figures: DataflowStatistics) -> Dataflow:
-        return Dataflow(self.whole, self.catalog, self.memory, lambda _: figures)
+    def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
+        return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
@@ -420,7 +420,7 @@ class Maintained(PlainRounds):
     @property
     def has_rows(self) -> bool:
         """Whether there is something to take over."""
-        return self._flow is not None and self._flow.started and not self._flow.life.over
+        return self._flow is not None and self._flow.started and not self._flow.status.over
 
     @property
     def inherited(self) -> frozenset[str]:
@@ -428,7 +428,7 @@ class Maintained(PlainRounds):
         return frozenset() if elder is None else frozenset(StateReuse(elder, self.whole).inputs())
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         return frozenset(self._taken)
 
     def _follow(self, elder: Maintained, inputs: Mapping[str, Updates]) -> int:
@@ -450,7 +450,7 @@ class Maintained(PlainRounds):
             finally:
                 for control in controls:
                     control[L.CTL_LIMIT] = self.memory.limit
-        self._news = frozenset(self.program.relations.keys() - self.taken)
+        self._news = frozenset(self.program.relations.keys() - self.reused_relations)
         self._watched.soon()
         return last
 
@@ -481,27 +481,27 @@ class Maintained(PlainRounds):
         rounds.begin_batch(work, control.address, 1)
         self._finish(flow, rounds.run_batch(work, control.address))
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         flow = self._flow
-        if not isinstance(heir, Maintained) or flow is None or not heir.taken:
+        if not isinstance(successor, Maintained) or flow is None or not successor.reused_relations:
             return
         with self._turns.lock:
             self._turns.changes += 1
-            if heir.round > self.round and heir._flow is not None:
-                heir._restore(heir._flow)
-            followed = heir._flow
+            if successor.round > self.round and successor._flow is not None:
+                successor._restore(successor._flow)
+            followed = successor._flow
             assert followed is not None
             inputs = [name for name in self.whole.relations if flow.input(name) is not None]
             before = {}
             for name in inputs:
                 found: Collection | None = self._input(flow, name)
-                if found is not None and found.life is not flow.life:
+                if found is not None and found.status is not flow.status:
                     # The heir may have lost one that was empty: its program need not ask for it.
                     found = followed.input(name)
                 if found is not None:
                     rows = found.present()
                     before[name] = insertions(found.raw_columns(rows), len(rows), 1)
-            heir._flow = None
+            successor._flow = None
             followed.free()
             flow.free()
             self._forgotten = True
@@ -636,7 +636,7 @@ class Maintained(PlainRounds):
         if self._news is not None and relation in self._news:
             columns, rows = collection.read()
             return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
-        if flow.running or self._forgotten or self._lending or collection.life is not flow.life:
+        if flow.running or self._forgotten or self._lending or collection.status is not flow.status:
             message = f"the changes of round {self.round} are no longer kept: the next commit is running"
             raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
         if self._before is not None:
@@ -651,7 +651,7 @@ class Maintained(PlainRounds):
                 return ()
             if flow.running or self._forgotten or self._lending:
                 return self.program.relations
-            last = flow.touched() if self._stretch is None else flow.kept()
+            last = flow.touched() if self._stretch is None else flow.touched_by_fused_batches()
             found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
             found.update(() if self._before is None else self._before.relations)
         return sorted(found.intersection(self._places), key=self._places.__getitem__)

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.templates import StatisticEntry
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
 from dlog.engine.rounds import IncompatibleImage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 
-StatisticEntry = tuple[str, str, Sequence[int], float | None]
-"""What the planner asked for, of which relation and columns, and what it was told."""
 StatisticKey = tuple[str, str, tuple[int, ...]]
-"""The same without the answer."""
+"""Of a `StatisticEntry`, all but its value."""
 
 VALID_FACTOR = 8.0
 """A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
@@ -60,7 +59,7 @@ class RecordingStatistics:
         """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
         del self._statistics, self._second_moment
 
-    def left(self, now: Statistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
+    def out_of_range(self, now: Statistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
         """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
         unknown was taken to be of middling size."""
         sizes = (asked for asked in self._told if asked[0] == "rows")
@@ -74,7 +73,7 @@ class RecordingStatistics:
         """The statistics that take time to be asked for again: all but numbers of rows."""
         return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
 
-    def told(self) -> list[StatisticEntry]:
+    def entries(self) -> list[StatisticEntry]:
         """All that was told."""
         return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
 

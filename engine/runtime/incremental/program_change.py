@@ -28,9 +28,9 @@ def followed(
             found.hold_rows()
     while True:
         state_reuse = StateReuse(old, program, avoid)
-        figures = state_reuse.figures(given) if sizes else DataflowStatistics({}, frozenset(program.relations))
+        statistics = state_reuse.statistics(given) if sizes else DataflowStatistics({}, frozenset(program.relations))
         try:
-            flow = Dataflow(program, catalog, memory, lambda _, told=figures: told, state_reuse)
+            flow = Dataflow(program, catalog, memory, lambda _, given=statistics: given, state_reuse)
         except CannotReuse as without:
             state_reuse.give_back()
             avoid |= {without.stratum}

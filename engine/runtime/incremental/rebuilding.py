@@ -43,7 +43,7 @@ class Fragmentation:
         """All rows of a dataflow were loaded at once; they take so many bytes."""
         self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), MIN_REBUILD_ROWS)
 
-    def worn(self, coming: int, flow: Dataflow, used: int) -> bool:
+    def is_fragmented(self, coming: int, flow: Dataflow, used: int) -> bool:
         """Whether a commit of so many changes should begin anew: it is large, as many rows as there are have changed, and
         memory is to be had."""
         rows = live_rows(flow)

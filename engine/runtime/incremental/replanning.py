@@ -68,7 +68,7 @@ class Watched:
         """What has been done since values began to be counted."""
         self._open: list[int] = []
         """The strata that could be planned in another way."""
-        self._figures_left: list[StatisticKey] = []
+        self._keys_left: list[StatisticKey] = []
         """What is still to be counted of the values that are."""
         self._paths = 0
 
@@ -80,29 +80,29 @@ class Watched:
 
     def _begin(self) -> None:
         self.work, self.due = 0, WORK_PER_PATH * self._paths if self._open else NEVER
-        self._figures_left = []
+        self._keys_left = []
 
     def soon(self) -> None:
         """The plans are of another time: they are looked at before anything else is done."""
         if self._open:
             self.due, self._uncounted = 0, NEVER
 
-    def left(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
+    def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
         """The strata whose figures have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
-        figures = self._figures_left
+        keys = self._keys_left
         at_once = 1 + now.coming // ROWS_PER_STATISTIC
-        if not figures and self._uncounted >= max(rows, WORK_PER_STATISTICS * self._paths):
-            figures = list(dict.fromkeys(asked for number in self._open for asked in flow.figures[number].countable()))
-            at_once = len(figures) if self._uncounted >= NEVER else at_once
+        if not keys and self._uncounted >= max(rows, WORK_PER_STATISTICS * self._paths):
+            keys = list(dict.fromkeys(asked for number in self._open for asked in flow.recorded_statistics[number].countable()))
+            at_once = len(keys) if self._uncounted >= NEVER else at_once
             self._uncounted = 0
-        counted = figures[:at_once]
+        counted = keys[:at_once]
         self._begin()
-        self._figures_left = figures[at_once:]
-        if self._figures_left:
+        self._keys_left = keys[at_once:]
+        if self._keys_left:
             self.due = 0  # the next commit goes on
-        found = ((number, flow.figures[number].left(now, counted)) for number in self._open)
+        found = ((number, flow.recorded_statistics[number].out_of_range(now, counted)) for number in self._open)
         return {number: why for number, why in found if why is not None}
 
     def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, StatisticChange], round: int) -> None:
@@ -149,10 +149,10 @@ def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dic
     """Plans of strata for the figures of now, as far as there are any."""
     found: dict[int, Plan] = {}
     for number in strata:
-        figures = RecordingStatistics(now)
+        recorded = RecordingStatistics(now)
         with suppress(NotIncremental):  # orders chosen for some sizes may lead there
-            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, figures), figures
-        figures.close()
+            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, recorded), recorded
+        recorded.close()
     return found
 
 

@@ -44,7 +44,7 @@ class ReusedCollection:
     """The log that stands for all rows, where an empty one cannot."""
 
     @property
-    def seen(self) -> bool:
+    def is_observed(self) -> bool:
         """Whether others look at it: groups and candidates are their reduction's own."""
         return L.CO_LOG in self.collection.struct.keep
 
@@ -63,7 +63,7 @@ class StateReuse:
         """The relations that take rows from outside."""
         self.strata = self._same_strata(avoid)
         """The numbers of strata here, and of what they were."""
-        self._heirlooms: dict[str, ReusedCollection] = {}
+        self._reused: dict[str, ReusedCollection] = {}
         self._reductions: dict[str, tuple[Reduction, bool, int]] = {}
         self._names = dict(self._collections())
 
@@ -90,7 +90,7 @@ class StateReuse:
     @property
     def bytes(self) -> int:
         """The bytes of what is taken over."""
-        return sum(array.size for h in self._heirlooms.values() for array in _arrays(h.collection) if array.struct[array.field])
+        return sum(array.size for h in self._reused.values() for array in _arrays(h.collection) if array.struct[array.field])
 
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
         before, now = self.old.program, self.program
@@ -143,7 +143,7 @@ class StateReuse:
         old = number if self.program is self.old.program else self.strata.get(number)
         if number in self._plans or old is None:
             return self._plans.get(number)
-        return self.old.scopes[old], self.old.figures[old]
+        return self.old.scopes[old], self.old.recorded_statistics[old]
 
     def collection(self, name: str, scope: Struct | None) -> Collection | None:
         """A collection that is taken over, in a new recursive scope; paths may be lowered against it."""
@@ -155,7 +155,7 @@ class StateReuse:
     def _take(self, found: Collection, name: str, scope: Struct | None) -> None:
         structs = [found.struct, *found.histories, *found.lists]
         words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
-        self._heirlooms[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
+        self._reused[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
         found.name = name
         found.asked, found.found = False, found.role not in UNFOUND
         found.wanted.clear()
@@ -181,9 +181,9 @@ class StateReuse:
         for name, (reduction, seeds, _) in self._reductions.items():
             if reduction.seeds and not seeds:
                 raise CannotReuse(self._stratum_of(name))
-        for reused in self._heirlooms.values():
+        for reused in self._reused.values():
             collection, struct = reused.collection, reused.collection.struct
-            if not reused.seen:
+            if not reused.is_observed:
                 continue
             if struct[L.CO_UNKEYED] and collection.found:
                 raise CannotReuse(self._stratum_of(reused.name))
@@ -208,8 +208,8 @@ class StateReuse:
     def show(self, seeds: frozenset[int]) -> None:
         """Lets everything that is taken over be as if it came in this batch; `seeds` are the addresses of the logs that the
         batch reads."""
-        for reused in self._heirlooms.values():
-            if reused.seen:
+        for reused in self._reused.values():
+            if reused.is_observed:
                 collection = reused.collection
                 collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
                 _history(collection)[L.HI_BASE] = L.ROUND
@@ -218,8 +218,8 @@ class StateReuse:
 
     def hide(self) -> None:
         """After the batch: all rows are settled, and have not changed."""
-        for reused in self._heirlooms.values():
-            if reused.seen:
+        for reused in self._reused.values():
+            if reused.is_observed:
                 collection = reused.collection
                 _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
                 for struct, words, _ in reused.words:
@@ -230,7 +230,7 @@ class StateReuse:
 
     def give_back(self) -> None:
         """The old dataflow goes on as if nothing had been taken."""
-        for reused in self._heirlooms.values():
+        for reused in self._reused.values():
             collection = reused.collection
             for key, index in collection.indexes.items():
                 if key not in reused.indexes:
@@ -244,19 +244,19 @@ class StateReuse:
         for reduction, seeds, sources in self._reductions.values():
             reduction.seeds, reduction.sources = seeds, sources
             reduction.struct.point(L.RD_WORK, self.old.work)
-        self._heirlooms.clear()
+        self._reused.clear()
         self._reductions.clear()
         self.old.do_all()
 
     def hand_over(self, new: Dataflow) -> None:
         """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
-        for reused in self._heirlooms.values():
-            reused.collection.life = new.life
+        for reused in self._reused.values():
+            reused.collection.status = new.status
             reused.collection.keep_indexes(reused.collection.wanted)
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
-    def figures(self, waiting: Mapping[str, Updates]) -> DataflowStatistics:
+    def statistics(self, waiting: Mapping[str, Updates]) -> DataflowStatistics:
         """Statistics for the planner: of what is taken over everything, and the rows of inputs that wait."""
         inputs = frozenset(self.program.relations.keys() - self.program.derived.keys())
         return DataflowStatistics(

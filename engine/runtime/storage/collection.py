@@ -112,7 +112,7 @@ class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
-        self.life: DataflowStatus | None = None
+        self.status: DataflowStatus | None = None
         """Of the dataflow that it belongs to."""
         self.name = name
         self.kinds = tuple(kinds)
@@ -380,7 +380,7 @@ class Collection:
         if room <= PREALLOCATED_CHANGES:
             block = self._few_changes.copied(self.address, first)
         else:
-            block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
+            block = self.memory.array_pool.words((self.arity + 2) * room).reshape(self.arity + 2, room)
             block = block[:, : ChangesBlock(block).write(self.address, first)]
         *columns, rounds, diffs = block
         return Updates(tuple(columns), diffs, rounds)
@@ -395,12 +395,12 @@ class Collection:
             self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
         self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
 
-    def kept(self) -> Updates:
+    def fused_changes(self) -> Updates:
         """The changes that the batches of a stretch have left (see `updates`)."""
         kept = self.struct.keep[L.CO_KEPT]
         assert isinstance(kept, Struct)
         count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
-        block = self.memory.lender.words(columns * count).reshape(columns, count)
+        block = self.memory.array_pool.words(columns * count).reshape(columns, count)
         if count:
             block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
         return Updates(tuple(block[:-2]), block[-1], block[-2])

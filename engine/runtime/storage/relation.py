@@ -67,7 +67,7 @@ from dlog.engine.kernels.layout import (
 from dlog.engine.kernels.static import bitmaps, sets, storage
 from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.native import Struct, view, words
-from dlog.engine.values.loans import ArrayPool
+from dlog.engine.values.array_pool import ArrayPool
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BITS_LIMIT = 2**26
@@ -93,7 +93,7 @@ class Memory:
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
-        self.lender = ArrayPool()
+        self.array_pool = ArrayPool()
         """For what is handed out of the kernels' memory; on nobody's account."""
 
     def new_control(self, size: int) -> Struct:

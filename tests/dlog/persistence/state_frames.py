@@ -99,8 +99,8 @@ class TakesFrames:
         places = places[diffs[places] != 0]
         return Updates(tuple(c[places] for c in columns), diffs[places], np.full(len(places), round))
 
-    def take_back(self, heir: Any) -> None:
-        self.engine.take_back(heir.engine)
+    def take_back(self, successor: Any) -> None:
+        self.engine.take_back(successor.engine)
 
 
 class Maker(EmbeddedMaker):

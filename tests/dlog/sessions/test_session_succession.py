@@ -166,7 +166,7 @@ def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int
 
 def taken(session: dlog.Session) -> set[str]:
     engine = session._engine
-    return set((engine.working or engine).taken)
+    return set((engine.working or engine).reused_relations)
 
 
 def closure(*edges: tuple[int, int], **options: Any) -> dlog.Session:

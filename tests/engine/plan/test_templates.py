@@ -33,7 +33,7 @@ def _plans(program: Program, sizes: Mapping[str, int]) -> list[Scope]:
                 patch.setattr(build, "MIN_BODIES_WITH_SHAPES", 1 << 30)  # each body for itself
                 own = build_rounds_scope(stratum, program, (again := RecordingStatistics(Declared(sizes))))
             assert repr(scope) == repr(own)
-            assert figures.told() == again.told()
+            assert figures.entries() == again.entries()
             found.append(scope)
     return found
 

@@ -68,7 +68,7 @@ class Replanned(Maintained):
         self._watched = Fickle()
         self.planned = 0
 
-    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Any:
+    def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Any:
         self.planned += 1
         return Random(self.planned)
 

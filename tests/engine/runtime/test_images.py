@@ -256,7 +256,7 @@ p(x, z) :- p(x, y), e(y, z, _).
         old._watched.soon()
         assert old._flow is not None
         plans.append({**old._flow.scopes})
-        figures.append({**old._flow.figures})
+        figures.append({**old._flow.recorded_statistics})
     assert plans[0] == plans[2] and figures[0] != figures[2]
     taken = old.image()
     assert taken is not None

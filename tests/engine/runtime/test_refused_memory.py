@@ -76,16 +76,16 @@ def test_going_back_that_fails_is_done_when_something_is_asked(monkeypatch: pyte
 def test_taking_back_from_an_heir_that_fails_is_done_when_something_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with engine_of(STEPS) as engine:
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
-        with engine_of(STEPS + ".decl q(x: number)\n.output q\nq(x) :- r(x, _).\n", old=engine) as heir:
-            heir.commit({})
-            assert heir.taken and rows(heir, "q") == {(0,)}
+        with engine_of(STEPS + ".decl q(x: number)\n.output q\nq(x) :- r(x, _).\n", old=engine) as successor:
+            successor.commit({})
+            assert successor.reused_relations and rows(successor, "q") == {(0,)}
             genuine = engine._build
 
             def fail(*_: object) -> None:
                 raise MemoryError
 
             monkeypatch.setattr(engine, "_build", fail)
-            for attempt in (lambda: engine.take_back(heir), lambda: rows(engine, "r")):
+            for attempt in (lambda: engine.take_back(successor), lambda: rows(engine, "r")):
                 with pytest.raises(MemoryError):
                     attempt()
             monkeypatch.setattr(engine, "_build", genuine)

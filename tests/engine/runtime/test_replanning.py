@@ -180,7 +180,7 @@ def test_rows_that_figures_were_taken_from_are_not_kept() -> None:
     with engine_of(TRIANGLES) as engine:
         commit(engine, star(SPOKES))
         assert engine._flow is not None
-        assert not any(hasattr(figures, "_statistics") for figures in engine._flow.figures.values())
+        assert not any(hasattr(figures, "_statistics") for figures in engine._flow.recorded_statistics.values())
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
     figures = RecordingStatistics(_Sized(1000))
     figures.rows("e")
     figures.close()
-    assert (figures.left(_Sized(int(rows))) is not None) == left
+    assert (figures.out_of_range(_Sized(int(rows))) is not None) == left
 
 
 def test_small_figures_do_not_matter() -> None:
     figures = RecordingStatistics(_Sized(0))
     figures.rows("e")
     figures.close()
-    assert figures.left(_Sized(int(MIN_STATISTIC * VALID_FACTOR) - 1), figures.countable()) is None
+    assert figures.out_of_range(_Sized(int(MIN_STATISTIC * VALID_FACTOR) - 1), figures.countable()) is None
 
 
 def test_rules_added_to_a_session_that_began_small_are_planned_for_what_is_there() -> None:

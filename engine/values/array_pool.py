@@ -1,4 +1,4 @@
-"""Memory for large arrays that come and go, batch after batch: what the last ones had is taken again.
+"""A pool of large arrays that come and go, batch after batch: new ones take the memory of the last ones.
 
 New memory is expensive to touch for the first time, on virtual machines several times as expensive as what is done with it.
 """
@@ -19,13 +19,14 @@ MAX_FREE_BLOCKS = 2
 
 
 class ArrayPool:
-    """Lends memory, and keeps a little of what comes back."""
+    """Hands out memory, and keeps a little of what comes back."""
 
     def __init__(self) -> None:
         self._free: list[np.ndarray] = []
 
     def words(self, count: int) -> np.ndarray:
-        """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is lent again."""
+        """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is handed out
+        again."""
         if not MIN_POOLED_WORDS <= count <= MAX_POOLED_WORDS:
             return np.empty(count, np.int64)
         fitting = [block for block in self._free if count <= len(block) <= 2 * count]
@@ -61,14 +62,14 @@ class DoubleBuffer:
 
 
 class _PooledArray:
-    """The owner of lent memory, on which arrays rest."""
+    """The owner of pooled memory, on which arrays rest."""
 
-    def __init__(self, lender: ArrayPool, block: np.ndarray) -> None:
-        self._lender, self._block = lender, block
+    def __init__(self, pool: ArrayPool, block: np.ndarray) -> None:
+        self._pool, self._block = pool, block
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return self._block.__array_interface__
 
     def __del__(self) -> None:
-        self._lender.back(self._block)
+        self._pool.back(self._block)

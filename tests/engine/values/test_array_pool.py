@@ -1,4 +1,4 @@
-"""Lent memory: nobody's array is lent again, what comes back is, and little is kept."""
+"""Pooled memory: nobody's array is handed out again, what comes back is, and little is kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.values.loans import MAX_FREE_BLOCKS, MAX_POOLED_WORDS, MIN_POOLED_WORDS, ArrayPool, DoubleBuffer
+from dlog.engine.values.array_pool import MAX_FREE_BLOCKS, MAX_POOLED_WORDS, MIN_POOLED_WORDS, ArrayPool, DoubleBuffer
 
 
 def place(array: np.ndarray) -> int:
@@ -15,55 +15,55 @@ def place(array: np.ndarray) -> int:
 
 
 def test_what_comes_back_is_lent_again() -> None:
-    lender = ArrayPool()
-    first = lender.words(2 * MIN_POOLED_WORDS)
+    pool = ArrayPool()
+    first = pool.words(2 * MIN_POOLED_WORDS)
     at = place(first)
     del first
     gc.collect()
-    again = lender.words(2 * MIN_POOLED_WORDS - 1)
+    again = pool.words(2 * MIN_POOLED_WORDS - 1)
     assert (place(again), again.size) == (at, 2 * MIN_POOLED_WORDS - 1)
-    assert place(lender.words(2 * MIN_POOLED_WORDS - 1)) != at
+    assert place(pool.words(2 * MIN_POOLED_WORDS - 1)) != at
 
 
 def test_much_is_not_lent_for_little() -> None:
-    lender = ArrayPool()
-    first = lender.words(8 * MIN_POOLED_WORDS)
+    pool = ArrayPool()
+    first = pool.words(8 * MIN_POOLED_WORDS)
     at = place(first)
     del first
     gc.collect()
-    assert place(lender.words(MIN_POOLED_WORDS)) != at
+    assert place(pool.words(MIN_POOLED_WORDS)) != at
 
 
 def test_as_long_as_a_part_is_in_use_it_is_not_lent() -> None:
-    lender = ArrayPool()
-    block = lender.words(4 * MIN_POOLED_WORDS).reshape(4, MIN_POOLED_WORDS)
+    pool = ArrayPool()
+    block = pool.words(4 * MIN_POOLED_WORDS).reshape(4, MIN_POOLED_WORDS)
     row, arrow = block[1], pa.array(block[2])
     row[:] = 7
     del block
     gc.collect()
-    others = [lender.words(4 * MIN_POOLED_WORDS) for _ in range(3)]
+    others = [pool.words(4 * MIN_POOLED_WORDS) for _ in range(3)]
     for other in others:
         other[:] = 0
     assert (row == 7).all()
     del row
     gc.collect()
-    assert lender.words(4 * MIN_POOLED_WORDS).size == 4 * MIN_POOLED_WORDS
+    assert pool.words(4 * MIN_POOLED_WORDS).size == 4 * MIN_POOLED_WORDS
     assert len(arrow) == MIN_POOLED_WORDS
 
 
 def test_little_is_kept() -> None:
-    lender = ArrayPool()
-    held = [lender.words(MIN_POOLED_WORDS) for _ in range(5)]
+    pool = ArrayPool()
+    held = [pool.words(MIN_POOLED_WORDS) for _ in range(5)]
     places = {place(array) for array in held}
     del held
     gc.collect()
-    assert len(lender._free) == MAX_FREE_BLOCKS
-    assert {place(block) for block in lender._free} <= places
+    assert len(pool._free) == MAX_FREE_BLOCKS
+    assert {place(block) for block in pool._free} <= places
     del places
-    large = lender.words(MAX_POOLED_WORDS + 1)
+    large = pool.words(MAX_POOLED_WORDS + 1)
     del large
     gc.collect()
-    assert len(lender._free) == MAX_FREE_BLOCKS
+    assert len(pool._free) == MAX_FREE_BLOCKS
 
 
 def test_few_words_are_ordinary_memory() -> None:
