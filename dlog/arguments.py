@@ -16,7 +16,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.memory import parse_size
 
 MAX_COUNT = 2**62
-"""No count, and no round, is larger: sums and differences of a few stay within 64 bits."""
+"""The largest count or round: sums and differences of a few stay within 64 bits."""
 MAX_THREADS = 4096
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN_ROWS = 10
-"""So many rows are shown."""
+"""Rows of a preview."""
 SHOWN_COLUMNS = 20
-"""So many columns."""
+"""Columns of a preview."""
 MAX_VALUE_CHARACTERS = 60
-"""So many characters of a value."""
+"""Characters of a value in a preview."""
 MORE = "..."
 
 

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 ConstantRows: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
 MAX_FACT_ROWS = 1_000
-"""Rows given by the driver that are facts of the program rather than one more DataFrame, which would take tasks of its own."""
+"""Rows given by the driver that become facts of the program: one more DataFrame would take tasks of its own."""
 MAX_FETCHED_ROWS = 10_000
-"""Rows of a session's workers that are fetched to show the first of them."""
+"""Rows of a session's workers up to which all are fetched to show the first of them."""
 PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
 

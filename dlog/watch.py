@@ -35,7 +35,7 @@ from dlog.spark import quieten
 from dlog.values import Row
 
 _MAX_CHANGES = 1 << 16
-"""Changes that are committed together at most, if the rounds end there."""
+"""Changes committed together, if the rounds end there: trades the latency of the first against the cost of a commit."""
 
 
 Format: TypeAlias = str

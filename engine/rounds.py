@@ -25,7 +25,7 @@ Frames = Mapping[str, Sequence[tuple[Any, int]]]
 """By relation, rows that are not in this process, each bulk change with the diff of all its rows; `RoundsEngine.fitting` gave
 them."""
 MAX_RELAYED_ROWS = 100_000
-"""So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
+"""Rows that are not in this process up to which they come through it, which takes fewer jobs; more go past it."""
 
 
 @dataclass(frozen=True, slots=True)

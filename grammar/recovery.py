@@ -22,7 +22,7 @@ from dlog.grammar.mistakes import Failure, explain, missing_dot, strange_directi
 from dlog.grammar.source import Span
 
 MAX_MESSAGES = 20
-"""After so many messages a person has enough to do."""
+"""Messages for one program: after so many a person has enough to do."""
 
 _DIRECTIVE = re.compile(r"\.[a-z_]+")
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")

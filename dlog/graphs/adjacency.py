@@ -9,7 +9,8 @@ from dlog.graphs.names import Codes
 _SHIFT = np.int64(32)
 _LOW = (np.int64(1) << _SHIFT) - 1
 MAX_UNSORTED_PAIRS = 4096
-"""So many pairs, or an eighth of all, are looked up beside the others before they are sorted in."""
+"""Pairs (or an eighth of all, if more) looked up beside the sorted ones before they are sorted in: trades look-ups against
+sorting."""
 
 
 class Adjacency:

@@ -19,9 +19,9 @@ from dlog.graphs.numbered import Numbered
 _SHIFT = np.int64(1) << np.int64(32)
 FILLER = "no attributes"
 MAX_UNSORTED_EDGES = 50_000
-"""So many edges are kept in a dict before they are sorted in."""
+"""Edges kept in a dict before they are sorted in: trades memory per edge against sorting all again."""
 MAX_TABLE_PIECES = 64
-"""A table of attributes has at most so many pieces."""
+"""Pieces of a table of attributes: trades joining them again and again against looking into each."""
 
 
 @dataclass(frozen=True, slots=True)

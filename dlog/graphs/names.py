@@ -19,7 +19,7 @@ from dlog.graphs.mistakes import mistake, unknown_vertex
 
 Codes = NDArray[np.int64]
 MAX_PLACES_PER_INTEGER = 8
-"""Integers are numbered through a table if it has at most so many places for each of them."""
+"""Places of a table per integer up to which integers are numbered through one: trades its memory against sorting."""
 
 
 class Names(Protocol):

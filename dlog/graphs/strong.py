@@ -31,12 +31,12 @@ Components = Callable[[int, Codes, Codes], Codes]
 """The least vertex of the component of each of so many vertices, for edges between them."""
 
 GRAPH_PER_WORK = 4
-"""A commit may look at one in so many of the vertices and edges before all is computed again."""
+"""A commit may look at one in so many of the vertices and edges; beyond, computing all again costs less."""
 MIN_WORK = 1000
 MAX_DEBTS = 256
-"""Where one side of a component leaves more of them, the rest is divided anew."""
+"""Pairs of vertices whose connection one side of a component leaves open; with more, the rest is divided anew."""
 MAX_PYTHON_EDGES = 20_000
-"""So few edges are divided in Python."""
+"""Edges up to which they are divided in Python; more are an engine's."""
 FORWARD, BACKWARD = 1, 2
 NEW = -1
 """The component before a commit of a vertex that came with it."""

@@ -20,7 +20,7 @@ from dlog.proofs.terms import Frame
 from dlog.values import Row
 
 SHOWN_MISSES = 3
-"""So many near misses are told of each rule."""
+"""Near misses shown of each rule."""
 
 
 def absence(search: Search, relation: str, row: Row) -> WhyNot:

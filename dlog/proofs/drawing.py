@@ -14,7 +14,7 @@ from dlog.proofs.wording import literal_of, row_text
 
 MORE = "..."
 SHOWN_LINES = 20
-"""Lines of what is shown unasked."""
+"""Lines of a proof shown unasked."""
 MAX_LINE_CHARACTERS = 200
 """Characters of such a line."""
 

@@ -12,7 +12,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.storage.relation import StoredRelation
 
 MIN_PART_ROWS = 1 << 14
-"""Rows from which on starting a path once more costs less than copying them."""
+"""Rows of a part from which on starting a path once more costs less than copying them."""
 
 
 def readable(parts: Sequence[Rows], widths: Sequence[int]) -> list[Rows]:

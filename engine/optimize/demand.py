@@ -41,7 +41,7 @@ from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, reading_
 from dlog.grammar.diagnostics import DlogError
 
 MAX_DEMANDS = 64
-"""A program in which relations are asked for in more ways stays as it is."""
+"""Ways in which a program's relations are asked for; one with more stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)

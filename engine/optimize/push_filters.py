@@ -36,9 +36,9 @@ from dlog.engine.optimize.rewriting import (
 )
 
 MAX_CONSTANTS: Final = 4
-"""A recursive relation is computed for so many constants apart; beyond, the whole relation is likely to be cheaper."""
+"""Constants for which a recursive relation is computed apart; beyond, the whole relation is likely to be cheaper."""
 MAX_FILTERS: Final = 4
-"""So many filters are pushed at most: through a chain of relations they would add up."""
+"""Filters that are pushed at once: through a chain of relations they would add up."""
 
 Filters: TypeAlias = frozenset[ColumnFilter]
 Groups: TypeAlias = Mapping[Filters, Filters]

@@ -17,7 +17,7 @@ from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.statistics import Estimator, Statistics
 
 MAX_DEMANDED_SHARE = 0.5
-"""Relations are asked for where it is, on the average, for at most this share of the values that they could be asked for."""
+"""Share of the possible values, on the average, up to which relations are computed by demand: the demand costs, too."""
 
 
 def share_asked(program: Program, demanded: Program, asked: Mapping[str, Demand], statistics: Statistics) -> float:

@@ -21,7 +21,7 @@ from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
 from dlog.engine.plan.statistics import Estimator, Key
 
 MAX_KEY_COLUMNS = 2
-"""Columns of a key that is looked for."""
+"""Columns of the widest key that is looked for: combinations of more are too many to try."""
 
 
 def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:

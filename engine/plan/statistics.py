@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[int, ...]
 """Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
 
 MIN_ROWS = 0.5
-"""Stands for an empty relation, so that costs stay comparable."""
+"""Rows that stand for an empty relation, so that costs stay comparable."""
 
 UNKNOWN_ROWS = 1000.0
 """Rows of a relation about which nothing is known."""

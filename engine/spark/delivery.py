@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SCHEMA = "feed int, owner int, block string, mistake binary"
 """What tasks say: which block they have brought to which worker, for which of the feeds; or what is wrong with the rows."""
 LINGER_MILLISECONDS = 120_000
-"""Milliseconds that a task has to get rid of its blocks, and a worker waits for one that was sent."""
+"""The time that a task has to get rid of its blocks, and that a worker waits for one that was sent."""
 
 
 class Door:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 
 MIN_FROZEN_OBJECTS = 10_000
-"""Objects that the collector looks at, from which on it is told of those that stay."""
+"""Objects that the collector looks at, from which on those that stay are frozen: looking at fewer is soon done."""
 
 
 def spare() -> None:

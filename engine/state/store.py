@@ -52,9 +52,10 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Sync = Literal["always", "often", "never"]
-"""When appended rounds are forced to the disk: before each append returns; every OFTEN_SECONDS seconds, as appends come; or
+"""When appended rounds are forced to the disk: before each append returns; every `OFTEN_SECONDS`, as appends come; or
 when the system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
 OFTEN_SECONDS = 0.1
+"""Between two times that the log is forced to the disk `often`: trades what a loss of power takes against forcing."""
 
 _OWN = re.compile(r"(\d+\.(log(\.new)?|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")

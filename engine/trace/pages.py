@@ -14,7 +14,7 @@ import weakref
 import numpy as np
 
 MIN_MAPPED_BYTES = 1 << 20
-"""Bytes from which on a block is a mapping of its own."""
+"""Bytes from which on a block is a mapping of its own: smaller ones are the allocator's."""
 RELEASE_BYTES = 1 << 20
 """Bytes given back at a time, which takes some tens of microseconds."""
 

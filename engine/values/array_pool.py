@@ -13,7 +13,7 @@ import numpy as np
 MIN_POOLED_WORDS = 1 << 17
 """Words below which the allocator serves as well."""
 MAX_POOLED_WORDS = 1 << 23
-"""Words above which nothing is kept."""
+"""Words above which nothing is kept: trades the cost of fresh memory against holding it."""
 MAX_FREE_BLOCKS = 2
 """Blocks that are kept: the last batch's arrays are still read when the next ones are made."""
 
@@ -40,8 +40,9 @@ class ArrayPool:
 
 
 ROOM_FACTOR = 2
-"""How many times as much memory as is wanted takes its turns: what is not touched costs nothing."""
+"""The memory of a buffer, as a multiple of what is wanted: what is not touched costs nothing."""
 ALIGNMENT_BYTES = 64
+"""A cache line, at which each column begins."""
 
 
 class DoubleBuffer:

@@ -14,10 +14,10 @@ import numpy as np
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 TRIAL_CPU_SECONDS = 10
-"""Of the processor, for the texts that are tried at once."""
+"""The processor's seconds for one trial of up to `TEXTS_PER_TRIAL` texts."""
 TEXTS_PER_TRIAL = 10_000
 CLOCK_PER_CPU_SECONDS = 20
-"""Times longer on the clock, on a machine that is busy."""
+"""Seconds on the clock for each of the processor, on a machine that is busy."""
 
 _TRIAL = """
 import re, struct, sys

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MIN_RESERVING_BYTES = 1 << 20
-"""Bytes from which on an array has address space to grow in."""
+"""Bytes from which on an array has address space to grow in: below, copying it costs little."""
 RESERVED_BYTES = 1 << 30
-"""Bytes of that: more than strings usually need, and little beside what a process may have."""
+"""Bytes of that address space: more than strings usually need, and little beside what a process may have."""
 _NO_RESERVE = 0x4000
 """Linux's MAP_NORESERVE: what is not touched is on nobody's account."""
 

@@ -17,7 +17,7 @@ from dlog.graphs.motifs.syntax import Edge, Term, Vertex
 GRAMMAR = Path(__file__).with_name("motif.lark")
 NAME = "motif"
 MAX_PATH_EDGES = 100
-"""Edges of the longest path with a length."""
+"""Edges of the longest path with a length: each is an atom of a rule."""
 _SPELLED = {
     "NAME": "a name",
     "LENGTH": "a length",

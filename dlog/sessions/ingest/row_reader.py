@@ -18,7 +18,7 @@ from dlog.sessions.ingest.staged_relation import Words
 from dlog.values import Codec
 
 MAX_ROWS_ONE_BY_ONE = 64
-"""So many rows are taken one by one."""
+"""Rows that are taken one by one: arrays cost more to make for so few."""
 _LOW, _HIGH = -(2**63), 2**63 - 1
 _CACHED_TEXTS = 1 << 16
 

@@ -47,7 +47,8 @@ from dlog.sessions.text import Text
 ConstantRows = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
 Found = TypeVar("Found")
 MIN_ROWS_PER_CHANGE = 8
-"""An image is gone on from when the external rows are at least so many times those that have changed since."""
+"""Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
+anew."""
 
 
 class Durable(PlainRounds):

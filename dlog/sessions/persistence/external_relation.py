@@ -25,7 +25,7 @@ Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
 ReadLot = Callable[[BulkChange], tuple[Columns, int]]
 MAX_SMALL_CHUNKS = 128
-"""So many small chunks become one."""
+"""Small chunks before they are joined to one: trades copying against the number of arrays."""
 
 
 class Stretch:

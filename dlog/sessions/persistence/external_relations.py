@@ -32,7 +32,8 @@ from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, St
 DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
 MAX_BULK_CHANGES = 16
-"""So many bulk changes a relation may have when a session is closed; more are made one."""
+"""Bulk changes of a relation when a session is closed; more are made one: trades writing all rows against reading many
+files."""
 _AFTER = re.compile(r".*/\d+[+-]\Z")
 CheckpointSource = Callable[[], Table | History]
 """A relation for a checkpoint, made when it is written."""

@@ -47,21 +47,24 @@ from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
 
 MIN_LOG_BYTES = 1 << 20
-"""Bytes of the log below which no checkpoint begins while the session runs."""
+"""Bytes of the log below which no checkpoint begins while the session runs: trades replaying them against writing a
+checkpoint."""
 CHECKPOINT_SLACK_BYTES = 1 << 17
-"""Bytes of the log about which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
+"""Bytes of the log by which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
 FIRST_IMAGE_BYTES = 1 << 22
-"""Bytes of an image from which it is written before anything else makes a checkpoint due, where there is none."""
+"""Bytes of a first image from which on it is written before anything else makes a checkpoint due: less is soon derived
+again."""
 MAX_RUNNING_IMAGE_BYTES = 1 << 30
-"""Bytes of an image above which it is only written when the session is closed."""
+"""Bytes of an image above which it is only written when the session is closed: its copy takes as much memory again."""
 MIN_IMAGE_LOG_BYTES = 1 << 24
-"""Bytes of the log below which no later image is written while the session runs."""
+"""Bytes of the log below which no later image is written while the session runs: trades replaying them against writing an
+image."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
 MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
-"""Bytes of an image up to which it is copied within a commit."""
+"""Bytes of an image up to which it is copied within a commit, which waits for that."""
 OVERDUE_LOG_BYTES = 1 << 26
 """Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
 session that never pauses would be derived anew after a crash."""

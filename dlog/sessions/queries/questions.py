@@ -11,7 +11,7 @@ from dlog.sessions.text import Text
 from dlog.values import Codec
 
 MAX_COMPILED_QUESTIONS = 256
-"""So many compiled questions are kept."""
+"""Compiled questions that are kept: trades memory against compiling again."""
 
 
 class Questions:

@@ -12,13 +12,13 @@ from dlog.engine.plan.exchange.places import EVERYWHERE, SELF, Place
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, Statistics
 
 SEND_COST = 1.5
-"""What a row costs besides for each other worker that it goes to."""
+"""The cost of a row for each other worker that it goes to, in rows written down and read once more."""
 MIN_SHARE = 1e-6
-"""Least share of rows that are taken to lead anywhere."""
+"""The least share of rows that are assumed to lead anywhere."""
 SIFTED_SHARE = 0.7
-"""Share of rows below which it pays to ask first whether they lead anywhere."""
+"""Share of rows that lead anywhere below which a semijoin pays that removes the others before they are sent."""
 ASSUMED_WORKERS = 2
-"""Where nobody said how many there are."""
+"""The number of workers where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ NONE: Mapping[str, Heavy] = {}
 EVERYWHERE_ROWS = 4_000_000
 """Rows up to which a relation that does not change may be copied to every worker."""
 MAX_TRIED_HOMES = 16
-"""Homes tried for the relations of a scope, if it has few paths."""
+"""Homes tried for the relations of a scope, if it has few paths: trades planning time against rows sent."""
 MAX_CUT_PATHS = 400
-"""Paths that are cut to try homes."""
+"""Paths that are cut in all to try homes: keeps planning short where there are hundreds of rules."""
 WORTHWHILE_COST_SHARE = 0.8
-"""Share of what the first homes cost below which others are worth having: later strata were counted on for those."""
+"""Share of the first homes' cost below which others are worth having: later strata were counted on for those."""
 
 
 def distribute(

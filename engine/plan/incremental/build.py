@@ -28,7 +28,7 @@ from dlog.engine.plan.static.stages import Stages
 from dlog.engine.plan.statistics import Statistics
 
 MIN_BODIES_WITH_SHAPES = 8
-"""Of so many bodies some may be like others."""
+"""Bodies of a stratum from which on bodies of one shape are looked for: trades finding shapes against planning each."""
 
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:

@@ -21,7 +21,7 @@ from dlog.engine.plan.static.build import Body
 from dlog.engine.plan.statistics import Estimator, Key
 
 MAX_COMPARED_BODIES = 8
-"""Of so many bodies of one shape the answers are compared."""
+"""Bodies of one shape whose answers are compared: trades comparing against planning."""
 
 EstimatorAnswers: TypeAlias = dict[tuple[str, str, tuple[Any, ...]], object]
 """What was asked (a method of the estimator, or `index`), of which relation, with which further arguments, and the answers."""

@@ -18,10 +18,10 @@ from dlog.engine.plan.incremental.shapes import Names, Shape, Shapes
 from dlog.engine.plan.statistics import Statistics
 
 MAX_COMPARED_PLANS = 8
-"""Of so many plans for strata of one shape the figures are compared."""
+"""Plans for strata of one shape whose statistics are compared: trades comparing against planning."""
 
 MAX_TEMPLATE_RULES = 32
-"""A stratum of more rules is like no other."""
+"""Rules of the largest stratum that is compared with others: larger ones are taken to be like no other."""
 
 StatisticEntry: TypeAlias = tuple[str, str, Sequence[int], float | None]
 """A statistic (`rows`, `distinct` or `pairs`), its relation and columns, and its value."""

@@ -18,7 +18,7 @@ from dlog.engine.plan.query import Condition, Query, Reading, canonical, closure
 from dlog.engine.plan.static.stages import Stages
 
 MIN_INDEXED_ROWS = 16.0
-"""A smaller relation may as well be scanned."""
+"""Rows below which a relation may as well be scanned."""
 
 
 def with_computed(query: Query, rule: int, paths: Paths, stages: Stages) -> Query:

@@ -17,7 +17,7 @@ from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonica
 from dlog.engine.plan.static.aggregates import Aggregates
 
 MIN_READINGS = 3
-"""Smaller bodies have no part of two readings beside another one."""
+"""Readings from which on a body can have a part of two beside another one."""
 
 
 @dataclass(frozen=True, slots=True)

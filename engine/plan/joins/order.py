@@ -18,13 +18,14 @@ from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, id
 from dlog.engine.plan.statistics import Estimator
 
 MAX_EXHAUSTIVE_READINGS = 8
-"""Up to so many readings all orders are considered."""
+"""Readings up to which all orders are considered: their number grows fast."""
 
 MAX_GREEDY_SEEDS = 6
-"""Of so many seeds a large body is ordered greedily."""
+"""Seeds from which a large body is ordered greedily, those with the fewest rows: trades planning time against a better
+order."""
 
 MAX_CHECKED_SEEDS = 24
-"""Of so many, the smallest, it is found out what the checks that are possible at once leave of them."""
+"""Seeds, the smallest ones, to which the checks that are possible at once are applied before those are chosen."""
 
 EXTENSION_COST = 2.0
 """Cost per incoming row of an extension beyond its lookups."""
@@ -33,7 +34,7 @@ SINK = 2.0
 """Cost per row of the sink, which looks each row up."""
 
 MAX_PRODUCT_GROWTH = 16.0
-"""A cross product is considered beside connected readings if it multiplies rows by no more than this."""
+"""Growth of rows up to which a cross product is considered beside connected readings."""
 
 
 def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> SearchState:

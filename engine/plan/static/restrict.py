@@ -20,7 +20,8 @@ from dlog.engine.ir.nodes import HalfJoin, Only, Path, Scope, Step
 from dlog.engine.ir.rules import Variable
 
 MAX_MATCHES_PER_ROW: Final = 0.5
-"""Matches of the later step per row below which an arrangement of its own pays."""
+"""Matches of the later step per row below which an arrangement of its own pays: trades building it against looking rows up in
+vain."""
 
 
 def restrict(scope: Scope) -> Scope:

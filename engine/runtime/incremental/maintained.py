@@ -52,9 +52,9 @@ from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 MAX_ROWS_PER_CALL = 1 << 20
-"""Rows that paths may make before signals and readers in other threads get their turn."""
+"""Rows that paths may make before signals and readers in other threads get their turn: trades their latency against calls."""
 IMAGE_PIECE_BYTES = 1 << 20
-"""Bytes of an image that are copied while a commit waits."""
+"""Bytes of an image that are copied while a commit waits: trades its latency against the number of pieces."""
 MAX_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096

@@ -20,13 +20,13 @@ StatisticKey = tuple[str, str, tuple[int, ...]]
 """Of a `StatisticEntry`, all but its value."""
 
 VALID_FACTOR = 8.0
-"""A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
+"""A plan holds for statistics within this factor of those it was made for: trades planning again against a worse order."""
 MIN_STATISTIC = 32.0
-"""Figures below are as good as this one."""
+"""Smaller statistics count as this one: plans hardly differ for them."""
 SMALL_SAMPLE_ROWS = 1 << 13
-"""Rows that are looked at where no more come."""
+"""Rows that are sampled where no more rows come: trades exact counts against time in a small commit."""
 ROWS_PER_SAMPLED_GROWTH = 4
-"""Where rows grow by less than this part of them, those that come are not looked at."""
+"""Rows there per row of growth from which on the coming rows are not sampled: they hardly change the count of values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates
 
 REBUILD_GROWTH = 8
-"""A commit begins anew that brings so many times the rows that all relations have; growth by less is cheaper as a change."""
+"""Rows that a commit brings per row there from which on it begins anew; growth by less is cheaper as a change."""
 MIN_REBUILD_ROWS = 1 << 12
-"""Where fewer rows come, one way is as good as the other."""
+"""Rows from which on it matters whether a commit begins anew."""
 MAX_ROWS_PER_CHANGE = 32
-"""A commit that changes less than one in so many rows does not pay for another's loading."""
+"""Rows there per changed row up to which a commit may begin anew: fewer changes do not pay for loading all others."""
 FRAGMENTED_BYTES_RATIO = 1.5
-"""So many times the bytes that a row took when all were loaded at once are too many."""
+"""Bytes of a row, as a multiple of those when all were loaded at once, from which on a dataflow is fragmented."""
 
 
 def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:

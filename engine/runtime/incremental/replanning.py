@@ -39,7 +39,7 @@ WORK_PER_STATISTICS = 1 << 20
 ROWS_PER_STATISTIC = 1 << 12
 """Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
 MAX_NOTED_CHANGES = 8
-"""So many of the last changes of a stratum's plan are told."""
+"""The last changes of a stratum's plan that are shown."""
 NEVER = 1 << 62
 
 

@@ -13,7 +13,7 @@ from dlog.engine.runtime.storage.relation import StoredRelation
 MIN_MATCHES_PER_ROW = 8.0
 """Matches per row of a relation that does not change from which on they are swept: fewer are better joined block by block."""
 MIN_SWEPT_ROWS = 2**20
-"""Rows of a relation that does not change from which on it is swept anyway: no cache holds it, and a sweep asks ahead."""
+"""Rows of a relation that does not change from which on it is swept anyway: no cache holds it, and a sweep prefetches."""
 
 
 class Relations(Protocol):

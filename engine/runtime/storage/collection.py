@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dlog.engine.runtime.storage.reduction import Reduction
 
 PREALLOCATED_CHANGES = 64
-"""Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
+"""Changes of a batch for which memory is kept: addresses of new arrays take longer than a small round."""
 INITIAL_ROWS = 64
-"""Rows a new collection has room for."""
+"""Rows for which a new collection has room."""
 
 
 class Role(Enum):

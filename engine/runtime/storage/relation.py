@@ -75,7 +75,8 @@ BITS_LIMIT = 2**26
 PAGES_LIMIT = 2**29
 """Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
 MIN_WORD_VALUES = 512
-"""Values of a bitmap's last column from which on they stand in words of their own."""
+"""Values of a bitmap's last column from which on they stand in words of their own: what that leaves free
+is an eighth at most."""
 SHARED_ROWS = 2**19
 """Fewest loaded rows whose repetitions several threads look for."""
 AHEAD_ROWS = 2**22
