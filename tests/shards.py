@@ -118,7 +118,7 @@ class LocalCrew:
 
     def __init__(self, size: int = 3, **limits: Any) -> None:
         self.size = size
-        self.keepers = [SessionWorker(limits, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
+        self.session_workers = [SessionWorker(limits, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
         self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
@@ -128,7 +128,7 @@ class LocalCrew:
 
     def _run(self, rank: int, command: str, args: tuple[Any, ...]) -> Any:
         try:
-            return pickle.loads(pickle.dumps(getattr(self.keepers[rank], command)(*args)))
+            return pickle.loads(pickle.dumps(getattr(self.session_workers[rank], command)(*args)))
         except Failed as failed:
             return failed.error
         except (DlogError, InternalError) as error:

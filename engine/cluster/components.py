@@ -37,11 +37,17 @@ class Trees:
     `home` where its rows belong."""
 
     def __init__(
-        self, connection: Connection, catalog: ShardCatalog, post: RowExchange, value: ColumnType, home: Place, insert: Insert
+        self,
+        connection: Connection,
+        catalog: ShardCatalog,
+        row_exchange: RowExchange,
+        value: ColumnType,
+        home: Place,
+        insert: Insert,
     ) -> None:
         self.connection = connection
         self.catalog = catalog
-        self.post = post
+        self.row_exchange = row_exchange
         self.value = value
         self.home = home
         self.insert = insert
@@ -72,7 +78,7 @@ class Trees:
         sent = [OutgoingRows(TREES, (NUMBER, NUMBER), EVERYWHERE, own)]
         if self.where:
             sent.append(OutgoingRows(OFFERS, (NUMBER, NUMBER), self._place(1), self._offers(marks, keys)))
-        arrived, _ = self.post.swap_parts(sent)
+        arrived, _ = self.row_exchange.swap_parts(sent)
         level, (relation, control) = len(self.where), (self.relation, self.relation.memory.control.address)
         for edges, rows in self._edges(OFFERS, arrived.get(OFFERS, ()), keys):
             if not kernels.offer(control, relation.address, marks, level, edges, 0, 1, 0, rows):
@@ -117,7 +123,7 @@ class Trees:
         elsewhere[roots[~own]] = True
         shared = np.flatnonzero(elsewhere[best.column(0)])
         sent = Rows(tuple(best.column(c)[shared] for c in range(2)), len(shared))
-        arrived, _ = self.post.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
+        arrived, _ = self.row_exchange.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
         self.insert(BEST, arrived.get(BEST))
         codes = np.flatnonzero(own)
         found = view(best.struct[REL_SLOTS], len(roots), np.int32)[roots[codes]] - 1
@@ -129,9 +135,12 @@ class Trees:
     def _own(self, keys: int) -> np.ndarray:
         """A mask of the keys that have their home here."""
         if self.home == ROOT:
-            return np.full(keys, self.post.worker_group.is_root)
+            return np.full(keys, self.row_exchange.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
-        return self.post.dictionary.owners(NUMBER, values, self.post.worker_group.size) == self.post.worker_group.rank
+        return (
+            self.row_exchange.dictionary.owners(NUMBER, values, self.row_exchange.worker_group.size)
+            == self.row_exchange.worker_group.rank
+        )
 
     # --------------------------------------------------------------------------------------------------------------- keys
 
@@ -156,7 +165,7 @@ class Trees:
             relation = self.catalog.relations[held]
             keys = np.array(relation.column(column)) if relation.arity == 1 else np.unique(relation.column(column))
             sent.append(OutgoingRows(name, (NUMBER,), EVERYWHERE, Rows((keys,), len(keys))))
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         for name, _ in self.where:
             made = self.catalog.add(name, [Kind.NUMBER])
             made.shape([None])

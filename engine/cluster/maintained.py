@@ -124,14 +124,14 @@ class SharedMaintained(Maintained):
     """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
     change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
 
-    def __init__(self, together: PivotPlan, post: RowExchange, **options: object) -> None:
+    def __init__(self, together: PivotPlan, row_exchange: RowExchange, **options: object) -> None:
         program = together.program
-        if post.worker_group.is_root:
+        if row_exchange.worker_group.is_root:
             program = _with_here(program)
         super().__init__(program, **options)  # type: ignore[arg-type]
         self.together = together
-        self.post = post
-        self.worker_group = post.worker_group
+        self.row_exchange = row_exchange
+        self.worker_group = row_exchange.worker_group
         self.agenda: np.ndarray = np.empty(0, np.int64)
         self._broken = False
 
@@ -219,7 +219,7 @@ class SharedMaintained(Maintained):
         the rows that were sent is."""
         batches = [channel.outbox.empty() for channel in channels]
         earliest = min((int(c.rows.columns[-2].min()) for c in batches if c.rows.height), default=NEVER)
-        arrived, notes = self.post.swap_noting(batches, (note, earliest))
+        arrived, notes = self.row_exchange.swap_noting(batches, (note, earliest))
         for channel in channels:
             rows = arrived.get(channel.outbox.name)
             if rows is not None:

@@ -1,4 +1,4 @@
-"""One scope on one of several workers: the embedded executor's run, with the post between its pieces."""
+"""One scope on one of several workers: the embedded executor's run, with exchanges between its pieces."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class ShardRun(ScopeRun):
 
     catalog: ShardCatalog
     plan: DistributedScope = None  # type: ignore[assignment]
-    post: RowExchange = None  # type: ignore[assignment]
+    row_exchange: RowExchange = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
     homes: Mapping[str, Place] = field(default_factory=dict)
-    _turns: dict[str, DoubleBuffer] = field(default_factory=dict)
+    _buffers: dict[str, DoubleBuffer] = field(default_factory=dict)
     """What outboxes are emptied into."""
 
     # ------------------------------------------------------------------------------------------------------------ shape
@@ -123,7 +123,7 @@ class ShardRun(ScopeRun):
         name = connection.relation
         (key,) = self.relation(name).key
         value = self.types.columns(name)[1 - key]
-        Trees(connection, self.catalog, self.post, value, self.homes[name], self._insert_all).connect()
+        Trees(connection, self.catalog, self.row_exchange, value, self.homes[name], self._insert_all).connect()
 
     def _complete(self, stage: Sequence[nodes.Path]) -> None:
         """Brings the parts of reductions together and makes what the stage filled available."""
@@ -138,7 +138,7 @@ class ShardRun(ScopeRun):
         """Merges the workers' partial values of a reduction where their groups are at home."""
         relation = self.relation(name)
         parts = self._drain(relation)
-        arrived, _ = self.post.swap([OutgoingRows(name, self.types.columns(name), self.plan.homes[name], parts)])
+        arrived, _ = self.row_exchange.swap([OutgoingRows(name, self.types.columns(name), self.plan.homes[name], parts)])
         self._insert_all(name, arrived.get(name))
 
     def _insert_all(self, name: str, rows: Rows | None) -> None:
@@ -188,7 +188,7 @@ class ShardRun(ScopeRun):
 
     def _starts_here(self, path: nodes.Path) -> bool:
         """The one row of a rule without positive atoms is at the root."""
-        return not isinstance(path.seed, nodes.Unit) or self.post.worker_group.is_root
+        return not isinstance(path.seed, nodes.Unit) or self.row_exchange.worker_group.is_root
 
     def _run_lowered(self, paths: Iterable[LoweredPath]) -> None:
         for path in paths:
@@ -221,14 +221,14 @@ class ShardRun(ScopeRun):
             return True
         phase, pausing = ADVANCE, True
         while True:
-            heights, others = zip(*self.post.worker_group.share(([r.rows for r in limited], pausing)), strict=True)
+            heights, others = zip(*self.row_exchange.worker_group.share(([r.rows for r in limited], pausing)), strict=True)
             left = [self.limits[r.name] - sum(rows) for r, rows in zip(limited, zip(*heights, strict=True), strict=True)]
             if min(left) <= 0:
                 return False
             if not any(others):
                 return True
             for relation, rows in zip(limited, left, strict=True):
-                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.post.worker_group.size)
+                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.row_exchange.worker_group.size)
             if pausing:
                 self._run_loop(looping, loop, phase)
                 phase, pausing = DERIVE, self.thread_pool.workers[0].control[L.CTL_CHANGES] > 0
@@ -241,14 +241,14 @@ class ShardRun(ScopeRun):
             if arrangement.relation in mirrors:
                 self._include(arrangement)
 
-    # ---------------------------------------------------------------------------------------------------------- the post
+    # ---------------------------------------------------------------------------------------------------------- exchanges
 
     def _swap(self, exchanges: Sequence[Exchange]) -> dict[str, list[Rows]] | None:
         """Empties the outboxes. Returns what arrived, by inbox and as paths read it; None if no worker sent anything."""
         self.pause()
         if not exchanges:
             return None
-        arrived, any_sent = self.post.swap_parts([self._outgoing(x) for x in exchanges])
+        arrived, any_sent = self.row_exchange.swap_parts([self._outgoing(x) for x in exchanges])
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
         return {name: readable(parts, self.relation(name).widths) for name, parts in arrived.items()} if any_sent else None
@@ -263,14 +263,14 @@ class ShardRun(ScopeRun):
         """The rows of an outbox, which fills again while they are read: in memory whose turn it is."""
         relation = self.relation(exchange.name)
         columns = [relation.column(c) for c in range(relation.arity)]
-        turns = self._turns.setdefault(exchange.name, DoubleBuffer())
-        if exchange.place < 0 or self.post.worker_group.size == 1:
-            held = turns.columns([c.dtype for c in columns], relation.rows)
+        buffer = self._buffers.setdefault(exchange.name, DoubleBuffer())
+        if exchange.place < 0 or self.row_exchange.worker_group.size == 1:
+            held = buffer.columns([c.dtype for c in columns], relation.rows)
             for copy, column in zip(held, columns, strict=True):
                 copy[:] = column
             columns = held
         rows, shared = Rows(tuple(columns), relation.rows), exchange.role == "stream"
-        return OutgoingRows(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, turns)
+        return OutgoingRows(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, buffer)
 
     def _take_in(self, paths: Sequence[LoweredPath], arrived: Mapping[str, Sequence[Rows]]) -> None:
         """Runs paths on what arrived in the inboxes that seed them."""
@@ -304,7 +304,7 @@ class ShardRun(ScopeRun):
         sent = [OutgoingRows(c.name, self.types.columns(c.relation), _destination(c.place), self._rows_for(c)) for c in missing]
         if not missing:
             return
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         for copy in missing:
             self._store(copy, arrived.get(copy.name))
         self.catalog.complete.update(c.name for c in missing)

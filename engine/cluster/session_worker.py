@@ -105,7 +105,7 @@ class SessionWorker:
         self._received: list[tuple[Maintainer, str, int, Rows]] = []
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
-        self._post = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
+        self._row_exchange = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
         self._sessions: dict[int, dict[Maintainer, _Kept]] = {}
         self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
 
@@ -123,9 +123,9 @@ class SessionWorker:
 
     def _engine(self, program: Program | PivotPlan, origin: _Origin) -> RoundsEngine:
         if isinstance(program, PivotPlan):
-            dictionary = self._post.dictionary
+            dictionary = self._row_exchange.dictionary
             self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
-            return SharedMaintained(program, self._post, old=origin, **self._limits)
+            return SharedMaintained(program, self._row_exchange, old=origin, **self._limits)
         self._dictionary.types = {**self._dictionary.types, **program.types}
         return make_engine(program, old=origin, **self._limits)  # type: ignore[arg-type]
 
@@ -176,7 +176,7 @@ class SessionWorker:
         rows = table.rows
         if place >= 0 and reused_input.source.place != place:
             type = types_of(engine.program.relations[reused_input.source.name])[place]
-            worker_group = self._post.worker_group
+            worker_group = self._row_exchange.worker_group
             mine = self._dictionary.owners(type, table.columns[place], worker_group.size) == worker_group.rank
             columns, rows = tuple(column[mine] for column in columns), int(mine.sum())
         return Updates(columns, np.ones(rows, np.int64), np.full(rows, last))

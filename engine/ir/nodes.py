@@ -202,7 +202,7 @@ class Accumulate:
 @dataclass(frozen=True, slots=True)
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
-    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `staggered`
+    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `delayed`
     path derives a lattice of least values: the greater the value, the later the iteration at which it enters. `apart` says that
     values are kept away from each other, `ordered` that they come one after the other."""
 
@@ -212,7 +212,7 @@ class Path:
     sink: Insert | Accumulate
     variables: int
     advance: int = 0
-    staggered: Literal["no", "apart", "ordered"] = "no"
+    delayed: Literal["no", "apart", "ordered"] = "no"
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class Drawer:
         for step in path.steps:
             yield self.step(step)
         notes = ["an iteration later"] if path.advance else []
-        notes += ["small values first"] if path.staggered != "no" else []
+        notes += ["small values first"] if path.delayed != "no" else []
         yield noted(self.sink(path.sink), ", ".join(notes))
 
     def sink(self, sink: Insert | Accumulate) -> str:

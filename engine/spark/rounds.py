@@ -143,27 +143,27 @@ class SparkMaker:
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
         self._workers = workers
-        self._crews: list[SparkResidentWorkers] = []
+        self._resident_workers: list[SparkResidentWorkers] = []
         """The one at work, if there is any."""
         # At the end of the process too: sockets of threads that Python has stopped by then are never closed, and ZeroMQ waits.
-        self._go_home = weakref.finalize(self, _close, self._crews)
+        self._go_home = weakref.finalize(self, _close, self._resident_workers)
 
     def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
-        if not self._crews or self.has_lost_workers:
+        if not self._resident_workers or self.has_lost_workers:
             spark = self._spark or application.start()
             application.need_context(spark)
-            for lost in self._crews:
+            for lost in self._resident_workers:
                 lost.close()
                 slots_again(spark, lost.size)
-            self._crews[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
-        return SparkRounds(program, self._crews[0], old)
+            self._resident_workers[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
+        return SparkRounds(program, self._resident_workers[0], old)
 
     @property
     def has_lost_workers(self) -> bool:
         """Whether there were workers, and there will be others when an engine is made."""
-        return bool(self._crews) and self._crews[0].is_gone
+        return bool(self._resident_workers) and self._resident_workers[0].is_gone
 
     def resumed(self, program: Program, image: Image, *, old: StartingPoint, **limits: Any) -> None:
         """Workers keep no images."""

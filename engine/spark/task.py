@@ -128,7 +128,12 @@ class _Worker:
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
             taken = started - begun, seconds, processor
             effort = Effort(
-                *taken, worker_group.steps, executor.post.rows_sent, spread, worker_group.spent[before:], dict(self.given)
+                *taken,
+                worker_group.steps,
+                executor.row_exchange.rows_sent,
+                spread,
+                worker_group.spent[before:],
+                dict(self.given),
             )
             self.visitor.tell("evaluated", effort)
         finally:

@@ -23,13 +23,13 @@ from dlog.sessions.persistence.references import are_ids
 
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
-ReadLot = Callable[[BulkChange], tuple[Columns, int]]
+ReadBulk = Callable[[BulkChange], tuple[Columns, int]]
 MAX_SMALL_CHUNKS = 128
 """Small chunks before they are joined to one: trades copying against the number of arrays."""
 
 
-class Stretch:
-    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first stretch has none. `came`
+class Epoch:
+    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first epoch has none. `came`
     and `went` are what the last checkpoint wrote of it, None where it was not there yet."""
 
     def __init__(self, bulk: BulkChange | None, number: int, came: Stored | None, went: Stored | None) -> None:
@@ -77,7 +77,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A stretch at one time. `chunks` are the changes since the last checkpoint, in order."""
+    """An epoch at one time. `chunks` are the changes since the last checkpoint, in order."""
 
     bulk: BulkChange | None
     number: int
@@ -86,7 +86,7 @@ class Frozen:
     chunks: tuple[Chunk, ...]
 
     def changes(self) -> Updates:
-        """The last change of each row after its bulk change came; of stretches that have one."""
+        """The last change of each row after its bulk change came; of epochs that have one."""
         assert self.bulk is not None
         stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
         if any(s.kinds != self.bulk.kinds for s in (self.came, self.went) if s is not None):
@@ -98,52 +98,52 @@ class ExternalRows:
     """Those of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
 
     def __init__(self, stored: Stored | None = None) -> None:
-        self.stretches = [Stretch(None, 0, stored, None)]
+        self.epochs = [Epoch(None, 0, stored, None)]
 
     @property
     def arity(self) -> int | None:
         """None before there is anything."""
-        return next((arity for s in self.stretches if (arity := s.arity) is not None), None)
+        return next((arity for s in self.epochs if (arity := s.arity) is not None), None)
 
     @property
     def bulks(self) -> bool:
         """Whether there are any."""
-        return len(self.stretches) > 1
+        return len(self.epochs) > 1
 
     @property
     def changed(self) -> bool:
         """Whether anything has been logged since the checkpoint."""
-        return any(stretch.changed for stretch in self.stretches)
+        return any(epoch.changed for epoch in self.epochs)
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
         if updates.rows:
-            self.stretches[-1].add(updates)
+            self.epochs[-1].add(updates)
 
     def load(self, bulk: BulkChange, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
         """A further bulk change; perhaps with what the last checkpoint wrote of what came after it."""
-        self.stretches.append(Stretch(bulk, number, came, went))
+        self.epochs.append(Epoch(bulk, number, came, went))
 
     def frozen(self) -> list[Frozen]:
-        """A snapshot of all stretches, which later changes leave as it is."""
-        return [stretch.frozen() for stretch in self.stretches]
+        """A snapshot of all epochs, which later changes leave as it is."""
+        return [epoch.frozen() for epoch in self.epochs]
 
 
-def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot) -> Table:
+def applied(epochs: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadBulk) -> Table:
     """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
     for rows that are none of these kinds."""
-    first, *others = (s for s in stretches if s.bulk is None or s.bulk.kinds == kinds)
+    first, *others = (s for s in epochs if s.bulk is None or s.bulk.kinds == kinds)
     if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
         raise ValueError("rows have other columns than their relation")
     table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
     if not others and not first.chunks:
         return table
     chunks = list(first.chunks)
-    for stretch in others:
-        assert stretch.bulk is not None
-        columns, rows = read(stretch.bulk)
-        changes = stretch.changes()
-        chunks += [(columns, ones(rows, stretch.bulk.diff)), (changes.columns, changes.diffs)]
+    for epoch in others:
+        assert epoch.bulk is not None
+        columns, rows = read(epoch.bulk)
+        changes = epoch.changes()
+        chunks += [(columns, ones(rows, epoch.bulk.diff)), (changes.columns, changes.diffs)]
     present = tuple(words(column) for column in table.columns)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
     columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))

@@ -27,7 +27,7 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
 from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, bulk_change_of, ones
-from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, Stretch, applied, with_diff
+from dlog.sessions.persistence.external_relation import Epoch, ExternalRows, Frozen, applied, with_diff
 
 DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
@@ -102,7 +102,7 @@ class ExternalRelations:
         """Drop records for relations whose earlier namesake had bulk changes of other types."""
         found = []
         for name in sorted(set(changed) & self.rows.keys() & relations.keys()):
-            held = [s.bulk.kinds for s in self.rows[name].stretches if s.bulk is not None]
+            held = [s.bulk.kinds for s in self.rows[name].epochs if s.bulk is not None]
             if held and held[-1] != relations[name].kinds:
                 found.append(BulkChange(name, relations[name].kinds, 0, ()))
         return found
@@ -120,42 +120,42 @@ class ExternalRelations:
 
     def crowded(self) -> list[str]:
         """The relations that have more bulk changes than is good for reading them."""
-        return [name for name, rows in self.rows.items() if len(rows.stretches) > MAX_BULK_CHANGES + 1]
+        return [name for name, rows in self.rows.items() if len(rows.epochs) > MAX_BULK_CHANGES + 1]
 
     def parts(self) -> list[Part]:
         """The files of all bulk changes."""
-        return [part for rows in self.rows.values() for s in rows.stretches if s.bulk is not None for part in s.bulk.parts]
+        return [part for rows in self.rows.values() for s in rows.epochs if s.bulk is not None for part in s.bulk.parts]
 
     def frozen(self) -> FrozenRows:
         """A snapshot of all relations, which later changes leave as it is."""
-        return FrozenRows({name: [(s, s.frozen()) for s in rows.stretches] for name, rows in self.rows.items()})
+        return FrozenRows({name: [(s, s.frozen()) for s in rows.epochs] for name, rows in self.rows.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenRows:
     """All external rows at one time."""
 
-    stretches: Mapping[str, Sequence[tuple[Stretch, Frozen]]]
+    epochs: Mapping[str, Sequence[tuple[Epoch, Frozen]]]
 
     def checkpoint_contents(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, CheckpointSource]:
         """The contents of a checkpoint, by name. Of relations without kinds, which the program does not have, only the changes
         after bulk changes."""
         found: dict[str, CheckpointSource] = {}
-        for name, ((_, first), *others) in self.stretches.items():
+        for name, ((_, first), *others) in self.epochs.items():
             if name in kinds:
                 found[name] = _before(first, kinds[name])
-            for _, stretch in others:
+            for _, epoch in others:
                 for sign, diff in (("+", 1), ("-", -1)):
-                    found[f"{name}/{stretch.number}{sign}"] = _after(stretch, diff)
+                    found[f"{name}/{epoch.number}{sign}"] = _after(epoch, diff)
         return found
 
     def rebase(self, stored: Callable[[str], Stored | None]) -> None:
         """A checkpoint has written all of it: what is there from now on are its files, and later changes."""
-        for name, ((first, was), *others) in self.stretches.items():
+        for name, ((first, was), *others) in self.epochs.items():
             first.rebase(stored(name), None, len(was.chunks))
-            for stretch, frozen in others:
+            for epoch, frozen in others:
                 came, went = (stored(f"{name}/{frozen.number}{sign}") for sign in "+-")
-                stretch.rebase(came, went, len(frozen.chunks))
+                epoch.rebase(came, went, len(frozen.chunks))
 
 
 def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
@@ -166,14 +166,14 @@ def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
     return lambda: applied([first], kinds, _no_bulk)
 
 
-def _after(stretch: Frozen, diff: int) -> CheckpointSource:
+def _after(epoch: Frozen, diff: int) -> CheckpointSource:
     """The same for rows that came or went after a bulk change."""
-    stored = stretch.came if diff > 0 else stretch.went
-    if stored is not None and not stretch.chunks:
+    stored = epoch.came if diff > 0 else epoch.went
+    if stored is not None and not epoch.chunks:
         return lambda: (stored.kinds, stored.batches)
-    assert stretch.bulk is not None
-    kinds = stretch.bulk.kinds
-    return lambda: typed(kinds, with_diff(stretch.changes(), diff))
+    assert epoch.bulk is not None
+    kinds = epoch.bulk.kinds
+    return lambda: typed(kinds, with_diff(epoch.changes(), diff))
 
 
 def _no_bulk(bulk: BulkChange) -> tuple[Columns, int]:

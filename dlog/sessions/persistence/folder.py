@@ -153,15 +153,15 @@ class State:
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
         """The external rows as of the last round; columns may be views of a mapped file."""
-        return self.rows_of(relation, self.stretches(relation), kinds)
+        return self.rows_of(relation, self.epochs(relation), kinds)
 
-    def rows_of(self, relation: str, stretches: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
-        """The rows after these stretches. Raises DlogError where they make no sense."""
+    def rows_of(self, relation: str, epochs: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
+        """The rows after these epochs. Raises DlogError where they make no sense."""
         try:
-            found = applied(stretches, kinds, self.decoder.rows)
+            found = applied(epochs, kinds, self.decoder.rows)
             self._refuse_strange(relation, found)
         except ValueError as error:
-            changed = any(s.bulk is not None or s.chunks for s in stretches)
+            changed = any(s.bulk is not None or s.chunks for s in epochs)
             raise damaged(self._place(relation, changed), f"rows of `{relation}` make no sense ({error})") from None
         return found
 
@@ -183,7 +183,7 @@ class State:
         layers = () if changed else self._store.layers(stored)
         return self.path / layers[0] if layers else self._store.log_path
 
-    def stretches(self, relation: str) -> list[Frozen]:
+    def epochs(self, relation: str) -> list[Frozen]:
         """The same as they are kept: a bulk change begins each but the first."""
         with self._lock:
             return self._held.rows.setdefault(relation, ExternalRows()).frozen()
@@ -255,7 +255,7 @@ class State:
                 return none(len(kinds))
             *before, last = rows.frozen()
         stored = before[0].came if before else last.came
-        loaded = any(stretch.chunks for stretch in before) or (last.bulk is not None and last.came is None)
+        loaded = any(epoch.chunks for epoch in before) or (last.bulk is not None and last.came is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
         if any(len(columns) != len(kinds) for columns, _ in last.chunks):

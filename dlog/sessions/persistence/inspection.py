@@ -105,7 +105,7 @@ def _lost_parts(found: Inspection) -> dict[str, DlogError]:
     """By relation, the damage to files of rows that did not pass through a session."""
     lost: dict[str, DlogError] = {}
     for name, rows in _held(found).rows.items():
-        for part in (part for s in rows.stretches if s.bulk is not None for part in s.bulk.parts):
+        for part in (part for s in rows.epochs if s.bulk is not None for part in s.bulk.parts):
             try:
                 parts.check(found.folder, part)
             except DlogError as error:

@@ -108,21 +108,21 @@ def recovered(
     """The external rows of a relation with bulk changes, in part as rows that are not here. These come after all that are: each
     bulk change is without the rows to which later changes did the opposite. None where an engine cannot read bulk changes, or
     leave rows out."""
-    first, *others = (s for s in state.stretches(relation.name) if s.bulk is None or s.bulk.kinds == relation.kinds)
+    first, *others = (s for s in state.epochs(relation.name) if s.bulk is None or s.bulk.kinds == relation.kinds)
     if not engine.saves(state.path):
         return None
     before = state.rows_of(relation.name, [first], relation.kinds)
     here = tuple(words(column) for column in before.columns), ones(before.rows, 1)
     later = [(changes.columns, changes.diffs) for changes in (s.changes() for s in others)]
     frames = []
-    for place, stretch in enumerate(others):
-        assert stretch.bulk is not None
+    for place, epoch in enumerate(others):
+        assert epoch.bulk is not None
         undone = state.believed(
-            relation.name, with_diff(last_changes(later[place:], relation.arity, round), -stretch.bulk.diff)
+            relation.name, with_diff(last_changes(later[place:], relation.arity, round), -epoch.bulk.diff)
         )
         if undone.rows and any(kind in (Kind.FLOAT, Kind.RECORD) for kind in relation.kinds):
             return None
-        frames.append((_frame(stretch.bulk, engine, state, undone), stretch.bulk.diff))
+        frames.append((_frame(epoch.bulk, engine, state, undone), epoch.bulk.diff))
     return state.believed(relation.name, with_diff(last_changes([here, *later], relation.arity, round), 1)), frames
 
 

@@ -63,7 +63,7 @@ class Cutter:
         partition_context: PartitionContext,
         path: Path,
         label: str,
-        turn: EarlyExchange | None = None,
+        early_exchange: EarlyExchange | None = None,
         patient: bool = True,
     ) -> None:
         self.partition_context = partition_context
@@ -72,8 +72,8 @@ class Cutter:
         self.at: int | None = None
         self.spread_for: str | None = None
         self.exchanged = False
-        self.turn = turn
-        self.turning = None if turn is None else path.steps[turn.at]
+        self.early_exchange = early_exchange
+        self.early_step = None if early_exchange is None else path.steps[early_exchange.at]
         self.dealt_for: int | None = None
         """The variable whose owners go on with rows that all have, until it is bound."""
         self.patient = patient
@@ -107,7 +107,7 @@ class Cutter:
                     self.at = None
 
     def cut(self) -> Path:
-        """The first piece; later ones go to the world's streams."""
+        """The first piece; later ones go to the context's streams."""
         self.run_steps()
         sink: Insert | Accumulate = self.sink
         if isinstance(sink, Insert) and not self._is_home(sink):
@@ -121,8 +121,8 @@ class Cutter:
     def run_steps(self) -> None:
         while self.pending:
             step = self.pending.pop(0)
-            turn = self.turn if step is self.turning else None
-            placed = self._place(step) if turn is None else self._take_turn(step, turn)
+            early_exchange = self.early_exchange if step is self.early_step else None
+            placed = self._place(step) if early_exchange is None else self._exchange_early(step, early_exchange)
             if placed is not None:
                 self._append(placed)
                 if any(self.partition_context.grows(name) for name in relations_of(step)):
@@ -214,7 +214,7 @@ class Cutter:
             return None
         use, share = self._use_of(relation, step)
         self.partition_context.mirrors.setdefault(found, {})[use] = None
-        if use is None and self.turn is not None and self.turn.place == SELF:
+        if use is None and self.early_exchange is not None and self.early_exchange.place == SELF:
             self.traffic = inf  # all of what grows, everywhere: more memory than one worker may have
         self.traffic += (
             share * self.partition_context.estimated_rows(relation) * self.partition_context.sizes.price(found.place)
@@ -298,17 +298,17 @@ class Cutter:
 
     # ------------------------------------------------------------------------------------------------------------- turns
 
-    def _take_turn(self, step: Step, turn: EarlyExchange) -> Step | None:
+    def _exchange_early(self, step: Step, early_exchange: EarlyExchange) -> Step | None:
         """Sends on the rows that lead anywhere, or has them meet a copy here."""
-        if turn.place == SELF:
+        if early_exchange.place == SELF:
             (relation,) = relations_of(step)
             name = self._read(Copy(relation, EVERYWHERE), relation, step)
             return None if name is None else reading(step, name)
-        self.turn = None
+        self.early_exchange = None
         step, *self.pending = (self._sifted(s) for s in (step, *self.pending))
-        self._exchange(turn.place, step)
-        if turn.place == EVERYWHERE:
-            self.dealt_for = turn.owner
+        self._exchange(early_exchange.place, step)
+        if early_exchange.place == EVERYWHERE:
+            self.dealt_for = early_exchange.owner
         return None
 
     def _sifted(self, step: Step) -> Step:

@@ -131,38 +131,40 @@ class _Cut:
         return frozenset(r.relation for r in self.scope.reductions) - apart
 
     def _phase(self, paths: Sequence[Path], label: str) -> Phase:
-        turns = [self._cheapest(path) for path in paths]
-        hasty = self._hasty(paths, turns)
+        early_exchanges = [self._cheapest(path) for path in paths]
+        hasty = self._hasty(paths, early_exchanges)
         cutters = [
-            Cutter(self.partition_context, path, f"{label}.{i}", turn, patient=i not in hasty)
-            for i, (path, turn) in enumerate(zip(paths, turns, strict=True))
+            Cutter(self.partition_context, path, f"{label}.{i}", early_exchange, patient=i not in hasty)
+            for i, (path, early_exchange) in enumerate(zip(paths, early_exchanges, strict=True))
         ]
         first = tuple(cutter.cut() for cutter in cutters)
         self.traffic += sum(cutter.traffic for cutter in cutters)
         return self.partition_context.take_phase(first)
 
     def _cheapest(self, path: Path) -> EarlyExchange | None:
-        """The turn by which a path sends least; none where nothing is gained."""
+        """The early exchange by which a path sends least; none where nothing is gained."""
         best, least = None, self._tried(path, None).traffic
-        for turn in (*_stays(path, self.partition_context), *_turns(path, self.partition_context)) if least else ():
-            traffic = self._tried(path, turn).traffic
+        for early_exchange in (
+            (*_stays(path, self.partition_context), *_early_exchanges(path, self.partition_context)) if least else ()
+        ):
+            traffic = self._tried(path, early_exchange).traffic
             if traffic < least:
-                best, least = turn, traffic
+                best, least = early_exchange, traffic
         return best
 
-    def _tried(self, path: Path, turn: EarlyExchange | None) -> Cutter:
-        cutter = Cutter(self.partition_context.trial(), path, "", turn)
+    def _tried(self, path: Path, early_exchange: EarlyExchange | None) -> Cutter:
+        cutter = Cutter(self.partition_context.trial(), path, "", early_exchange)
         cutter.cut()
         return cutter
 
-    def _hasty(self, paths: Sequence[Path], turns: Sequence[EarlyExchange | None]) -> set[int]:
+    def _hasty(self, paths: Sequence[Path], early_exchanges: Sequence[EarlyExchange | None]) -> set[int]:
         """The paths whose rows meet a mirror without waiting: one of two that find each other's rows, where the other waits or
         moves."""
         found = set()
         for rule, count in Counter(path.rule for path in paths).items():
             both = [i for i, path in enumerate(paths) if path.rule == rule]
             if count == 2 and all(self._meets_one(paths[i]) for i in both):
-                tried = [self._tried(paths[i], turns[i]) for i in both]
+                tried = [self._tried(paths[i], early_exchanges[i]) for i in both]
                 if all(cutter.settled for cutter in tried):
                     found.update([i for i, cutter in zip(both, tried, strict=True) if cutter.waited][:1])
         return found
@@ -184,7 +186,7 @@ def _stays(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExc
             yield EarlyExchange(at, SELF)
 
 
-def _turns(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
+def _early_exchanges(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
     """The steps at which a path's rows can leave for the home of its results before these are complete."""
     sink = path.sink
     if not isinstance(sink, Insert) or partition_context.is_lattice(sink.relation) or sink.relation in partition_context.split:

@@ -45,7 +45,7 @@ class PartitionContext:
             self.largest = max([UNKNOWN_ROWS, *(self.sizes.about(name) for name in read if not self.grows(name))])
 
     def trial(self) -> PartitionContext:
-        """A world like this whose books are thrown away."""
+        """A context like this whose records are thrown away."""
         return PartitionContext(
             self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split, largest=self.largest
         )

@@ -16,19 +16,19 @@ ROWS_PER_ROUND = 4
 in a batch is met, and passed by, in all its rounds."""
 MIN_FUSED_ROUNDS = 64
 ROWS_PER_FUSED_ROUND = 32
-"""The same for batches of a stretch, which cost less to begin."""
+"""The same for fused batches, which cost less to begin."""
 QUIET_ROUNDS = 1 << 17
 """The rounds of a batch where no path meets rows of former rounds, and no group candidates that are gone: nothing is passed
 by."""
 
 
 def cut(
-    flow: Dataflow, given: Mapping[str, Updates], first: int, last: int, stretched: Callable[[], int]
+    flow: Dataflow, given: Mapping[str, Updates], first: int, last: int, fused_rounds: Callable[[], int]
 ) -> Iterable[tuple[int, int]]:
-    """The first and last rounds of a commit's batches, which a stretch cuts further if there is one (`stretched_rounds`)."""
+    """The first and last rounds of a commit's batches, which `fused_rounds` says are cut further."""
     if first == last:
         return ((first, last),)
-    most = BATCH_ROUNDS if stretched() else _batch_rounds(flow)
+    most = BATCH_ROUNDS if fused_rounds() else _batch_rounds(flow)
     return batches([u.rounds for u in given.values()], first, last, most)
 
 

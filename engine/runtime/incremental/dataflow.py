@@ -229,12 +229,12 @@ class Dataflow:
         return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
 
     def touched_by_fused_batches(self) -> list[str]:
-        """The collections of `observed` with changes of a stretch that are kept."""
+        """The collections of `observed` with kept changes of fused batches."""
         addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
         return [self._names[address] for address in addresses]
 
     def keep_changes(self) -> None:
-        """Has the batches of a stretch leave their changes with the collections of `observed`; forgets those of an earlier
+        """Has fused batches leave their changes with the collections of `observed`; forgets those of an earlier
         one."""
         if not self._keeps:
             for collection in self.observed.values():
@@ -417,7 +417,7 @@ class StratumBuilder:
         body = self._lower(self.scope.loop)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
-        loop[L.SC_STAGGERED] = int(any(p.path.staggered != "no" for p in enter))
+        loop[L.SC_STAGGERED] = int(any(p.path.delayed != "no" for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, reads)
 

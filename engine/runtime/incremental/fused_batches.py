@@ -1,5 +1,5 @@
 """A commit of many rounds of one input, in short batches that kernels go through on their own
-(kernels/incremental/loop/fused_batches.py); and what batches have changed, those of a stretch or others."""
+(kernels/incremental/loop/fused_batches.py); and what batches have changed, fused or not."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ class FusedBatches:
         return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
 
 
-def take_changes(flow: Dataflow, stretch: FusedBatches | None, first: int) -> dict[str, Updates]:
-    """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
-    changed = flow.touched() if stretch is None else flow.touched_by_fused_batches()
-    return {name: batch_changes(flow.observed[name], stretch, first) for name in changed}
+def take_changes(flow: Dataflow, fused: FusedBatches | None, first: int) -> dict[str, Updates]:
+    """The changes of a batch that begins at round `first`, or of the fused batches that it was, by collection."""
+    changed = flow.touched() if fused is None else flow.touched_by_fused_batches()
+    return {name: batch_changes(flow.observed[name], fused, first) for name in changed}
 
 
-def batch_changes(collection: Collection, stretch: FusedBatches | None, first: int) -> Updates:
+def batch_changes(collection: Collection, fused: FusedBatches | None, first: int) -> Updates:
     """`take_changes` of one collection."""
-    if stretch is not None:
-        return stretch.changes(collection)
+    if fused is not None:
+        return fused.changes(collection)
     updates = collection.updates(first)
     if collection.role is Role.INPUT and collection.may_repeat():
         rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over

@@ -91,8 +91,8 @@ class Maintained(PlainRounds):
         self.whole = program = weighted(program)
         """The program as it is maintained."""
         self._places = {name: number for number, name in enumerate(program.relations)}
-        self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
-        self.memory = Memory(memory, threads) if self._elder is None else self._elder.memory
+        self._predecessor = old if type(old) is type(self) is Maintained and old.has_rows else None
+        self.memory = Memory(memory, threads) if self._predecessor is None else self._predecessor.memory
         self.max_iterations = max_iterations
         self.catalog = Catalog(program, self.memory)
         if old is not None:
@@ -103,7 +103,7 @@ class Maintained(PlainRounds):
         self._flow: Dataflow | None = None
         self._first = self.round + 1
         self._batches: list[dict[str, Updates]] = []
-        self._turns = ReadersWriterLock() if self._elder is None else self._elder._turns
+        self._access = ReadersWriterLock() if self._predecessor is None else self._predecessor._access
         self._news: frozenset[str] | None = None
         """After the commit that took over from another engine: the relations that were not taken over."""
         self._forgotten = False
@@ -113,7 +113,7 @@ class Maintained(PlainRounds):
         self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
-        self._stretch: FusedBatches | None = None
+        self._fused: FusedBatches | None = None
         """The last part of the last commit, if it was one."""
         self._before: Before | None = None
         """What there was before the last commit, if that began anew."""
@@ -134,12 +134,12 @@ class Maintained(PlainRounds):
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
-        elder, self._elder = self._elder, None
-        self._turns.changes += 1
-        if elder is not None:
-            return self._follow(elder, inputs)
+        predecessor, self._predecessor = self._predecessor, None
+        self._access.changes += 1
+        if predecessor is not None:
+            return self._follow(predecessor, inputs)
         if self._owing is not None:
-            with self._turns.lock:
+            with self._access.lock:
                 self._go_back(self._owing)
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
@@ -150,9 +150,9 @@ class Maintained(PlainRounds):
             return self._commit(self._flow, given, first, last)
 
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
-        with self._turns.lock:
-            self._turns.changes += 1
-            self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
+        with self._access.lock:
+            self._access.changes += 1
+            self._batches, self._news, self._forgotten, self._fused, self._before = [], None, False, None, None
             coming = sum([updates.rows for updates in given.values()])
             self._fragmentation.changed += coming
             anew = first == last and flow.started and self._begins_anew(flow, given, coming)
@@ -170,7 +170,7 @@ class Maintained(PlainRounds):
                 for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
-                        self._stretch = None
+                        self._fused = None
                     flow.work[L.WORK_ROUNDS] = 0
                     if start > first and watched.due != NEVER:
                         watched.work += self.worker.control[L.CTL_WORK]
@@ -182,7 +182,7 @@ class Maintained(PlainRounds):
                     self._run(flow, batch, start, end - start + 1)
             except BaseException:
                 # Whatever a signal's handler raises may come when the native part is over.
-                if flow.phase == "after" and end == last and (self._stretch is None or self._stretch.is_over):
+                if flow.phase == "after" and end == last and (self._fused is None or self._fused.is_over):
                     self._note(flow, last)
                 else:
                     self._go_back(lambda: self._restore(flow))
@@ -269,9 +269,9 @@ class Maintained(PlainRounds):
         return flow
 
     def _batches_of(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> Iterable[tuple[int, int]]:
-        return cut(flow, given, first, last, lambda: self._stretched(flow, given))
+        return cut(flow, given, first, last, lambda: self._rounds_to_fuse(flow, given))
 
-    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+    def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return stretched_rounds(flow, given)
 
     def _note(self, flow: Dataflow, last: int) -> None:
@@ -293,7 +293,7 @@ class Maintained(PlainRounds):
 
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
         """The changes of the batch just run, out of the kernels' memory."""
-        return take_changes(flow, self._stretch, self._first)
+        return take_changes(flow, self._fused, self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -343,14 +343,14 @@ class Maintained(PlainRounds):
         """One batch. Raises what a rule's evaluation raises."""
         control, work = self.worker.control, flow.work.address
         control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
-        self._stretch = None
+        self._fused = None
         if len(given) == 1:
             ((name, updates),) = given.items()
-            stretched = self._stretched(flow, given) if count > 1 else 0
-            if 0 < stretched < count:
+            fused_rounds = self._rounds_to_fuse(flow, given) if count > 1 else 0
+            if 0 < fused_rounds < count:
                 flow.keep_changes()
-                self._stretch = FusedBatches(self._input(flow, name), updates, stretched)
-                return self._finish(flow, fused_batches.run_stretch(self._stretch.address, work, control.address))
+                self._fused = FusedBatches(self._input(flow, name), updates, fused_rounds)
+                return self._finish(flow, fused_batches.run_stretch(self._fused.address, work, control.address))
             if updates.rows < BULK_ROWS:
                 _held, at = staged(updates, first)
                 target = self._input(flow, name).address
@@ -383,21 +383,21 @@ class Maintained(PlainRounds):
             if status == L.EXTERNAL:
                 self._call(flow)
             self._watched.work += MAX_ROWS_PER_CALL if status == L.YIELD else 0
-            begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
-            if self._turns.waiting and not begun and self._owing is None:
+            begun = self._batches or (self._fused is not None and self._fused.has_changed)
+            if self._access.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
-                self._turns.lock.release()
+                self._access.lock.release()
                 try:
                     time.sleep(0)
                 finally:
-                    self._turns.lock.acquire()
+                    self._access.lock.acquire()
             check()
             status = self._resume(flow)
 
     def _resume(self, flow: Dataflow) -> int:
         work, control = flow.work.address, self.worker.control.address
-        if self._stretch is not None:
-            return int(fused_batches.run_stretch(self._stretch.address, work, control))
+        if self._fused is not None:
+            return int(fused_batches.run_stretch(self._fused.address, work, control))
         return int(rounds.run_batch(work, control))
 
     def _input(self, flow: Dataflow, name: str) -> Collection:
@@ -424,14 +424,14 @@ class Maintained(PlainRounds):
 
     @property
     def inherited(self) -> frozenset[str]:
-        elder = None if self._elder is None else self._elder._flow
-        return frozenset() if elder is None else frozenset(StateReuse(elder, self.whole).inputs())
+        predecessor = None if self._predecessor is None else self._predecessor._flow
+        return frozenset() if predecessor is None else frozenset(StateReuse(predecessor, self.whole).inputs())
 
     @property
     def reused_relations(self) -> frozenset[str]:
         return frozenset(self._taken)
 
-    def _follow(self, elder: Maintained, inputs: Mapping[str, Updates]) -> int:
+    def _follow(self, predecessor: Maintained, inputs: Mapping[str, Updates]) -> int:
         """The first commit, after what another engine has: that is taken over, what is new derived, and then the inputs
         change. Whatever is raised, the other engine is as it was."""
         given = self._with_facts({name: u for name, u in inputs.items() if u.rows}, self.round + 1)
@@ -440,12 +440,12 @@ class Maintained(PlainRounds):
         controls = self.memory.control, self.worker.control
         with Delayed():
             try:
-                with self._turns.lock:
-                    self._take_over(elder, given, controls)
+                with self._access.lock:
+                    self._take_over(predecessor, given, controls)
                 try:
                     last = self.commit(given)
                 except BaseException:
-                    elder.take_back(self)
+                    predecessor.take_back(self)
                     raise
             finally:
                 for control in controls:
@@ -454,12 +454,12 @@ class Maintained(PlainRounds):
         self._watched.soon()
         return last
 
-    def _take_over(self, elder: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
+    def _take_over(self, predecessor: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
         """Has in this engine what the other has, and derives what is new."""
-        old = elder._flow
+        old = predecessor._flow
         assert old is not None
-        elder._lending = True
-        self._turns.changes += 1
+        predecessor._lending = True
+        self._access.changes += 1
         try:
             flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
@@ -469,11 +469,11 @@ class Maintained(PlainRounds):
             self._prepared(flow)
             derive_new(flow, state_reuse, lambda: self._run_new(flow))
         finally:
-            elder._lending = False
+            predecessor._lending = False
         self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
         self._watched.planned(flow)
-        self._watched.noted = {k: [*v] for k, v in elder._watched.noted.items() if set(k) <= set(self._taken)}
+        self._watched.noted = {k: [*v] for k, v in predecessor._watched.noted.items() if set(k) <= set(self._taken)}
 
     def _run_new(self, flow: Dataflow) -> None:
         control, work = self.worker.control, flow.work.address
@@ -485,8 +485,8 @@ class Maintained(PlainRounds):
         flow = self._flow
         if not isinstance(successor, Maintained) or flow is None or not successor.reused_relations:
             return
-        with self._turns.lock:
-            self._turns.changes += 1
+        with self._access.lock:
+            self._access.changes += 1
             if successor.round > self.round and successor._flow is not None:
                 successor._restore(successor._flow)
             followed = successor._flow
@@ -496,7 +496,7 @@ class Maintained(PlainRounds):
             for name in inputs:
                 found: Collection | None = self._input(flow, name)
                 if found is not None and found.status is not flow.status:
-                    # The heir may have lost one that was empty: its program need not ask for it.
+                    # The successor may have lost one that was empty: its program need not ask for it.
                     found = followed.input(name)
                 if found is not None:
                     rows = found.present()
@@ -514,16 +514,16 @@ class Maintained(PlainRounds):
         return None if flow is None or not flow.started else image.take(flow, self.round)
 
     def copied_image(self, most: int) -> Image | None:
-        turns = self._turns
-        with turns.lock:
-            changes = turns.changes
+        access = self._access
+        with access.lock:
+            changes = access.changes
             taken = None if self._flow is None or self._flow.running or self._lending else self.image()
         if taken is None or taken.bytes > most:
             return None
         copy, pieces = taken.copies(IMAGE_PIECE_BYTES)
         for target, source in pieces:
-            with turns.lock:
-                if turns.changes != changes:
+            with access.lock:
+                if access.changes != changes:
                     return None
                 target[:] = source
         return copy
@@ -561,12 +561,12 @@ class Maintained(PlainRounds):
         if flow.phase == "before" and not self._batches:
             flow.running = False
             return
-        began, known = flow.started, (self._batches, self._first, self._stretch)
+        began, known = flow.started, (self._batches, self._first, self._fused)
         self._batches = [*self._batches]
         try:
             before = self._inputs_before(flow)
         except BaseException:
-            self._batches, self._first, self._stretch = known
+            self._batches, self._first, self._fused = known
             raise
         self._owing = lambda: self._rebuild(before) if began else None
         flow.free()
@@ -577,9 +577,9 @@ class Maintained(PlainRounds):
 
     def _inputs_before(self, flow: Dataflow) -> dict[str, Updates]:
         """The rows of all inputs before a commit that failed; takes note of what its batches changed."""
-        if self._stretch is not None:
+        if self._fused is not None:
             self._batches.append(self._take_changes(flow))
-            unkept, self._first, self._stretch = self._stretch.is_begun, self._stretch.struct[L.ST_FIRST], None
+            unkept, self._first, self._fused = self._fused.is_begun, self._fused.struct[L.ST_FIRST], None
         else:
             unkept = True
         if flow.phase == "after" and unkept:
@@ -621,13 +621,13 @@ class Maintained(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def changes(self, relation: str) -> Updates:
-        turns = self._turns
-        turns.waiting += 1
+        access = self._access
+        access.waiting += 1
         try:
-            with turns.lock:  # `_turn`, without a generator, which takes as long as a small round
+            with access.lock:  # `_reader_access`, without a generator, which takes as long as a small round
                 return self._changes(self._settled(), relation)
         finally:
-            turns.waiting -= 1
+            access.waiting -= 1
 
     def _changes(self, flow: Dataflow | None, relation: str) -> Updates:
         if flow is None:
@@ -641,17 +641,17 @@ class Maintained(PlainRounds):
             raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
         if self._before is not None:
             return self._before.changes(relation, self.round)
-        last = batch_changes(collection, self._stretch, self._first)
+        last = batch_changes(collection, self._fused, self._first)
         return joined([*(b[relation] for b in self._batches if relation in b), last]) if self._batches else last
 
     @property
     def touched(self) -> Iterable[str]:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             if flow is None:
                 return ()
             if flow.running or self._forgotten or self._lending:
                 return self.program.relations
-            last = flow.touched() if self._stretch is None else flow.touched_by_fused_batches()
+            last = flow.touched() if self._fused is None else flow.touched_by_fused_batches()
             found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
             found.update(() if self._before is None else self._before.relations)
         return sorted(found.intersection(self._places), key=self._places.__getitem__)
@@ -663,7 +663,7 @@ class Maintained(PlainRounds):
         return self._read(lambda flow: flow.input(relation), relation)
 
     def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             found = None if flow is None else find(flow)
             table = None if found is None else table_of(found)
         if table is not None:
@@ -672,22 +672,22 @@ class Maintained(PlainRounds):
         return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
 
     def rows(self, relation: str) -> int:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             return 0 if flow is None else rows_of(flow.collections[relation])
 
     def ranks(self, relation: str) -> np.ndarray:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             return np.empty(0, np.int32) if flow is None else ranks_of(flow.collections[relation])
 
     @contextmanager
-    def _turn(self) -> Iterator[Dataflow | None]:
+    def _reader_access(self) -> Iterator[Dataflow | None]:
         """A moment at which no native work is under way."""
-        self._turns.waiting += 1
+        self._access.waiting += 1
         try:
-            with self._turns.lock:
+            with self._access.lock:
                 yield self._settled()
         finally:
-            self._turns.waiting -= 1
+            self._access.waiting -= 1
 
     def _settled(self) -> Dataflow | None:
         """The dataflow at a round that is over, for who has the lock."""
@@ -709,8 +709,8 @@ class Maintained(PlainRounds):
         return "\n".join([heading, *(f"  {told}" for told in self._watched.noted.get(scope.relations, ())), rest])
 
     def close(self) -> None:
-        with self._turns.lock:
-            self._turns.changes += 1
+        with self._access.lock:
+            self._access.changes += 1
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()

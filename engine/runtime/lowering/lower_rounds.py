@@ -261,17 +261,17 @@ class RoundLowering(PathLowering):
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
-    def _stagger(self, lattice: str, values: Sequence[int]) -> None:
+    def _delay(self, lattice: str, values: Sequence[int]) -> None:
         """Lets small values enter a lattice of least ones first, where the plan says so."""
-        if self.path.staggered != "no":
-            value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.staggered == "ordered")
+        if self.path.delayed != "no":
+            value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
             self._emit(L.OP_STAGGER, value, self.registers[ITERATION], ordered, self.path.advance)
 
     def _sink(self) -> None:
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms, weight=weight):
                 values = [self._term(t) for t in terms]
-                self._stagger(name, values)
+                self._delay(name, values)
                 diff = self.registers[DIFF]
                 if weight is not None and weight != Constant(1, Kind.NUMBER):
                     diff = self._term(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))

@@ -390,13 +390,13 @@ class Collection:
         return ChangesBlock(np.empty((self.arity + 2, PREALLOCATED_CHANGES), np.int64))
 
     def keep_changes(self) -> None:
-        """Has the batches of stretches leave their changes here; none have."""
+        """Has fused batches leave their changes here; none have."""
         if L.CO_KEPT not in self.struct.keep:
             self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
         self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
 
     def fused_changes(self) -> Updates:
-        """The changes that the batches of a stretch have left (see `updates`)."""
+        """The changes that fused batches have left (see `updates`)."""
         kept = self.struct.keep[L.CO_KEPT]
         assert isinstance(kept, Struct)
         count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))

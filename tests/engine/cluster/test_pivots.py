@@ -90,7 +90,7 @@ def test_rows_that_only_support_each_other_vanish_though_they_are_on_different_w
     driver.commit([[*ring, ("start", (0,), 1)]])
     held = [
         len(k._sessions[driver.engine.number]["together"].engine.table("r").columns[0])
-        for k in driver.engine.resident_workers.keepers
+        for k in driver.engine.resident_workers.session_workers
     ]
     assert sum(held) == 20
     assert all(held), "all on some workers: nothing was tested"

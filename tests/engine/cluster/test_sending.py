@@ -41,7 +41,7 @@ def sent(text: str, facts: dict[str, list[tuple[int, int]]], workers: int = 2) -
 
     def work(worker_group: WorkerGroup) -> tuple[int, int]:
         executor, _ = evaluated(compile_program(text), facts, worker_group, everywhere=0)
-        return executor.post.rows_sent, executor.rows("r")
+        return executor.row_exchange.rows_sent, executor.rows("r")
 
     rows, found = zip(*in_worker_group(workers, work), strict=True)
     return sum(rows), sum(found)

@@ -29,7 +29,7 @@ COUNTS = EDGES + ".decl n(x: number, c: number)\n.output n\nn(x, c) :- e(x, _), 
 class Stretched(Maintained):
     """Goes through many rounds of one input in batches of two."""
 
-    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+    def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return 2 if flow.started and len(given) == 1 and all(u.columns for u in given.values()) else 0
 
 
