@@ -79,7 +79,7 @@ class Relation(Tabular):
 
 
 class UnknownRelation(DlogError, KeyError):
-    """There is no relation of that name; a KeyError, as of any mapping."""
+    """Raised where there is no relation of that name; a KeyError, as of any mapping."""
 
 
 def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[str] = ()) -> DlogError:

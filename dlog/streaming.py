@@ -256,7 +256,8 @@ class _Feed:
         _write_changes(net.append_column(round, pa.array([self.session.round] * net.num_rows, pa.int64())), target)
 
     def _stage_frames(self, rows: DataFrame) -> None:
-        """As `_stage`; the session takes DataFrames, whose rows go from Spark's tasks to its workers, if it has any."""
+        """Stages as `_stage` does; the session takes DataFrames, whose rows go from Spark's tasks to its workers, if it has
+        any."""
         from pyspark.sql import functions as F
 
         from dlog.engine.spark.inputs import quoted

@@ -273,7 +273,7 @@ class Analyses(ABC, Generic[_Answer]):
 
 
 class ArrayAnalyses(Analyses[_Answer]):
-    """Those of a graph of arrays."""
+    """The analyses of a graph of arrays."""
 
     @property
     @abstractmethod

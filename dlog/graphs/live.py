@@ -59,7 +59,7 @@ class FailedAnswer:
         raise self._mistake
 
     def close(self) -> None:
-        """There is nothing left."""
+        """Nothing is left to close."""
 
 
 CLOSED = FailedAnswer(mistake("closed-answer", "this answer is closed"))
@@ -319,7 +319,7 @@ class LiveResult(Tabular):
         was.close()
 
     def end(self, follower: Any) -> None:
-        """It has nothing more to say than this."""
+        """Ends the answer with this follower."""
         was, self._follower = self._follower, follower
         with suppress(Exception):
             was.close()

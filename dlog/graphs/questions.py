@@ -57,7 +57,7 @@ class Rules:
         return {**self.graph_relations(graph), **self.facts}
 
     def graph_relations(self, graph: Numbered) -> dict[str, Columns]:
-        """Those that change with the graph."""
+        """The relations that change with the graph."""
         edge = self.edge(graph)
         return {"edge": edge, "vertex": graph.vertex()} if self.vertices else {"edge": edge}
 

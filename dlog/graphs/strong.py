@@ -283,7 +283,7 @@ class LiveComponents:
                 self._marks[found] = 0
 
     def _fresh(self, ends: Codes, way: int, seen: dict[int, list[Codes]], met: dict[int, bool]) -> Codes:
-        """Those of some vertices that a side has not seen; it does not go on from the greatest component."""
+        """The vertices among some that a side has not seen; it does not go on from the greatest component."""
         great = self._part[ends] == self._greatest
         met[way] = met[way] or bool(great.any())
         ends = ends[~great]

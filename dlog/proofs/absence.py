@@ -62,7 +62,7 @@ class _Deepest:
 
 
 def _failure(search: Search, rule: Rule, row: tuple[int, ...]) -> Failure:
-    """Of the forms of a rule the one that gets furthest."""
+    """The failure of that form of a rule which gets furthest."""
     found = [_attempt(search, form, row) for form in search.forms(rule)]
     return max(found, key=lambda failure: (failure.misses > 0, len(failure.met)))
 

@@ -54,7 +54,7 @@ def proof_lines(proof: Proof, depth: int | None = None) -> Iterator[Line]:
 
 
 def first_lines(lines: Iterator[Line]) -> str:
-    """As many as a prompt shows; no more of a proof is looked for."""
+    """As many lines as a prompt shows; no more of a proof is looked for."""
     found = [
         line.plain if len(line.plain) <= MAX_LINE_CHARACTERS else line.plain[:MAX_LINE_CHARACTERS] + MORE
         for line in islice(lines, SHOWN_LINES)

@@ -36,7 +36,7 @@ Relations: TypeAlias = Callable[[str], Stored]
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Of these relations, only rows with a rank less than `rank` count."""
+    """A bound on ranks: of these relations, only rows with a rank less than `rank` count."""
 
     relations: frozenset[str] = frozenset()
     rank: int = 0
@@ -126,7 +126,7 @@ class Solver:
         return origin[early], found[early]
 
     def exists(self, atom: Atom, frame: Frame) -> np.ndarray:
-        """For which bindings the atom has a row."""
+        """A mask of the bindings for which the atom has a row."""
         mask = np.zeros(frame.rows, bool)
         places, keys = self._key(atom, frame)
         stored = self.relations(atom.relation)

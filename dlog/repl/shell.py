@@ -222,7 +222,7 @@ class Shell:
         self.settle()
 
     def settle(self) -> None:
-        """After staging: commits what is staged, unless the user is going to."""
+        """Commits what is staged, unless the user is going to."""
         if self.staging:
             waiting = sum(self.session.staged.values())
             self.screen.line(("note", f"{waiting} {_plural(waiting, 'change')} staged"))

@@ -104,6 +104,6 @@ def go_back(old: RoundsEngine, new: RoundsEngine) -> None:
 
 
 def let_go(old: RoundsEngine) -> None:
-    """After an engine was replaced. One in this process may still be read by others; what is elsewhere is not."""
+    """Closes an engine that was replaced, if it is elsewhere; one in this process may still be read by others."""
     if old.working is not None and old.working.elsewhere:
         old.working.close()

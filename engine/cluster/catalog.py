@@ -35,7 +35,7 @@ class ShardStatistics:
     """Of each column, about how many rows have values that many have, by the hash of the value."""
 
     def __add__(self, other: ShardStatistics) -> ShardStatistics:
-        """Those of both shards. An empty shard says nothing of extents."""
+        """The statistics of both shards. An empty shard says nothing of extents."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         crowds = tuple(starmap(_added, zip_longest(self.crowds, other.crowds, fillvalue=NOBODY)))
@@ -81,7 +81,7 @@ class ShardCatalog(Catalog):
         return ShardStatistics(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
 
     def _crowds(self, name: str, column: int) -> Crowds:
-        """Those of this worker's share, from a sample."""
+        """The crowds in this worker's share, from a sample."""
         assert self.dictionary is not None
         relation, (_, type) = self.relations[name], self.program.relations[name].attributes[column]
         values = relation.column(column)[:: -(-relation.rows // SAMPLE)]

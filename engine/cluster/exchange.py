@@ -110,7 +110,7 @@ class RowExchange:
                 return self._cut(outgoing, column)
 
     def _cut(self, outgoing: OutgoingRows, column: int) -> list[tuple[int, Rows]]:
-        """By the owners of a column's values, heavy ones apart."""
+        """Rows cut by the owners of a column's values, heavy ones apart."""
         rows, types, size = outgoing.rows, outgoing.types, self.worker_group.size
         heavy = heavy_rows(outgoing, column, self.dictionary)
         if not len(heavy):

@@ -150,7 +150,7 @@ class SharedMaintained(Maintained):
         return list(batches([self.agenda], first, last, BATCH_ROUNDS))
 
     def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
-        """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
+        """Plans for the root's statistics; orders that lead nowhere for these do for none (see `Maintained._build`)."""
         scopes = None
         try:
             if self.worker_group.is_root:

@@ -169,7 +169,7 @@ class SessionWorker:
             done.append(kept)
 
     def _reused_input(self, reused_input: ReusedInput, last: int) -> Updates:
-        """Its rows, of which this worker has more than its share where they were everywhere."""
+        """The rows of a reused input, of which this worker has more than its share where they were everywhere."""
         engine = self._sessions[reused_input.number][reused_input.source.part].engine
         table, place = engine.external(reused_input.source.name), reused_input.feed.place
         columns = tuple(words(column) for column in table.columns)

@@ -30,7 +30,7 @@ class Known:
         return isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.id in self.variables)
 
     def with_atom(self, atom: Atom) -> Known:
-        """After an atom, whose variables have values of rows."""
+        """The variables known after an atom, whose variables have values of rows."""
         read = frozenset(literal_variables(atom))
         return Known(self.variables | read, self.computed - read)
 

@@ -59,7 +59,7 @@ class Keys:
             self._of.setdefault(relation, set()).add(key)
 
     def forget(self) -> None:
-        """They may hold only for the rows that were there when they were learned."""
+        """Drops the bounds: they may hold only for the rows that were there when they were learned."""
         self._of.clear()
 
 
@@ -108,7 +108,7 @@ class Estimator:
                 self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), MIN_ROWS)
 
     def keys(self, relation: str) -> Sequence[Key]:
-        """Those of a complete relation; one without columns where there is one row at most."""
+        """The keys of a complete relation; one without columns where there is one row at most."""
         if self._keys is None or relation in self._unknown or relation.startswith("@"):
             return ()
         rows = self._statistics.rows(relation)

@@ -125,7 +125,7 @@ def in_blocks(
 
 
 def _bytes_of(data: DataFrame) -> int:
-    """By Spark's estimate; very many where it has none."""
+    """The bytes of a DataFrame by Spark's estimate; very many where it has none."""
     return int(str(data._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 

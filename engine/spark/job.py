@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """Of evaluation: the slowest worker's."""
+        """The seconds of evaluation, of the slowest worker."""
         return max((effort.seconds for effort in self.efforts), default=0.0)
 
     @property
@@ -148,7 +148,7 @@ class _Reports:
             self._complete.set()
 
     def wait(self) -> None:
-        """Until every worker has told how it ended; they are on their way when the stage is done."""
+        """Waits until every worker has reported how it ended; the reports are on their way when the stage is done."""
         if not self._complete.wait(REPORTS_SECONDS):
             lacking = self._workers - len(self._ended)
             raise DlogError(Diagnostic("spark-failed", f"{lacking} of {self._workers} workers did not tell how they ended"))

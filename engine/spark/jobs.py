@@ -154,7 +154,7 @@ class JobStage:
         return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
     def blocks(self, inputs: Iterable[TaskRows]) -> DataFrame:
-        """Their blocks; what a superstep left is read once for all that it left."""
+        """The blocks of these rows; what a superstep left is read once for all that it left."""
         wanted: dict[int, tuple[DataFrame, list[str]]] = {}
         for rows in inputs:
             numbers = ", ".join(str(self.names.index(name)) for name in rows.relations)

@@ -101,8 +101,8 @@ class _Worker:
             self._write(executor, codec, Path(self.task.folder))
 
     def _need_all(self) -> None:
-        """Of rows that died with an executor Spark begins with the workers that made them, but none derives its share without
-        the others. A task that fails has Spark start all of them again."""
+        """Fails where not all workers run again: of rows that died with an executor Spark begins with the workers that made
+        them, but none derives its share without the others. A task that fails has Spark start all of them again."""
         if len(self.context.getTaskInfos()) < self.size:
             raise RuntimeError("an executor was lost with rows of this result, and all workers have to derive them again")
 

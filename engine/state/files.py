@@ -49,7 +49,7 @@ def damaged(path: Path, what: str, *notes: str) -> DlogError:
 
 
 def checksum(content: Bytes | np.ndarray, before: int = 0) -> int:
-    """Of what follows on contents with the checksum `before`."""
+    """The checksum of what follows on contents with the checksum `before`."""
     return zlib.crc32(content, before)
 
 

@@ -70,7 +70,7 @@ def write_image(folder: Path, name: str, round: int, fingerprint: str, content: 
 
 
 def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.HMAC:
-    """Of an image whose columns are yet to follow. One that nobody knows again where this user can keep no secret."""
+    """The seal of an image whose columns are yet to follow. One that nobody can verify where this user can keep no secret."""
     try:
         key = own_key()
     except OSError:

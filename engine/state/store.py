@@ -118,7 +118,7 @@ class Store:
 
     @property
     def stored_fingerprint(self) -> str:
-        """Of the program that the last checkpoint was for."""
+        """The fingerprint of the program that the last checkpoint was for."""
         return self._manifest.fingerprint
 
     @property

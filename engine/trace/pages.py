@@ -22,7 +22,7 @@ _MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MADV_DONTNEED")
 
 
 def allocate(words: int, pages: Pages | None = None) -> np.ndarray:
-    """So many int64, not cleared."""
+    """An array of so many int64, not cleared."""
     if 8 * words < MIN_MAPPED_BYTES or not _MAPS:
         return np.empty(words, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)

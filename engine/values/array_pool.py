@@ -35,7 +35,7 @@ class ArrayPool:
         return np.asarray(_PooledArray(self, block))[:count]
 
     def back(self, block: np.ndarray) -> None:
-        """Keeps the latest."""
+        """Takes memory back; keeps the latest blocks."""
         self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
 
 

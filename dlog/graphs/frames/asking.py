@@ -112,7 +112,7 @@ class _Asked:
         return lines
 
     def _columns(self, src: str, dst: str, number: str = "_", weight: str = "_") -> str:
-        """Those of an edge."""
+        """The arguments of an edge's atom."""
         numbers = [number] if self.rules.form == "numbered" else []
         weights = [weight] if self.rules.weight is not None else []
         return ", ".join([*numbers, src, dst, *weights])

@@ -46,7 +46,8 @@ class EditedEnds:
         return _edge(rules, self._added)
 
     def removed(self, rules: Rules) -> Columns:
-        """As rules read edges. Those of the beginning are looked for in Spark where their ends do not say all."""
+        """The removed edges as rules read them. Those of the beginning are looked for in Spark where their ends do not say
+        all."""
         later = _edge(rules, self._removed)
         if not len(self._ends[0]):
             return later
@@ -65,7 +66,7 @@ class EditedFrames:
         self._edges, self._ends, self._added = edges, ends, added
 
     def added(self, rules: Rules) -> Rows:
-        """As rules read edges. DlogError if their weights do not do."""
+        """The added edges as rules read them. DlogError if their weights do not do."""
         added, weight = self._added, rules.weight
         if added is None or (weight is not None and weight not in added.columns and added.isEmpty()):
             return None

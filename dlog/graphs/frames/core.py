@@ -102,7 +102,7 @@ class SparkGraph(Analyses[SparkResult]):
         return SparkResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:
-        """As they are where whether the graph has them is asked beside the question."""
+        """The codes of ids; the ids themselves where the question checks beside that the graph has them."""
         if not is_named_beside(self.numbers):
             return self.numbers.encode(one_or_many(ids), where)
         return np.array(self.numbers.possible(one_or_many(ids), where), np.int64 if self.numbers.integers else np.object_)

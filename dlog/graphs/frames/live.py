@@ -228,14 +228,14 @@ class SparkLiveResult(Tabular):
         self.follower.advance(changes, vertices, self._live)
 
     def end(self, follower: Any) -> None:
-        """It has nothing more to say than this."""
+        """Ends the answer with this follower."""
         self._forget()
         was, self.follower = self.follower, follower
         with suppress(Exception):
             was.close()
 
     def _forget(self) -> None:
-        """There are other rows now."""
+        """Drops what was read of former rows."""
         for name in ("_table", "_changes"):
             self.__dict__.pop(name, None)
 

@@ -55,7 +55,7 @@ class Came:
 
     @property
     def numbers(self) -> Codes:
-        """Those of the few."""
+        """The numbers of the few."""
         return np.array([number for _, number in self.few], np.int64)
 
     def with_names(self, names: DataFrame) -> DataFrame:
@@ -94,7 +94,7 @@ class Vertices:
         return Mark(len(self._few), len(self._many))
 
     def between(self, until: Mark, since: Mark = NONE) -> Came:
-        """Those that came between two times."""
+        """The vertices that came between two times."""
         return Came(self._few[since.few : until.few], self._many[since.many : until.many])
 
     def _names(self) -> DataFrame:

@@ -84,7 +84,7 @@ class _Subscribed:
         return made
 
     def followers_of(self, commit: Committed) -> list[_Following]:
-        """Those that are to be told of a commit, the oldest first; all where the program has changed."""
+        """The subscriptions to be notified of a commit, the oldest first; all where the program has changed."""
         known = self._program is commit.program
         self._program = commit.program
         named = commit.touched() if known else list(self._named)
@@ -92,7 +92,7 @@ class _Subscribed:
         return sorted([*self._others, *found], key=lambda following: following.number)
 
     def sort(self, told: Sequence[_Following]) -> None:
-        """After these have been told: some may have begun, or ended."""
+        """Sorts subscriptions anew after these have been notified: some may have begun, or ended."""
         begun = [f for f in self._others if not f.follows_all]
         self._others = [f for f in self._others if f.follows_all and not f.subscription.closed]
         for following in begun:

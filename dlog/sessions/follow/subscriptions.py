@@ -120,7 +120,7 @@ class Subscription:
         return found[0]
 
     def _wait(self, timeout: float | None) -> None:
-        """Until there may be something to take, nothing will come any more, or the time is over."""
+        """Waits until there may be something to take, nothing will come any more, or the time is over."""
         if timeout is not None and (not isinstance(timeout, int | float) or isnan(timeout)):
             raise bad_argument("timeout", "a number of seconds, or None", timeout)
         with self._arrived:

@@ -241,7 +241,7 @@ class StagedChanges:
         self._indexes.clear()
 
     def forget_indexes(self) -> None:
-        """After changes that were not staged here."""
+        """Drops the indexes, after changes that were not staged here."""
         self._indexes.clear()
 
 

@@ -40,7 +40,7 @@ class BulkChange:
 
     @property
     def entry(self) -> bytes:
-        """As it is written."""
+        """The entry as it is written."""
         parts = [(part.name, part.size, part.checksum) for part in self.parts]
         return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
 

@@ -95,7 +95,7 @@ class Frozen:
 
 
 class ExternalRows:
-    """Those of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
+    """The external rows of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
 
     def __init__(self, stored: Stored | None = None) -> None:
         self.epochs = [Epoch(None, 0, stored, None)]

@@ -45,7 +45,7 @@ def is_after(name: str) -> bool:
 
 
 class ExternalRelations:
-    """By relation, its external rows; `entries` are those of all bulk changes, in order."""
+    """The external rows of a state, by relation; `entries` are those of all bulk changes, in order."""
 
     def __init__(self) -> None:
         self.rows: dict[str, ExternalRows] = {}
@@ -55,8 +55,8 @@ class ExternalRelations:
     def of(
         folder: Path, relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]
     ) -> ExternalRelations:
-        """Those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody can
-        have written that."""
+        """Reads those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody
+        can have written that."""
         found = ExternalRelations()
         external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
         try:

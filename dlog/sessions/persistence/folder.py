@@ -479,7 +479,7 @@ class State:
         return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
 
     def _wait(self) -> None:
-        """Until no checkpoint runs, and none will begin by itself."""
+        """Waits until no checkpoint runs, and none will begin by itself."""
         self.copy_nothing()
         if self._writing is not None:
             self._writing.join()

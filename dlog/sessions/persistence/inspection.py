@@ -102,7 +102,7 @@ def _held(found: Inspection) -> ExternalRelations:
 
 
 def _lost_parts(found: Inspection) -> dict[str, DlogError]:
-    """By relation, the damage to files of rows that did not pass through a session."""
+    """The damage to files of bulk changes, by relation."""
     lost: dict[str, DlogError] = {}
     for name, rows in _held(found).rows.items():
         for part in (part for s in rows.epochs if s.bulk is not None for part in s.bulk.parts):

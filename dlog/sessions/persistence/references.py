@@ -47,7 +47,7 @@ class References:
     # ------------------------------------------------------------------------------------------------------------- records
 
     def _all_wrong(self) -> dict[str, np.ndarray]:
-        """By type, which of the restored records of its arity cannot be of it."""
+        """Masks by type of the restored records of its arity that cannot be of it."""
         found = {type.name: self._wrong_by_itself(type) for type in self._types.values() if type.kind is Kind.RECORD}
         self._spread(found)
         mixed = self._mixed()
@@ -98,7 +98,7 @@ class References:
         }  # fmt: skip
 
     def _rooted(self, mixed: set[str], wrong: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """By type, the records that come to an end: from those with none of these types inside, to those around them."""
+        """The records that come to an end, by type: from those with none of these types inside, to those around them."""
         starts: dict[str, int] = {}
         count = 0
         for name in sorted(mixed):

@@ -48,7 +48,7 @@ class Sizes:
         return min(1.0, max(join.rows / max(group, 1.0), MIN_SHARE))
 
     def price(self, place: Place) -> float:
-        """Of a row that goes to a place."""
+        """The cost of a row that goes to a place."""
         others = self.workers - 1
         match place:
             case _ if place == SELF:

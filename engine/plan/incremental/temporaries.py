@@ -150,6 +150,6 @@ def _used(reading: Reading, query: Query) -> int:
 
 
 def evaluable(readings: Iterable[Reading], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Those of the conditions of which the readings and the conditions bind all variables."""
+    """The conditions whose variables the readings and the conditions bind."""
     bound = closure(mask_all(a for r in readings for a in r.args), conditions)
     return tuple(c for c in conditions if not condition_mask(c) & ~bound)

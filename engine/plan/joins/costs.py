@@ -23,7 +23,7 @@ CACHED = 15
 
 
 def lookup_cost(rows: float) -> float:
-    """Of one random access in a relation of so many rows, in scanned rows."""
+    """The cost of one random access in a relation of so many rows, in scanned rows."""
     return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
 
 

@@ -269,7 +269,7 @@ def term_kind(term: Term, kinds: Sequence[Kind]) -> Kind:
 
 
 def relations_of(step: Step) -> list[str]:
-    """Those that a step looks into."""
+    """The relations that a step looks into."""
     match step:
         case HalfJoin(arrangement=arrangement):
             return [arrangement.relation]

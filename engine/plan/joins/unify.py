@@ -29,7 +29,7 @@ def unify(query: Query) -> Query:
 
 
 def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Of readings that say the same the first: what matches one matches all."""
+    """The first of readings that say the same: what matches one matches all."""
     first: dict[tuple[str, tuple[Arg, ...], View], Reading] = {}
     for reading in readings:
         first.setdefault((reading.relation, reading.args, reading.view), reading)
@@ -37,7 +37,8 @@ def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
 
 
 def _equal_variables(conditions: Iterable[Condition]) -> Representatives:
-    """Of the first `x = y` that is about two variables: y is x. Floats stay: they are compared by value, joined by bits."""
+    """The representative by the first `x = y` of two variables: y is x. Floats stay: they are compared by value, joined by
+    bits."""
     for c in conditions:
         match c:
             case Compare(op="=", left=Variable(id=x), right=Variable(id=y), kind=kind) if x != y and kind is not Kind.FLOAT:

@@ -108,7 +108,7 @@ def single_sources(stratum: Stratum, program: Program) -> frozenset[str]:
 
 
 def _keys_of_lattices(stratum: Stratum, program: Program, loaded: Collection[str]) -> Iterator[tuple[str, Key]]:
-    """Their rows have one value for all that stands in other columns."""
+    """The keys of lattices: their rows have one value for all that stands in other columns."""
     for name in stratum.relations:
         if name in program.lattices and name not in loaded:
             value = program.lattices[name].column

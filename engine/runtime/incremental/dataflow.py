@@ -141,7 +141,7 @@ class Dataflow:
         self.status.running = running
 
     def _leave_out(self) -> None:
-        """Nothing is kept that nobody asks for."""
+        """Leaves out the structures that no path reads."""
         for name, collection in self.collections.items():
             if name not in self.taken:
                 collection.quieten()

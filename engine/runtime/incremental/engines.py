@@ -53,7 +53,7 @@ class EmbeddedMaker:
         return made
 
     def close(self) -> None:
-        """Nothing is shared."""
+        """Closes nothing: engines of this process share nothing."""
 
 
 def is_incremental(program: Program) -> bool:

@@ -56,7 +56,7 @@ class RecordingStatistics:
         self._told: dict[StatisticKey, float | None] = {}
 
     def close(self) -> None:
-        """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
+        """Called after planning: nothing more is asked, and the rows that statistics were taken from need not be kept."""
         del self._statistics, self._second_moment
 
     def out_of_range(self, now: Statistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:

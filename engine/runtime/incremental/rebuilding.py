@@ -52,7 +52,7 @@ class Fragmentation:
 
 
 def live_rows(flow: Dataflow) -> int:
-    """Of all relations."""
+    """The live rows of all relations."""
     return sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
 
 
@@ -82,7 +82,7 @@ class Before:
 
     @property
     def relations(self) -> list[str]:
-        """Those that had rows."""
+        """The relations that had rows."""
         return [name for name, (_, rows) in self._rows.items() if rows]
 
     def changes(self, relation: str, round: int) -> Updates:

@@ -88,7 +88,7 @@ class Watched:
             self.due, self._uncounted = 0, NEVER
 
     def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
-        """The strata whose figures have left their range, as far as these are looked at by now."""
+        """The strata whose statistics have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
         keys = self._keys_left
@@ -146,7 +146,7 @@ def _multiplies(step: nodes.Step, program: Program) -> bool:
 
 
 def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dict[int, Plan]:
-    """Plans of strata for the figures of now, as far as there are any."""
+    """Plans of strata for the statistics of now, as far as there are any."""
     found: dict[int, Plan] = {}
     for number in strata:
         recorded = RecordingStatistics(now)

@@ -17,7 +17,7 @@ from dlog.grammar.diagnostics import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Whoever runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
+    """A reader, which runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
 
     log: Struct
     seed: Struct | None = None

@@ -217,7 +217,7 @@ class StateReuse:
                     _tell_all(collection, reused)
 
     def hide(self) -> None:
-        """After the batch: all rows are settled, and have not changed."""
+        """Called after the batch: hides the changes, as all rows are settled, and have not changed."""
         for reused in self._reused.values():
             if reused.is_observed:
                 collection = reused.collection

@@ -307,7 +307,7 @@ def contributes_alone(level: Sequence[int]) -> bool:
 
 
 def moved(level: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Of the second level of a path of one look-up: what registers are carried over from, and the columns of the others."""
+    """The registers of the second level of a path of one look-up: those carried over, and the columns of the others."""
     pairs = list(zip(level[13 : level[1] : 2], level[14 : level[1] : 2], strict=True))
     carried, bound = pairs[: level[11]], pairs[level[11] :]
     return {to: source for source, to in carried}, {to: column for column, to in bound}

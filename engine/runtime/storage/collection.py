@@ -99,7 +99,7 @@ class ChangesBlock:
 
 
 class DataflowStatus:
-    """Of a dataflow, as its collections know it."""
+    """The status of a dataflow, as its collections know it."""
 
     def __init__(self) -> None:
         self.running = False

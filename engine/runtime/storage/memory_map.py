@@ -83,7 +83,7 @@ class Array(NamedTuple):
 
 
 def sample_bytes(base: int) -> int:
-    """Of the keys that are noted where they are implied (kernels/incremental/store/implied.py)."""
+    """The bytes of the keys that are noted where they are implied (kernels/incremental/store/implied.py)."""
     return (((base - 1) >> SAMPLED) + 2) * 4
 
 

@@ -276,7 +276,7 @@ class StoredRelation:
             self.column(number)[:] = values
 
     def _make_room(self, rows: int) -> None:
-        """So many rows, whose values are still to be written."""
+        """Reserves so many rows, whose values are still to be written."""
         if not storage.reserve(self.memory.control.address, self.address, rows):
             raise self.memory.failure()
         self.struct[REL_ROWS] = rows
@@ -350,7 +350,7 @@ class StoredRelation:
             self.new_set()
 
     def forget_rows(self) -> None:
-        """As `empty`, but a bitmap still has the rows: it takes none of them again."""
+        """Empties the relation, but a bitmap still has the rows: it takes none of them again."""
         if self.set_kind in (SET_BITS, SET_PAGES):
             self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
             self.sorted_by = ()
