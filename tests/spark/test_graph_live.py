@@ -303,7 +303,7 @@ def test_vertices_of_another_type_and_unknown_ones_are_refused(spark: SparkSessi
 
 def lose_workers(spark: SparkSession, live: Any) -> None:
     """As if an executor had died: Spark ends the stage in which the workers are."""
-    (resident_workers,) = live._workers._crews
+    (resident_workers,) = live._workers._resident_workers
     spark.sparkContext.cancelJobGroup(resident_workers._group)
     while not resident_workers.is_gone:
         time.sleep(0.05)

@@ -32,8 +32,8 @@ from tests.strategies import graph_programs, random_programs
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each engine that starts from nothing."""
     noted: list[str] = []
-    make = Engines.made
-    monkeypatch.setattr(Engines, "made", lambda *args: noted.append("made") or make(*args))
+    make = Engines.make
+    monkeypatch.setattr(Engines, "make", lambda *args: noted.append("made") or make(*args))
     return noted
 
 

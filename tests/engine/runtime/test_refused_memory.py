@@ -97,10 +97,10 @@ def test_nobody_reads_while_a_commit_is_taken_back(monkeypatch: pytest.MonkeyPat
     with engine_of(STEPS, memory=1 << 21) as engine:
         commit(engine, *((0, 1, n % 50, n) for n in range(3000)))
         engine.worker.control[L.CTL_BUDGET] = 1
-        engine._turns.waiting = 1
+        engine._access.waiting = 1
         gone: list[bool] = []
         monkeypatch.setattr(maintained.time, "sleep", lambda _: gone.append(engine._flow is None))
         with pytest.raises(DlogError, match="out of memory"):
             commit(engine, *((0, 1, n, n % 50) for n in range(3000)))
-        engine._turns.waiting = 0
+        engine._access.waiting = 0
         assert gone and not any(gone)
