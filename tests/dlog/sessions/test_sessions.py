@@ -449,7 +449,7 @@ def test_a_file_that_is_missing_or_wrong_is_refused(tmp_path: Path) -> None:
     assert s.staged == {}
 
 
-@pytest.mark.parametrize("name", ["__init__", "changes", "core"])
+@pytest.mark.parametrize("name", ["__init__", "follow.changes", "core"])
 def test_the_examples_in_the_documentation_are_true(name: str) -> None:
     module = importlib.import_module("dlog.sessions" if name == "__init__" else f"dlog.sessions.{name}")
     found = doctest.testmod(module)

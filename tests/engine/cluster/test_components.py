@@ -16,7 +16,7 @@ from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
-from tests.engine.kernels.staged_changes import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.runtime.test_components import ASKED, FACTS, STEPS, text_of
 from tests.naive import evaluate
 from tests.shards import evaluated, in_worker_group, run_sharded

@@ -12,7 +12,7 @@ from dlog.engine.runtime.lowering.lower import PathLowering, Tables
 from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
-from tests.engine.kernels.desk import Row, loaded, rows_of
+from tests.engine.kernels.workbench import Row, loaded, rows_of
 
 
 class Store:

@@ -16,7 +16,7 @@ from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import view, words
 from dlog.engine.runtime.storage.relation import Memory
-from tests.engine.kernels.desk import Row
+from tests.engine.kernels.workbench import Row
 
 Change = tuple[Row, int]
 KEYS = {1: [(), (0,)], 2: [(), (0,), (1,), (0, 1)], 3: [(0,), (1,), (0, 2), (2, 1)]}

@@ -15,7 +15,7 @@ from dlog.engine.kernels.static import arrange, chains
 from dlog.engine.runtime.storage.arrangement import ONLY_MAX, StoredArrangement
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
-from tests.engine.kernels.desk import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
+from tests.engine.kernels.workbench import EXAMPLES, MANY, Desk, Given, Row, loaded, relation_of, row_lists, rows_of
 
 KEYS = [(0,), (1,), (0, 1), (1, 0), (2, 0), (2,), (0, 1, 2), ()]
 

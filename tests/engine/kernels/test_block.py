@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlog.engine.kernels import block
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.storage.relation import Memory
-from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
+from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN, WORDS, Desk
 
 
 def signed(value: int) -> int:

@@ -20,7 +20,7 @@ from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory
-from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
 
 Step = tuple[int, int, bool]
 """A group, a value, and whether it comes."""

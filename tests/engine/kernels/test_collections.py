@@ -14,8 +14,8 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.store import base, slots
 from dlog.engine.runtime.storage.native import words
-from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN, Row
 from tests.engine.kernels.store import Change, Store
+from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN, Row
 
 # Near each other, far apart, below the first, at the borders of 32 and 64 bits.
 VALUES = st.sampled_from([0, 1, 2, 3, -1, -4097, 4096, 9000, 2**31 - 1, 2**31, -(2**31) - 1, 2**40, MAX, MAX - 1, MIN, MIN + 1])

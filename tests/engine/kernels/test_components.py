@@ -11,7 +11,7 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.static import components as kernels
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
-from tests.engine.kernels.desk import EXAMPLES, rows_of
+from tests.engine.kernels.workbench import EXAMPLES, rows_of
 
 LOW, HIGH = -3, 12
 KEYS = st.integers(LOW - 2, HIGH + 2)

@@ -18,7 +18,7 @@ from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory
-from tests.engine.kernels.desk import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 
 Change = tuple[int, int]
 """An iteration, and how many derivations come or go."""

@@ -16,8 +16,8 @@ from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import generate
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import JIT
-from tests.engine.kernels.desk import EXAMPLES, MANY, WORDS, Row
 from tests.engine.kernels.paths import Store, run
+from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Row
 
 Rows = list[Row]
 SIZES = (0, 1, 2, L.BLOCK - 1, L.BLOCK, L.BLOCK + 1, 2 * L.BLOCK + 300) if JIT else (0, 1, 2, L.BLOCK + 1)

@@ -19,7 +19,7 @@ from dlog.engine.runtime.static.worker import Worker
 from dlog.engine.runtime.storage.collection import Collection, Role, new_list
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.relation import Memory
-from tests.engine.kernels.desk import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 
 ROWS = 64
 TIMES = st.tuples(st.integers(0, 3), st.integers(0, 5)).map(lambda t: t[0] * L.ROUND + t[1])

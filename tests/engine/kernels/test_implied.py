@@ -14,8 +14,8 @@ from dlog.engine.kernels.core.jit import JIT
 from dlog.engine.kernels.incremental.steps import lookups
 from dlog.engine.kernels.incremental.store import base, implied
 from dlog.engine.runtime.storage.native import words
-from tests.engine.kernels.desk import Row
 from tests.engine.kernels.store import Change, Store
+from tests.engine.kernels.workbench import Row
 
 ROWS = 5000
 

@@ -17,7 +17,7 @@ from dlog.engine.kernels.static import merge as kernels
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.native import view, words
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
-from tests.engine.kernels.desk import EXAMPLES, MANY, WORDS, Desk, rows_of
+from tests.engine.kernels.workbench import EXAMPLES, MANY, WORDS, Desk, rows_of
 
 KEYS = {"dense": Extent(-2, 3), "hash": None}
 FLOATS = st.sampled_from([0.0, 1.0, -1.0, 0.25, -7.5, 1e300, -1e300, 5e-324, math.inf, -math.inf])

@@ -25,7 +25,7 @@ from dlog.engine.runtime.storage.native import words
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
-from tests.engine.kernels.desk import EXAMPLES, MANY, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, MANY, MAX, MIN
 from tests.engine.runtime.maintaining import COUNTS, commit, engine_of, rows
 
 Pair = tuple[int, int]

@@ -16,7 +16,7 @@ from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
-from tests.engine.kernels.desk import EXAMPLES, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, MAX, MIN
 
 Pair = tuple[int, int]
 Edges = set[Pair]

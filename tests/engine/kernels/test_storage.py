@@ -14,7 +14,7 @@ from dlog.engine.kernels.static import sets, storage
 from dlog.engine.runtime.storage.extent import Extent
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.grammar.diagnostics import DlogError
-from tests.engine.kernels.desk import (
+from tests.engine.kernels.workbench import (
     DOMAINS,
     EXAMPLES,
     MANY,

@@ -21,7 +21,7 @@ from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.functions import evaluate
 from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
-from tests.engine.kernels.desk import EXAMPLES, EXTREMES, MAX, MIN
+from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
 
 ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
 PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]

@@ -14,7 +14,7 @@ from dlog.engine.runtime.static import components
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
-from tests.engine.kernels.staged_changes import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.plan.test_shapes import Sizes
 from tests.engine.runtime.runs import executor_of, ran, rows_of, variant
 from tests.naive import evaluate

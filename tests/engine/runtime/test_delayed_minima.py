@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.steps import lookups
-from tests.engine.kernels.staged_changes import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 
 Change = tuple[str, tuple[int, ...], int]
 Facts = dict[str, set[tuple[int, ...]]]

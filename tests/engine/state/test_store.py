@@ -30,7 +30,7 @@ from dlog.engine.trace.spine import Spine
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError, InternalError, render_all
-from tests.engine.kernels.staged_changes import JIT, WORDS
+from tests.engine.kernels.workbench import JIT, WORDS
 from tests.engine.state.durable_model import Writer, expected, recover, updates
 from tests.engine.trace.model import batch_of, rows_of
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.layer import Layer, build
 from dlog.grammar.diagnostics import InternalError
-from tests.engine.kernels.staged_changes import EXAMPLES, EXTREMES, MANY
+from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MANY
 from tests.engine.trace.model import Update, batch_of, columns_of, summed
 
 VALUES = st.one_of(st.integers(-3, 3), st.sampled_from(EXTREMES))

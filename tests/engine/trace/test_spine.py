@@ -17,7 +17,7 @@ from dlog.engine.trace.merge import Merge
 from dlog.engine.trace.pages import MIN_MAPPED_BYTES, Pages, allocate
 from dlog.engine.trace.spine import Spine
 from dlog.grammar.diagnostics import DlogError, InternalError
-from tests.engine.kernels.staged_changes import JIT, MANY
+from tests.engine.kernels.workbench import JIT, MANY
 from tests.engine.trace.model import Update, batch_of, rows_of, updates_of
 
 at = Antichain.at

@@ -16,7 +16,7 @@ from dlog.engine.times.lattice import Time, less_equal
 from dlog.engine.trace.cursor import Cursor
 from dlog.engine.trace.spine import Spine, TraceHandle
 from dlog.grammar.diagnostics import DlogError
-from tests.engine.kernels.staged_changes import EXAMPLES
+from tests.engine.kernels.workbench import EXAMPLES
 from tests.engine.trace.model import Update, accumulated, batch_of, columns_of, rows_of, summed, updates_of
 
 VALUES = st.integers(0, 3)
