@@ -1,4 +1,4 @@
-"""What users pass to the Python API, checked before anything is done with it.
+"""Checks of the Python API's arguments, made before anything is done with them.
 
 Every refusal is a DlogError with the code `bad-argument` that names the argument, what is meant, and what came."""
 
@@ -15,9 +15,9 @@ from typing import Any
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.memory import parse_size
 
-MOST = 2**62
-"""No count, and no round, is larger: sums and differences of a few stay within 64 bits."""
-MOST_THREADS = 4096
+MAX_COUNT = 2**62
+"""The largest count or round: sums and differences of a few stay within 64 bits."""
+MAX_THREADS = 4096
 
 
 def bad_argument(name: str, meant: str, given: object, *notes: str) -> DlogError:
@@ -28,7 +28,7 @@ def bad_argument(name: str, meant: str, given: object, *notes: str) -> DlogError
     return DlogError(Diagnostic("bad-argument", f"`{name}` must be {meant}, not {reprlib.repr(given)}", notes=notes))
 
 
-def whole(name: str, given: Any, least: int, meant: str, most: int = MOST) -> int:
+def whole(name: str, given: Any, least: int, meant: str, most: int = MAX_COUNT) -> int:
     """A whole number from `least` to `most`, also one of NumPy's; a bool is none."""
     try:
         number = index(given)
@@ -39,7 +39,7 @@ def whole(name: str, given: Any, least: int, meant: str, most: int = MOST) -> in
     return number
 
 
-def whole_or_none(name: str, given: Any, least: int, meant: str, most: int = MOST) -> int | None:
+def whole_or_none(name: str, given: Any, least: int, meant: str, most: int = MAX_COUNT) -> int | None:
     return None if given is None else whole(name, given, least, meant, most)
 
 
@@ -86,7 +86,7 @@ def by_relation(name: str, given: Any, meant: str) -> Mapping[str, Any]:
 
 
 def threads(given: Any) -> int | None:
-    return whole_or_none("threads", given, 1, "a whole number, 1 or more", MOST_THREADS)
+    return whole_or_none("threads", given, 1, "a whole number, 1 or more", MAX_THREADS)
 
 
 def memory(given: Any) -> int | None:

@@ -1,9 +1,9 @@
-"""Where what one run makes for the next is kept: machine code, the tables of grammars.
+"""The cache folders, with what one run makes for the next: machine code, the tables of grammars.
 
-What is found there is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all
-that lead to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not
-replace what is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on
-Windows, the user's own folder is trusted as it is.
+Their content is run, or believed. So nothing is read from a place that somebody else can write to: the folder and all that lead
+to it belong to this user or to root, others cannot write to them (to a place with the sticky bit they can, but not replace what
+is there), and neither the folder nor what is read from it is a link. Where there are no such owners and modes, on Windows, the
+user's own folder is trusted as it is.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def home() -> Path:
 
 
 def named_folder(variable: str, usual: str) -> Path:
-    """What a variable names, else a part of the home. Names that depend on the current folder do not count, as in the XDG
-    base directory specification: what lies there may be anybody's. Raises RuntimeError if there is no home."""
+    """The folder that a variable names, else a part of the home. Names that depend on the current folder do not count, as in
+    the XDG base directory specification: what lies there may be anybody's. Raises RuntimeError if there is no home."""
     named = Path(os.environ.get(variable, ""))
     return named if named.is_absolute() else home() / usual
 
@@ -164,7 +164,7 @@ def own_tree(folder: Path) -> bool:
 
 
 def own_content(path: Path) -> bytes:
-    """What is in a file of a folder that has been looked at. Raises Untrusted, or another OSError."""
+    """The content of a file in a folder that has been checked. Raises Untrusted, or another OSError."""
     quiet = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     _without_links(path, path.lstat())
     with open(os.open(path, os.O_RDONLY | quiet), "rb") as file:
@@ -176,7 +176,7 @@ KEY_SIZE = 32
 
 
 def own_key() -> bytes:
-    """What only this user knows: by it dlog knows again what it has written where others may write, too. Made when it is first
+    """A secret of this user, by which dlog authenticates what it has written where others may write, too. Made when it is first
     needed. Raises OSError where it cannot be kept."""
     path = cache_root() / "key"
     if not os.path.lexists(path):
@@ -263,7 +263,7 @@ def note_use(path: Path) -> None:
             os.utime(path)
 
 
-def held(folder: Path) -> int | None:
+def try_lock(folder: Path) -> int | None:
     """Holds a folder for as long as this process lives, so that nobody removes it as unused; None where that cannot be, or it
     is being removed."""
     with suppress(OSError, ImportError):

@@ -19,7 +19,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
 
-from dlog.arguments import MOST
+from dlog.arguments import MAX_COUNT
 from dlog.engine.formats.mistakes import Unbalanced, split_line
 from dlog.engine.formats.nested import BadRecord, parse_records
 from dlog.engine.formats.parameters import TextFormat
@@ -39,8 +39,8 @@ _CHUNK = 1 << 18
 _PAUSE = 0.05
 _FORM = TextFormat(delimiter=b",", rfc4180=True)
 _DIFFS: Final = {"+1": 1, "1": 1, "+": 1, "-1": -1, "-": -1}
-_KEPT_RECORDS = 1 << 14
-_MOST_DIGITS = 40
+_CACHED_RECORDS = 1 << 14
+_MAX_DIGITS = 40
 """A number of more digits fits nothing."""
 _NAMES = {Kind.NUMBER: "a number", Kind.UNSIGNED: "an unsigned number", Kind.FLOAT: "a float", Kind.SYMBOL: "a string"}
 
@@ -147,8 +147,8 @@ class ChangeReader:
         if round < 1:
             notes = ("round 0 is what the facts give that are there before the first change",)
             raise self._wrong("bad-round", f"rounds count from 1, not {round}", column, *notes)
-        if round > MOST:
-            raise self._wrong("bad-round", f"this round is too late: the last one is {MOST}", column)
+        if round > MAX_COUNT:
+            raise self._wrong("bad-round", f"this round is too late: the last one is {MAX_COUNT}", column)
         if round < self._round:
             raise self._wrong("bad-round", f"round {round} comes after round {self._round}", column, "rounds do not go down")
         self._round = round
@@ -193,7 +193,7 @@ class ChangeReader:
             raise self._wrong("unbalanced", str(error), len(self._line.encode()[: error.start].decode())) from None
 
     def _at(self, field: int) -> int:
-        """Where a field of the present line starts, or the line ends where there is no such field."""
+        """The start of a field of the present line, or its end where there is no such field."""
         line = self._line.encode()
         fields = split_line(line, _FORM)
         return len(line[: fields[field].start].decode()) if field < len(fields) else len(self._line)
@@ -221,7 +221,7 @@ class ChangeReader:
     def _record(self, type: Type, text: str, field: int) -> Any:
         found = self._records.get((type.name, text), self)
         if found is self:
-            if len(self._records) >= _KEPT_RECORDS:
+            if len(self._records) >= _CACHED_RECORDS:
                 self._records.clear()
             texts, codec = SymbolTable(), self._codec
             texts.intern(text)
@@ -296,6 +296,6 @@ class ChangeReader:
 
 def _integer(text: str) -> int:
     """A decimal number; one of no range where Python might refuse to convert so many digits."""
-    if len(text) <= _MOST_DIGITS:
+    if len(text) <= _MAX_DIGITS:
         return int(text)
-    return int(text.lstrip("-0")[: _MOST_DIGITS] or "0") * (-1 if text.startswith("-") else 1)
+    return int(text.lstrip("-0")[: _MAX_DIGITS] or "0") * (-1 if text.startswith("-") else 1)

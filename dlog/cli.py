@@ -51,7 +51,7 @@ class Stage(StrEnum):
     PLAN = "plan"
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
 
@@ -64,7 +64,7 @@ class Sync(StrEnum):
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The Datalog program.", show_default=False)]
 ProgramFiles = Annotated[list[Path], typer.Argument(metavar="PROGRAM...", help="Datalog programs.", show_default=False)]
-Facts = Annotated[str, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.")]
+FactFolder = Annotated[str, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.")]
 Include = Annotated[
     list[str] | None, typer.Option("--include-dir", "-I", metavar="DIR", help="Where included files are; repeatable.")
 ]
@@ -139,7 +139,7 @@ LoadedFacts = Annotated[
 @app.command()
 def run(
     program: ProgramFile,
-    facts: Facts = ".",
+    facts: FactFolder = ".",
     output: Annotated[
         str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where output files go; - prints the relations instead.")
     ] = ".",
@@ -189,7 +189,7 @@ def watch(
         str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where the outputs' changes go; - prints them.")
     ] = "-",
     format: Annotated[
-        Format | None, typer.Option("--format", help="How changes are written.", show_default="as they come")
+        OutputFormat | None, typer.Option("--format", help="How changes are written.", show_default="as they come")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more at the end of the file.")] = False,
     include: Include = None,

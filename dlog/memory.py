@@ -1,4 +1,4 @@
-"""How much memory this process uses, and sizes as people write them."""
+"""The memory that this process uses, and sizes as people write them."""
 
 from __future__ import annotations
 

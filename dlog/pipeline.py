@@ -1,4 +1,4 @@
-"""What `dlog run` does, stage by stage: compile, load, evaluate, write.
+"""The stages of `dlog run`: compile, load, evaluate, write.
 
 Each stage is a function that takes what it needs and returns what it made; `run_job` is all of them in order. The Python API is
 built from the same functions. An exception that no stage expects becomes an `InternalError` naming the stage. The executor, and
@@ -217,7 +217,7 @@ def run_job(job: Job, display: Display) -> Report:
 
 
 def explain_stage(path: Path, include: Sequence[str], macros: Sequence[str], until: str) -> str:
-    """What a stage of the compiler (one of its `STAGES`) makes of the program."""
+    """The program after a stage of the compiler (one of its `STAGES`), as text."""
     from dlog.engine.compiler import print_stage
     from dlog.grammar.preprocess import preprocess
 
@@ -291,7 +291,7 @@ def explain_jobs(path: Path, include: Sequence[str], macros: Sequence[str], fact
 
 
 def _loaded_statistics(program: Program, facts: str) -> Catalog:
-    """What is known of a program's inputs when they are loaded."""
+    """Statistics of a program's inputs when they are loaded."""
     from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):
@@ -303,7 +303,7 @@ def _loaded_statistics(program: Program, facts: str) -> Catalog:
 
 
 def explain_rounds(path: Path, include: Sequence[str], macros: Sequence[str]) -> str:
-    """How every stratum is maintained while inputs change, for assumed sizes."""
+    """The plans by which strata are maintained while inputs change, for assumed sizes."""
     from dlog.engine.plan.incremental.build import explain_maintenance
     from dlog.engine.plan.incremental.thresholds import weighted
     from dlog.engine.plan.statistics import Declared

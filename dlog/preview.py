@@ -12,12 +12,12 @@ from dlog.render import count
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 10
-"""So many rows are shown."""
-COLUMNS = 20
-"""So many columns."""
-LONGEST = 60
-"""So many characters of a value."""
+SHOWN_ROWS = 10
+"""Rows of a preview."""
+SHOWN_COLUMNS = 20
+"""Columns of a preview."""
+MAX_VALUE_CHARACTERS = 60
+"""Characters of a value in a preview."""
 MORE = "..."
 
 
@@ -61,11 +61,11 @@ class Preview:
 
 def of_table(title: str, first: pa.Table, rows: int) -> Preview:
     """The first of `rows` rows, as Arrow has them."""
-    columns = first.columns[:COLUMNS]
-    names = [short(name) for name in first.column_names[:COLUMNS]]
+    columns = first.columns[:SHOWN_COLUMNS]
+    names = [short(name) for name in first.column_names[:SHOWN_COLUMNS]]
     texts = [[short(str(value)) for value in column.to_pylist()] for column in columns]
     right = [_is_number(column) for column in columns]
-    if first.num_columns > COLUMNS:
+    if first.num_columns > SHOWN_COLUMNS:
         names, texts, right = [*names, MORE], [*texts, [MORE] * first.num_rows], [*right, False]
     return Preview(title, tuple(names), tuple(zip(*texts, strict=True)), tuple(right), rows)
 
@@ -78,7 +78,7 @@ def of_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[object]], 
 
 def short(text: str) -> str:
     """Text on one line, without its end where it is long."""
-    cut = text if len(text) <= LONGEST else text[: LONGEST - len(MORE)] + MORE
+    cut = text if len(text) <= MAX_VALUE_CHARACTERS else text[: MAX_VALUE_CHARACTERS - len(MORE)] + MORE
     return cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
 
 

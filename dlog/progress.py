@@ -1,4 +1,4 @@
-"""What a long run is doing, shown live on a terminal and nowhere else.
+"""Live progress of a long run, on a terminal and nowhere else.
 
 The run stores a snapshot of where it stands, which costs next to nothing; a thread draws the latest one a few times a second.
 The display appears only after half a second, so short runs print nothing, and rich is not imported for them.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DELAY = 0.5
 REDRAWS_PER_SECOND = 8
-LONGEST_NAMES = 48
+MAX_NAME_CHARACTERS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def describe(snapshot: Loading | Writing | Progress | None, elapsed: float) -> s
             return f"writing {done}/{total} outputs"
         case _:
             relations = ", ".join(snapshot.relations)
-            names = relations if len(relations) <= LONGEST_NAMES else relations[: LONGEST_NAMES - 3] + "..."
+            names = relations if len(relations) <= MAX_NAME_CHARACTERS else relations[: MAX_NAME_CHARACTERS - 3] + "..."
             return (
                 f"stratum {snapshot.stratum}/{snapshot.strata} {names} | iteration {count(snapshot.iteration)} "
                 f"| +{count(snapshot.delta)} | {count(snapshot.rows)} tuples | {rate(snapshot.rows, elapsed)}"

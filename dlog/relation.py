@@ -11,7 +11,7 @@ from dlog.engine.ir import rules
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
-from dlog.preview import ROWS, Preview, of_rows, of_table
+from dlog.preview import SHOWN_ROWS, Preview, of_rows, of_table
 from dlog.tabular import Tabular
 from dlog.values import Codec, Row
 
@@ -52,7 +52,7 @@ class Relation(Tabular):
             return iter([()] * self.rows)
         return zip(*(self._codec.to_python(type, column) for _, type, column in self._columns()), strict=True)
 
-    def head(self, rows: int = ROWS) -> Relation:
+    def head(self, rows: int = SHOWN_ROWS) -> Relation:
         """The first so many of the rows."""
         columns = tuple(column[:rows] for column in self._table.columns)
         return Relation(self._relation, Table(self._table.kinds, columns, min(rows, self.rows)), self._codec)
@@ -79,11 +79,11 @@ class Relation(Tabular):
 
 
 class UnknownRelation(DlogError, KeyError):
-    """There is no relation of that name; a KeyError, as of any mapping."""
+    """Raised where there is no relation of that name; a KeyError, as of any mapping."""
 
 
 def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[str] = ()) -> DlogError:
-    """What to raise where someone asked for a relation that is not there, or has no rows."""
+    """The error for a relation that is not there, or has no rows."""
     if not isinstance(name, str):
         return bad_argument("relation", "the name of a relation", name)
     if name in inline:
@@ -96,7 +96,7 @@ def unknown_relation(name: object, relations: Iterable[str], inline: Iterable[st
 
 
 def title(kind: str, relation: rules.Relation, rows: int) -> str:
-    """What a relation is, in a line."""
+    """A description of a relation, in a line."""
     return f"dlog.{kind} {signature(relation)}, {rows:,} {'row' if rows == 1 else 'rows'}"
 
 
@@ -116,7 +116,7 @@ def overview(
         columns["rows"] = rows
     if first is not None:
         columns["first rows"] = lambda name: _examples(first(name))
-    lines = [tuple(tell(name) for tell in columns.values()) for name in islice(relations, ROWS)]
+    lines = [tuple(tell(name) for tell in columns.values()) for name in islice(relations, SHOWN_ROWS)]
     many = f"{len(relations):,} {'relation' if len(relations) == 1 else 'relations'}"
     return of_rows(f"{title}, {many}", [*columns], lines, len(relations))
 

@@ -57,7 +57,7 @@ def rows_text(rows: Iterable[Sequence[object]], limit: int | None = None) -> str
 
 
 def print_statistics(report: Report) -> None:
-    """What every rule cost, dearest first, and the totals, on standard error."""
+    """Prints the costs of every rule, dearest first, and the totals, on standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)

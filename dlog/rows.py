@@ -19,7 +19,7 @@ from dlog.engine.values.table import DTYPES, Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.grammar.suggest import closest
 from dlog.tabular import Tabular
-from dlog.values import Codec, numbers, shown
+from dlog.values import Codec, numbers, value_preview
 
 
 def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
@@ -41,7 +41,7 @@ def table_of(relation: Relation, codec: Codec, rows: Any) -> Table:
         found = _places(relation, data.column_names)
         return codec.table_from_arrow(relation, data if found is None else data.select(list(found)))
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        message = f"{shown(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
+        message = f"{value_preview(rows)} is no rows of `{relation.name}`: give tuples, columns or a table"
         raise _mistake("bad-rows", message)
     return from_tuples(relation, codec, rows)
 
@@ -109,7 +109,7 @@ def _column(relation: Relation, name: str, values: Any) -> Any:
     ordered = isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | set | frozenset)
     if not ordered or getattr(values, "ndim", 1) != 1:
         note = "give a list, an array of one dimension or an Arrow column"
-        raise _mistake("bad-columns", f"{shown(values)} is no column `{name}` of `{relation.name}`", note)
+        raise _mistake("bad-columns", f"{value_preview(values)} is no column `{name}` of `{relation.name}`", note)
     return values if hasattr(values, "__len__") else list(values)
 
 
@@ -157,7 +157,7 @@ def arrow_table(relation: Relation, rows: Any) -> Any:
     try:
         return pa.table(rows) if speaks else pa.Table.from_pandas(rows, preserve_index=False)
     except UnicodeEncodeError as error:
-        message = f"rows of `{relation.name}`: {shown(error.object)} has a lone surrogate, which is no text"
+        message = f"rows of `{relation.name}`: {value_preview(error.object)} has a lone surrogate, which is no text"
         raise _mistake("bad-rows", message) from None
     except pa.ArrowException as error:
         reason = ": ".join(str(part) for part in reversed(error.args))

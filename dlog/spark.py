@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from dlog.values import Codec, Row
 
 
-Facts: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
-FEW = 1_000
-"""Rows given by the driver that are facts of the program rather than one more DataFrame, which would take tasks of its own."""
-FEW_HERE = 10_000
-"""Rows of a session's workers that are fetched to show the first of them."""
+ConstantRows: TypeAlias = dict[str, tuple[tuple[rules.Constant | rules.Record, ...], ...]]
+MAX_FACT_ROWS = 1_000
+"""Rows given by the driver that become facts of the program: one more DataFrame would take tasks of its own."""
+MAX_FETCHED_ROWS = 10_000
+"""Rows of a session's workers up to which all are fetched to show the first of them."""
 PLAIN = (rules.Kind.NUMBER, rules.Kind.UNSIGNED, rules.Kind.FLOAT, rules.Kind.SYMBOL)
 
 
@@ -121,7 +121,7 @@ class SparkRelation(_InSpark, Tabular):
 
 
 class Remote(Protocol):
-    """What has the rows of relations that are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
+    """The holder of relations whose rows are not in this process; see `dlog.engine.rounds.RoundsEngine`."""
 
     def table(self, relation: str) -> Table: ...
 
@@ -151,7 +151,7 @@ class RemoteRelation(_InSpark, Relation):
         return self._engine.rows(self.name)
 
     def _first(self, rows: int) -> pa.Table | None:
-        fetched = "_table" in self.__dict__ or self.rows <= FEW_HERE
+        fetched = "_table" in self.__dict__ or self.rows <= MAX_FETCHED_ROWS
         return super()._first(rows) if fetched else None
 
     @property
@@ -175,7 +175,7 @@ class SparkResult(Shown, Mapping[str, SparkRelation]):
 
     @property
     def seconds(self) -> float:
-        """How long evaluation took on the slowest worker."""
+        """The seconds of evaluation on the slowest worker."""
         return self._outcome.seconds
 
     @property
@@ -190,7 +190,7 @@ class SparkResult(Shown, Mapping[str, SparkRelation]):
 
     @property
     def steps(self) -> int:
-        """How often the workers exchanged rows."""
+        """The number of exchanges between the workers."""
         return self._outcome.steps
 
     @property
@@ -268,7 +268,7 @@ def quieten() -> None:
 
 
 class _Together:
-    """Where all workers together stand, from what each says of itself now and then."""
+    """The progress of all workers together, from what each reports of itself now and then."""
 
     def __init__(self, show: Callable[[Progress], None]) -> None:
         self._show = show
@@ -286,7 +286,7 @@ class _Together:
 
 
 def run_job(run: Job, workers: int | None, display: Display, strategy: str = "auto") -> Report:
-    """What `dlog run --engine spark` does."""
+    """Runs `dlog run --engine spark`."""
     from dlog.memory import peak_bytes
 
     quieten()
@@ -376,7 +376,7 @@ class _Given(NamedTuple):
     """Rows given by name: DataFrames, and the rows of relations that have few, which need none."""
 
     frames: dict[str, DataFrame]
-    few: Facts
+    few: ConstantRows
 
 
 def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, Any]) -> _Given:
@@ -385,13 +385,13 @@ def rows_given(spark: SparkSession, program: rules.Program, facts: Mapping[str, 
 
     frames = {name: data for name, data in facts.items() if is_frame(data)}
     others = {name: data for name, data in facts.items() if name not in frames}
-    few: Facts = {}
+    few: ConstantRows = {}
     if others:
         executor = Executor(rules.Program(**{**_fields(program), "facts": {}}))
         load_given(executor, program, others)
         for name in others:
             relation, table = program.relations[name], executor.table(name)
-            if table.rows <= FEW and all(type.kind in PLAIN for _, type in relation.attributes):
+            if table.rows <= MAX_FACT_ROWS and all(type.kind in PLAIN for _, type in relation.attributes):
                 few[name] = _constants(relation, table, executor)
             else:
                 frames[name] = _frame(spark, program, name, table, executor)
@@ -406,7 +406,7 @@ def _constants(relation: rules.Relation, table: Table, executor: Any) -> tuple[t
     return tuple(tuple(map(rules.Constant, row, kinds)) for row in rows)
 
 
-def _with(facts: Facts, more: Facts) -> Facts:
+def _with(facts: ConstantRows, more: ConstantRows) -> ConstantRows:
     return {**facts, **{name: (*facts.get(name, ()), *rows) for name, rows in more.items()}}
 
 
@@ -471,7 +471,7 @@ def _collected(relation: SparkRelation) -> tuple[Table, Codec]:
 
 
 def _to_file(io: rules.Io) -> rules.Io:
-    """What `-D -` prints of an output that Spark would write."""
+    """An output that Spark would write as one that `-D -` prints."""
     if not sources.is_spark(io):
         return io
     return rules.Io(io.action, io.relation, tuple((k, v) for k, v in io.params if k.lower() != "io"), io.span)

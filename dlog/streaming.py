@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.arguments import bad_argument
 from dlog.engine.ir.rules import Kind, Relation
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.relation import unknown_relation
 from dlog.sessions import Round, Session
@@ -171,7 +171,7 @@ def _sign(relation: Relation, data: DataFrame) -> Column:
 
 
 class _Feed:
-    """What Spark calls with each batch."""
+    """The callback of Spark for each batch."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _Feed:
 
     def _committed(self, rows: DataFrame, number: int) -> Round:
         try:
-            if self._as_frames or (self.session.elsewhere and rows.count() > RELAYED):
+            if self._as_frames or (self.session.elsewhere and rows.count() > MAX_RELAYED_ROWS):
                 self._stage_frames(rows)
             else:
                 self._stage(rows.toArrow())
@@ -256,7 +256,8 @@ class _Feed:
         _write_changes(net.append_column(round, pa.array([self.session.round] * net.num_rows, pa.int64())), target)
 
     def _stage_frames(self, rows: DataFrame) -> None:
-        """As `_stage`; the session takes DataFrames, whose rows go from Spark's tasks to its workers, if it has any."""
+        """Stages as `_stage` does; the session takes DataFrames, whose rows go from Spark's tasks to its workers, if it has
+        any."""
         from pyspark.sql import functions as F
 
         from dlog.engine.spark.inputs import quoted
@@ -287,7 +288,7 @@ class _Feed:
             _write_changes(round.changes(name).to_arrow(), _file(self.folder / name, int(round)))
 
     def begin(self) -> None:
-        """What the outputs hold before the first batch: the changes of all rounds until then."""
+        """Writes what the outputs hold before the first batch: the changes of all rounds until then."""
         for name in self.outputs if self.folder is not None and self.session.round else ():
             assert self.folder is not None
             if not any((self.folder / name).glob("round-*.parquet")):

@@ -1,4 +1,4 @@
-"""What everything with rows can do that dlog hands out: become a table of another library, and show its first rows.
+"""The common methods of everything with rows that dlog hands out: become a table of another library, show the first rows.
 
 Arrow is the way out: `__arrow_c_stream__` is what polars, pyarrow, pandas and DuckDB look for.
 """
@@ -44,7 +44,7 @@ class Tabular(Shown):
 
     @abstractmethod
     def _title(self) -> str:
-        """What this is, in a line: `dlog.Relation path(x, y), 6 rows`."""
+        """A description in a line: `dlog.Relation path(x, y), 6 rows`."""
 
     def _first(self, rows: int) -> pa.Table | None:
         """The first so many rows; None where even those would take long to get."""
@@ -77,6 +77,6 @@ class Tabular(Shown):
         return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
     def _preview(self) -> preview.Preview:
-        first = self._first(preview.ROWS)
+        first = self._first(preview.SHOWN_ROWS)
         return preview.Preview(self._title()) if first is None else preview.of_table(self._title(), first, len(self))
 

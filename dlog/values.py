@@ -131,7 +131,7 @@ class Codec:
         listed = list(rows)
         for number, row in enumerate(listed, 1):
             if not isinstance(row, tuple | list) or len(row) != relation.arity:
-                raise _bad_fact(relation, number, f"{shown(row)} is not a tuple of {relation.arity} values")
+                raise _bad_fact(relation, number, f"{value_preview(row)} is not a tuple of {relation.arity} values")
         columns = []
         for i, (attribute, type) in enumerate(relation.attributes):
 
@@ -157,7 +157,7 @@ class Codec:
             return self.symbols.intern_texts(values)
         except UnicodeEncodeError as error:
             place = next(i for i, value in enumerate(values) if value == error.object)
-            raise refuse(place, f"{shown(values[place])} has a lone surrogate, which is no text") from None
+            raise refuse(place, f"{value_preview(values[place])} has a lone surrogate, which is no text") from None
 
     def _records(self, type: Type, values: list[Row | None], refuse: _Refuse) -> np.ndarray:
         """Nested tuples as ids of records. Values may be deep, so nothing here recurses: those inside come after those around
@@ -256,7 +256,7 @@ def _each_once(ids: np.ndarray, decode: Callable[[np.ndarray], list[Any]]) -> li
     return [values[i] for i in places.tolist()]
 
 
-def shown(value: object) -> str:
+def value_preview(value: object) -> str:
     """A value in a message, abbreviated where it is long."""
     return _ABBREVIATED.repr(value)
 
@@ -275,7 +275,7 @@ def is_text(value: str) -> bool:
 def _check_fits(type: Type, values: list[Any], refuse: _Refuse) -> None:
     for i, value in enumerate(values):
         if not _fits(value, type):
-            raise refuse(i, f"{shown(value)} is not of type {type.name}")
+            raise refuse(i, f"{value_preview(value)} is not of type {type.name}")
 
 
 def _fits(value: object, type: Type) -> bool:

@@ -34,8 +34,8 @@ from dlog.sessions import Session
 from dlog.spark import quieten
 from dlog.values import Row
 
-_MOST = 1 << 16
-"""Changes that are committed together at most, if the rounds end there."""
+_MAX_CHANGES = 1 << 16
+"""Changes committed together, if the rounds end there: trades the latency of the first against the cost of a commit."""
 
 
 Format: TypeAlias = str
@@ -120,7 +120,7 @@ class _Watcher:
         """Takes the whole stream; commits a round once a later one has begun."""
         for change in self._unread():
             if not self._rounds or self._rounds[-1][0] != change[0]:
-                if self._size >= _MOST:
+                if self._size >= _MAX_CHANGES:
                     self._flush(self._rounds)
                 self._rounds.append((change[0], []))
             self._rounds[-1][1].append(change)
@@ -186,7 +186,7 @@ class _Watcher:
 
 
 def _order(change: tuple[int, Row]) -> tuple[int, list[tuple[str, object]]]:
-    """What goes before what comes; numbers by value, anything else by its text."""
+    """The sort key of a change: removals before additions; numbers by value, anything else by its text."""
     diff, row = change
     return diff, [("", v) if isinstance(v, int | float) else ("text", value_text(v)) for v in row]
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from zipfile import ZipFile
 
-from dlog.caches import OTHERS, cache_root, held, note_use, own_folder, own_tree, remove_unused
+from dlog.caches import OTHERS, cache_root, note_use, own_folder, own_tree, remove_unused, try_lock
 from dlog.temporary import lease
 
 
@@ -23,7 +23,7 @@ def unpacked(package: str) -> str:
             target = _alone() / target.name
         _unpack(archive, target)
         remove_unused(target, "zipped")
-        held(target)
+        try_lock(target)
     return str(target / inside.relative_to(archive))
 
 
@@ -48,7 +48,7 @@ def _is_own(target: Path) -> bool:
     try:
         if not target.is_dir() or not own_tree(own_folder(target)):
             return False
-        held(target)  # from here on nobody removes it
+        try_lock(target)  # from here on nobody removes it
         note_use(target)
         return own_tree(own_folder(target))
     except OSError:

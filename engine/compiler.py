@@ -40,7 +40,7 @@ def check_tree(tree: syntax.Program, source: Source) -> Checked:
 
 
 def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Program:
-    """What a stage makes of the program."""
+    """The program after a stage."""
     tree = parse(source)
     if stage == "ast":
         return tree

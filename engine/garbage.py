@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
-def uncollected(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def uncollected(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """The function, while which Python's collector does not run."""
 
     @wraps(function)
-    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def run(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         if not gc.isenabled():
             return function(*args, **kwargs)
         try:

@@ -21,8 +21,8 @@ try:
 except ImportError:  # another Python than CPython
     from signal import getsignal, signal
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 _outermost: Delayed | None = None
 
@@ -70,11 +70,11 @@ class DelayedInFinalizer(Delayed):
         threading.Timer(0.01, interrupt_main).start()
 
 
-def delayed(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def delayed(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """A function that runs within `Delayed`."""
 
     @wraps(function)
-    def run(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def run(*args: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
         with Delayed():
             return function(*args, **named)
 

@@ -1,4 +1,4 @@
-"""What maintains a program while its inputs change: the protocol between sessions and engines.
+"""The protocol between sessions and engines, which maintain a program while its inputs change.
 
 A round is a set of changes of input relations that takes effect at once. After round r every relation equals the least fixed
 point of the program on the inputs accumulated at r; round 0 is before everything, with all relations empty. The facts of the
@@ -22,9 +22,10 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 
 Frames = Mapping[str, Sequence[tuple[Any, int]]]
-"""By relation, rows that are not in this process, each lot with the diff of all its rows; `RoundsEngine.fitting` gave them."""
-RELAYED = 100_000
-"""So many rows that are not in this process come here on their way, which takes fewer jobs; more go past it."""
+"""By relation, rows that are not in this process, each bulk change with the diff of all its rows; `RoundsEngine.fitting` gave
+them."""
+MAX_RELAYED_ROWS = 100_000
+"""Rows that are not in this process up to which they come through it, which takes fewer jobs; more go past it."""
 
 
 ImageArray: TypeAlias = Sequence[np.ndarray] | np.ndarray
@@ -64,15 +65,14 @@ class Image:
         return Image(self.round, self.head, [list(table.T) for table in copies]), pieces
 
 
-class Unfit(Exception):
+class IncompatibleImage(Exception):
     """An engine cannot go on from an image; says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
-    """What a new engine takes over where there is no engine before it: it is at this round, and its ids go on from these
-    tables. `again`: what the first commit derives was derived before, if in other rounds, so that no limit of iterations holds
-    for it."""
+class StartingPoint:
+    """The starting point of an engine that has none before it: its round, and the tables from which its ids go on. `again`: the
+    first commit derives what was derived before, if in other rounds, so that no limit of iterations holds for it."""
 
     symbols: SymbolTable
     records: RecordTables
@@ -132,7 +132,7 @@ class Engine(Protocol):
         order), 0 without recursion; None where the engine does not know."""
 
     def explain(self) -> str:
-        """How the program is maintained, for people, and what was not derived anew when it changed."""
+        """The plan by which the program is maintained, for people, and what was not derived anew when it changed."""
 
     def close(self) -> None:
         """Gives back memory and threads; nothing else is called afterwards."""
@@ -173,7 +173,7 @@ class Replaceable(Protocol):
         on from. The first commit is of one round then."""
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         """The relations that the first commit took over from the engine before, with all indexes: they were not derived anew,
         and what it changed in them is in `changes`. All others began without rows."""
 
@@ -181,7 +181,7 @@ class Replaceable(Protocol):
         """After the first commit: what became of the rows of a relation that the engine has, too, that this one goes on from;
         None where finding out takes the rows of both."""
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         """Goes on from where it was when another engine took over from it, after the first commit of that one, or while it
         fails; nobody uses the other one any more."""
 
@@ -206,12 +206,12 @@ class Replaceable(Protocol):
 
 
 class RoundsEngine(Engine, RemoteRows, Replaceable, Protocol):
-    """What sessions stand on."""
+    """The whole engine of a session."""
 
 
 class PlainRounds:
-    """What nearly all engines have in common: they take rows from this process, take over nothing, keep no image, and do not
-    know what a commit has touched."""
+    """The defaults of nearly all engines: they take rows from this process, take over nothing, keep no image, and do not know
+    what a commit has touched."""
 
     program: Program
 
@@ -224,13 +224,13 @@ class PlainRounds:
         return frozenset()
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         return frozenset()
 
     def since(self, old: RoundsEngine, relation: str) -> Updates | None:
         return None
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         return None
 
     @property
@@ -278,16 +278,16 @@ class EngineMaker(Protocol):
         """Whether these engines keep their rows in other processes."""
 
     def __call__(
-        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
+        self, program: Program, *, old: RoundsEngine | StartingPoint | None, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
         """An engine for a program. `old` is what it goes on from: it is at the round of `old`, and shares its symbols and
         records, so that ids keep their meaning. It starts empty, but for what is `inherited`."""
 
     def resumed(
-        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+        self, program: Program, image: Image, *, old: StartingPoint, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine | None:
-        """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises Unfit
-        where this one is of no use."""
+        """An engine at the round of `old` that has everything an image has; None where engines keep no images. Raises
+        IncompatibleImage where this one is of no use."""
 
     def close(self) -> None:
         """Gives back what the engines share."""

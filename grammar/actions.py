@@ -1,4 +1,4 @@
-"""What the parser does at each rule of datalog.lark: builds the syntax node from the rule's children.
+"""The parser's actions at each rule of datalog.lark: each builds the syntax node from the rule's children.
 
 A callback gets the children of its rule, tokens included, and returns a node with its span. Lists under construction are plain
 Python lists owned by the parse. What is wrong but parses (an unknown escape in a string) is noted in the `Reading` of the

@@ -65,7 +65,7 @@ class Automaton:
         self._start, self._end = rows[conf.start_state], rows[conf.end_state]
 
     def run(self, text: str) -> Any:
-        """What the callbacks make of the text; raises `Unparsable`."""
+        """The value that the callbacks make of the text; raises `Unparsable`."""
         ignored, reserved = self._ignored, self._reserved
         row = self._start
         rows, values, end = [row], list[Any](), 0

@@ -1,4 +1,4 @@
-"""What is wrong with a program, for people: diagnostics with a code, spans, notes, and the two exceptions that carry them."""
+"""Errors of programs, for people: diagnostics with a code, spans, notes, and the two exceptions that carry them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def printable(text: str) -> str:
 
 
 def _caret(diagnostic: Diagnostic) -> list[str]:
-    """What points at the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
+    """The caret under the column of a place in a data file. Tabs stay: they are as wide as in the line above."""
     found = _COLUMN.search(diagnostic.place)
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""What is wrong at a place where the text does not parse, in words: malformed input to friendly message.
+"""Friendly messages for text that does not parse.
 
 `MISTAKES` is a list of small functions: each knows one mistake people make and gives a diagnostic or None, the first that
 knows wins. They look at the tokens of the broken item and at what the parser would have accepted, nothing else.
@@ -315,7 +315,7 @@ def open_component(f: Failure) -> Diagnostic | None:
 
 
 def word_for_operator(f: Failure) -> Diagnostic | None:
-    """What other languages write: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
+    """Operators of other languages: `not p(x)`, `x == y`, `x <> y`, `% comment`, `a and b`."""
     if f.previous == "not" and f.token.type == "IDENT":
         return f.report("negation is written `!`", place(f.previous))
     if f.token in ("and", "or") and f.token.type == "IDENT":
@@ -403,7 +403,7 @@ def _shown(token: Token) -> str:
 
 
 def _expectation(expected: frozenset[str]) -> str:
-    """What would have been right, in a few words, or nothing where that would be a long list."""
+    """The expected tokens, in a few words, or nothing where that would be a long list."""
     words: list[str] = []
     if expected >= _ITEM:
         return "a fact, a rule or a directive"

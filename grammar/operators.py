@@ -1,4 +1,4 @@
-"""How tightly arithmetic operators bind: one table for the parser and the printer."""
+"""The precedence of arithmetic operators: one table for the parser and the printer."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _built(text: str) -> lark.Lark:
 
 
 def _kept(text: str) -> Path | None:
-    """Where the tables of this grammar are kept: the user's own cache directory, which nobody else can write."""
+    """The file of this grammar's tables, in the user's own cache directory, which nobody else can write; None without one."""
     try:
         return cache_root() / f"grammar-{sha256((text + lark.__version__).encode()).hexdigest()[:16]}.json"
     except OSError:

@@ -147,7 +147,7 @@ class _Layout:
         return [head, *inner, f"{indent}}}"]
 
     def _brace(self, decl: syntax.ComponentDecl) -> int | None:
-        """Where the component's items begin; None if something in its head keeps it from being printed anew."""
+        """The position at which the component's items begin; None if something in its head keeps it from being printed anew."""
         last = decl.bases[-1] if decl.bases else decl.component
         brace = self.text.find("{", last.span.end)
         head = Span(decl.span.start, brace)

@@ -21,8 +21,8 @@ from dlog.grammar.diagnostics import Diagnostic
 from dlog.grammar.mistakes import Failure, explain, missing_dot, strange_directive, stray_text
 from dlog.grammar.source import Span
 
-MOST = 20
-"""After so many messages a person has enough to do."""
+MAX_MESSAGES = 20
+"""Messages for one program: after so many a person has enough to do."""
 
 _DIRECTIVE = re.compile(r"\.[a-z_]+")
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
@@ -36,14 +36,14 @@ def diagnose(reading: Reading, tables: lark.Lark) -> list[Diagnostic]:
     run.all_items()
     if not reading.problems:  # cannot happen, but a silent failure would be worse than a plain message
         reading.problem("syntax", "this text does not parse", Span(0, 0))
-    return sorted(reading.problems, key=lambda d: d.labels[0].span.start)[:MOST]
+    return sorted(reading.problems, key=lambda d: d.labels[0].span.start)[:MAX_MESSAGES]
 
 
 def _blank_what_is_no_token(reading: Reading, tables: lark.Lark) -> tuple[str, list[int]]:
     """The text with unlexable stretches turned to blanks (each reported), and where these are."""
     text = reading.source.text
     blanked: list[int] = []
-    while len(blanked) < MOST:
+    while len(blanked) < MAX_MESSAGES:
         try:
             for _ in tables.lex(text):
                 pass
@@ -116,7 +116,7 @@ class _Run:
         parser = _Parser(self.tables)
         self.checkpoint = parser.stacks()
         at = 0
-        while at <= len(self.tokens) and len(self.reading.problems) < MOST:
+        while at <= len(self.tokens) and len(self.reading.problems) < MAX_MESSAGES:
             token = self.tokens[at] if at < len(self.tokens) else self.end
             before = parser.stacks()
             if self._begins_item(parser, token):

@@ -15,15 +15,15 @@ from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.executor import SPLIT_ROWS, ShardExecutor
 from dlog.engine.cluster.rounds import ShardedRounds
 from dlog.engine.cluster.session_worker import Failed, SessionWorker
-from dlog.engine.cluster.superstep import Figures, Piece, TaskRows
+from dlog.engine.cluster.superstep import OutputBlock, RowCounts, TaskRows
 from dlog.engine.cluster.worker_group import PeerFailed, ThreadTransport, WorkerGroup
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange.decomposable import DecomposablePlan, exchanged
 from dlog.engine.plan.exchange.distribute import EVERYWHERE_ROWS
 from dlog.engine.plan.exchange.numbering import counts
-from dlog.engine.plan.exchange.pivots import together
+from dlog.engine.plan.exchange.pivots import pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, Place
-from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
+from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps, supersteps
 from dlog.engine.runtime.incremental.engines import is_incremental
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -118,7 +118,7 @@ class LocalCrew:
 
     def __init__(self, size: int = 3, **limits: Any) -> None:
         self.size = size
-        self.keepers = [SessionWorker(limits, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
+        self.session_workers = [SessionWorker(limits, WorkerGroup(transport)) for transport in ThreadTransport.connected(size)]
         self.dictionary: Dictionary | None = None
 
     def ask(self, commands: Mapping[int, tuple[str, tuple[Any, ...]]]) -> dict[int, Any]:
@@ -128,7 +128,7 @@ class LocalCrew:
 
     def _run(self, rank: int, command: str, args: tuple[Any, ...]) -> Any:
         try:
-            return pickle.loads(pickle.dumps(getattr(self.keepers[rank], command)(*args)))
+            return pickle.loads(pickle.dumps(getattr(self.session_workers[rank], command)(*args)))
         except Failed as failed:
             return failed.error
         except (DlogError, InternalError) as error:
@@ -145,7 +145,7 @@ class Exchanging(ShardedRounds):
     """Workers that go through all strata together, those too that each could maintain alone."""
 
     def _placed(self, program: Program, workers: int) -> DecomposablePlan:
-        found = together(program)
+        found = pivot_plan(program)
         return exchanged(program, found) if found and is_incremental(found.program) else super()._placed(program, workers)
 
 
@@ -162,10 +162,10 @@ class Tasks:
         self.tasks = tasks
         self.supersteps: list[tuple[tuple[str, ...], int]] = []
 
-    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[list[Piece], Figures]:
+    def superstep(self, step: Superstep, number: int, lots: Sequence[TaskRows]) -> tuple[list[OutputBlock], RowCounts]:
         self.supersteps.append((step.relations, number))
         there = [p for lot in lots for p in lot.of if p[0] == lot.kind and p[1] in lot.relations]
-        left: list[Piece] = []
+        left: list[OutputBlock] = []
         figures: list[tuple[str, int]] = []
         for rank in range(self.tasks):
             own = [(kind, name, block) for kind, name, owner, block in there if owner == rank]
@@ -179,7 +179,7 @@ def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[
     """Every relation of a program as a set of tuples; a row that two tasks have is an error."""
     program = compile_program(text)
     plan = supersteps(program, tasks)
-    given: list[Piece] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
+    given: list[OutputBlock] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, tasks)]
     given += cut_for_tasks(program, plan, facts, tasks)
     lots, figures = superstep.run(plan, given, Tasks(plan, tasks))
     found = {name: _rows_in(program, lots[plan.held[name][0]], plan) for name in program.relations}
@@ -189,9 +189,9 @@ def run_in_supersteps(text: str, facts: Facts, tasks: int = 3) -> dict[str, set[
     return found
 
 
-def cut_for_tasks(program: Program, plan: Supersteps, facts: Facts, tasks: int) -> list[Piece]:
+def cut_for_tasks(program: Program, plan: Supersteps, facts: Facts, tasks: int) -> list[OutputBlock]:
     """Facts as blocks of the tasks that own them."""
-    found: list[Piece] = []
+    found: list[OutputBlock] = []
     for name, rows in facts.items():
         codec = Codec(program, SymbolTable(), RecordTables(Memory(None)))
         relation, listed = program.relations[name], list(rows)

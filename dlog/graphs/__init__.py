@@ -10,7 +10,7 @@ from dlog.graphs.frames import SparkGraph, SparkLive, SparkLiveResult, SparkMoti
 from dlog.graphs.live import Live, LiveResult
 from dlog.graphs.results import Motifs, Result
 from dlog.graphs.running import Running
-from dlog.graphs.sources import Columns, read
+from dlog.graphs.sources import IdColumns, read
 
 __all__ = [
     "Graph",
@@ -68,7 +68,7 @@ def graph(
     >>> g.strongly_connected_components().table.column_names
     ['id', 'component']
     """
-    columns, cores = Columns(id, src, dst), arguments.threads(threads)
+    columns, cores = IdColumns(id, src, dst), arguments.threads(threads)
     frames = frames_of(data, edges)
     if frames is not None and engine in (None, "spark"):
         return SparkGraph(*frames, directed is not False, columns)

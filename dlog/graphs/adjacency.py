@@ -8,8 +8,9 @@ from dlog.graphs.names import Codes
 
 _SHIFT = np.int64(32)
 _LOW = (np.int64(1) << _SHIFT) - 1
-RECENT = 4096
-"""So many pairs, or an eighth of all, are looked up beside the others before they are sorted in."""
+MAX_UNSORTED_PAIRS = 4096
+"""Pairs (or an eighth of all, if more) looked up beside the sorted ones before they are sorted in: trades look-ups against
+sorting."""
 
 
 class Adjacency:
@@ -69,7 +70,7 @@ class _Pairs:
         self._tidy()
 
     def _tidy(self) -> None:
-        if len(self._recent) + self._gone > max(RECENT, len(self._keys) // 8):
+        if len(self._recent) + self._gone > max(MAX_UNSORTED_PAIRS, len(self._keys) // 8):
             self._sort_in(np.sort(np.concatenate([self._keys[self._there], self._recent])))
 
     def of(self, vertices: Codes) -> tuple[Codes, Codes]:
@@ -94,7 +95,7 @@ def _key(first: Codes, second: Codes) -> Codes:
 
 
 def _places(keys: Codes, wanted: Codes) -> Codes:
-    """Where those of the sorted keys are that are wanted."""
+    """The positions of the wanted ones among the sorted keys."""
     if not len(keys):
         return np.empty(0, np.int64)
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -102,7 +103,7 @@ def _places(keys: Codes, wanted: Codes) -> Codes:
 
 
 def _ranges(keys: Codes, vertices: Codes) -> Codes:
-    """Where those of the sorted keys are that begin with some of the vertices."""
+    """The positions of the sorted keys that begin with some of the vertices."""
     begin = np.searchsorted(keys, vertices << _SHIFT)
     lengths = np.searchsorted(keys, (vertices + 1) << _SHIFT) - begin
     total = int(lengths.sum())

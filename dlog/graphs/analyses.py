@@ -1,4 +1,4 @@
-"""What can be asked about a graph, for one that stays as it is and for one that changes: the same methods on both."""
+"""The analyses of a graph: the same methods on one that stays as it is and on one that changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dlog.graphs.names import Codes, Names, one_or_many
 from dlog.graphs.numbered import Numbered, weights
 from dlog.graphs.questions import Question
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
-class Analyses(ABC, Generic[Answer]):
+class Analyses(ABC, Generic[_Answer]):
     """The questions. Each answer has one row for each vertex, in the order of their ids, unless its method says otherwise."""
 
     @abstractmethod
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> _Answer:
         """The answer to a question."""
 
     @property
@@ -36,7 +36,7 @@ class Analyses(ABC, Generic[Answer]):
 
     # --------------------------------------------------------------------------------------------------------------- paths
 
-    def reachable(self, sources: Any) -> Answer:
+    def reachable(self, sources: Any) -> _Answer:
         """The vertices that paths lead to from a source, or from any of several: `id`, one row each.
 
         Sources reach themselves, by a path without edges. Without them it is NetworkX's `descendants`. Undirected graphs are
@@ -48,7 +48,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(paths.reachable(self._codes(sources, "sources"), self.directed))
 
-    def bfs(self, sources: Any) -> Answer:
+    def bfs(self, sources: Any) -> _Answer:
         """How many edges away from the nearest source each vertex is that can be reached: `id`, `distance`.
 
         NetworkX's `single_source_shortest_path_length` for one source. (GraphFrames' `bfs` lists paths: `find` does that.)
@@ -60,7 +60,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(paths.bfs(self._codes(sources, "sources"), self.directed))
 
-    def shortest_paths(self, landmarks: Any = None, *, sources: Any = None, weight: str | None = None) -> Answer:
+    def shortest_paths(self, landmarks: Any = None, *, sources: Any = None, weight: str | None = None) -> _Answer:
         """The least length of a path for each pair that has one.
 
         Parameters
@@ -91,8 +91,8 @@ class Analyses(ABC, Generic[Answer]):
 
     # ---------------------------------------------------------------------------------------------------------- components
 
-    def connected_components(self) -> Answer:
-        """Which component each vertex belongs to: `id`, `component`, the least id in it.
+    def connected_components(self) -> _Answer:
+        """The component of each vertex: `id`, `component`, the least id in it.
 
         Directions do not count: NetworkX's `connected_components` and `weakly_connected_components`, GraphFrames'
         `connectedComponents` (whose names of components are other ones).
@@ -103,8 +103,8 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.connected_components())
 
-    def strongly_connected_components(self) -> Answer:
-        """Which strongly connected component each vertex belongs to: `id`, `component`, the least id in it.
+    def strongly_connected_components(self) -> _Answer:
+        """The strongly connected component of each vertex: `id`, `component`, the least id in it.
 
         Two vertices are in one if each is reached from the other: NetworkX's and GraphFrames' namesakes. Of an undirected graph
         these are its components.
@@ -119,7 +119,7 @@ class Analyses(ABC, Generic[Answer]):
 
     # ------------------------------------------------------------------------------------------------------------- density
 
-    def triangle_count(self) -> Answer:
+    def triangle_count(self) -> _Answer:
         """How many triangles each vertex is in: `id`, `count`.
 
         Directions, loops and parallel edges do not count: NetworkX's `triangles` and GraphFrames' `triangleCount`.
@@ -130,7 +130,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.triangle_count())
 
-    def clustering(self) -> Answer:
+    def clustering(self) -> _Answer:
         """The clustering coefficient of each vertex: `id`, `clustering`, the share of the pairs of its neighbours that are
         joined, 0 for less than two neighbours.
 
@@ -142,7 +142,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.clustering())
 
-    def core_numbers(self) -> Answer:
+    def core_numbers(self) -> _Answer:
         """The core number of each vertex: `id`, `kcore`, the greatest k for which it is in the k-core.
 
         Directions, loops and parallel edges do not count: NetworkX's `core_number`, and GraphFrames' `k_core` of graphs with
@@ -154,7 +154,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.core_numbers())
 
-    def k_core(self, k: int) -> Answer:
+    def k_core(self, k: int) -> _Answer:
         """The vertices of the k-core, the greatest part of the graph in which each has k neighbours or more: `id`.
 
         Directions, loops and parallel edges do not count: the vertices of NetworkX's `k_core`. `k` is at least 1.
@@ -165,7 +165,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.k_core(check_count("k", k, 1)))
 
-    def k_truss(self, k: int) -> Answer:
+    def k_truss(self, k: int) -> _Answer:
         """The edges of the k-truss, the greatest part of the graph in which each is in k - 2 triangles or more: `src`, `dst`,
         one row each, the lesser end first.
 
@@ -177,7 +177,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.k_truss(check_count("k", k, 2)))
 
-    def degrees(self) -> Answer:
+    def degrees(self) -> _Answer:
         """How many edges each vertex has: `id`, `in_degree`, `out_degree`, `degree`.
 
         Parallel edges count each, and a loop is an edge in and an edge out: NetworkX's and GraphFrames' degrees. (In an
@@ -189,7 +189,7 @@ class Analyses(ABC, Generic[Answer]):
         """
         return self._answer(structure.degrees())
 
-    def degree_distribution(self) -> Answer:
+    def degree_distribution(self) -> _Answer:
         """How many vertices have each degree: `degree`, `vertices`, one row for each degree there is.
 
         >>> import dlog
@@ -200,7 +200,7 @@ class Analyses(ABC, Generic[Answer]):
 
     # -------------------------------------------------------------------------------------------------------- by iteration
 
-    def label_propagation(self, max_iterations: int) -> Answer:
+    def label_propagation(self, max_iterations: int) -> _Answer:
         """Communities: `id`, `label`, the id whose label has spread to the vertex.
 
         In each of exactly `max_iterations` steps all vertices at once take the label that most of their neighbours have, the
@@ -220,7 +220,7 @@ class Analyses(ABC, Generic[Answer]):
         tolerance: float | None = None,
         damping: float = 0.85,
         weight: str | None = None,
-    ) -> Answer:
+    ) -> _Answer:
         """Ranks of the vertices that sum up to 1: `id`, `pagerank`.
 
         Power iteration from equal ranks, as NetworkX's `pagerank` does it: a vertex without edges out spreads its rank evenly.
@@ -257,7 +257,7 @@ class Analyses(ABC, Generic[Answer]):
             self._float_weights(weight)
         return self._answer(iterated.pagerank(check_share("damping", damping), iterations, tolerance, weight, self.directed))
 
-    def maximal_independent_set(self, seed: int = 0) -> Answer:
+    def maximal_independent_set(self, seed: int = 0) -> _Answer:
         """Vertices of which no two are joined and to which none can be added: `id`, one row each.
 
         The set depends on `seed` and on nothing else. Directions and loops do not count. NetworkX's and GraphFrames' namesakes
@@ -272,8 +272,8 @@ class Analyses(ABC, Generic[Answer]):
         return self._answer(iterated.maximal_independent_set(seed))
 
 
-class ArrayAnalyses(Analyses[Answer]):
-    """Those of a graph of arrays."""
+class ArrayAnalyses(Analyses[_Answer]):
+    """The analyses of a graph of arrays."""
 
     @property
     @abstractmethod

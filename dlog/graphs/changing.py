@@ -18,10 +18,10 @@ from dlog.graphs.numbered import Numbered
 
 _SHIFT = np.int64(1) << np.int64(32)
 FILLER = "no attributes"
-RECENT = 50_000
-"""So many edges are kept in a dict before they are sorted in."""
-PIECES = 64
-"""A table of attributes has at most so many pieces."""
+MAX_UNSORTED_EDGES = 50_000
+"""Edges kept in a dict before they are sorted in: trades memory per edge against sorting all again."""
+MAX_TABLE_PIECES = 64
+"""Pieces of a table of attributes: trades joining them again and again against looking into each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ChangingEdges:
         self._gone = []
 
     def edited(self) -> Edited:
-        """What has happened since the last `settle`."""
+        """The edits since the last `settle`."""
         gone = np.concatenate([np.empty(0, np.int64), *self._gone])
         new = np.arange(self._committed, len(self._src.values))
         return Edited(self._chosen(gone[gone < self._committed]), self._chosen(new[self._there.values[new]]))
@@ -145,7 +145,7 @@ class _Index:
     @property
     def full(self) -> bool:
         """Whether it is time for a new one."""
-        return len(self._recent) > RECENT
+        return len(self._recent) > MAX_UNSORTED_EDGES
 
     def learn(self, first: int, keys: Codes) -> None:
         """Notes the keys of the rows from `first` on."""
@@ -178,7 +178,7 @@ def _stacked(first: pa.Table, second: pa.Table) -> pa.Table:
         message = f"the attributes of these edges do not go with those of the others: {error}"
         raise mistake("bad-attributes", message) from None
     both = both.drop_columns([FILLER]) if FILLER in both.column_names else both
-    return both.combine_chunks() if both.column(0).num_chunks > PIECES else both
+    return both.combine_chunks() if both.column(0).num_chunks > MAX_TABLE_PIECES else both
 
 
 def _filled(rows: int) -> pa.Table:

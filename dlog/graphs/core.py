@@ -16,7 +16,7 @@ from dlog.graphs.numbered import Numbered
 from dlog.graphs.questions import Question
 from dlog.graphs.results import Motifs, Result
 from dlog.graphs.running import Running
-from dlog.graphs.sources import Columns, Given
+from dlog.graphs.sources import IdColumns, SourceGraph
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,7 +29,7 @@ class Graph(ArrayAnalyses[Result]):
 
     `len` is the number of vertices."""
 
-    def __init__(self, given: Given, running: Running, columns: Columns) -> None:
+    def __init__(self, given: SourceGraph, running: Running, columns: IdColumns) -> None:
         self._given = given
         self.columns = columns
         self.running = running
@@ -127,7 +127,7 @@ class Graph(ArrayAnalyses[Result]):
         return f"<dlog.Graph, {kind}, {len(self)} vertices, {len(self.numbered.src)} edges>"
 
 
-def _numbered(given: Given) -> tuple[ArrowNames | ObjectNames, Numbered, Codes | None]:
+def _numbered(given: SourceGraph) -> tuple[ArrowNames | ObjectNames, Numbered, Codes | None]:
     """Names, the graph in numbers, and the row of each vertex in the table of vertices."""
     names, order = _named(given)
     if names is None:
@@ -140,7 +140,7 @@ def _numbered(given: Given) -> tuple[ArrowNames | ObjectNames, Numbered, Codes |
     return names, edges, order
 
 
-def _named(given: Given) -> tuple[ArrowNames | ObjectNames | None, Codes | None]:
+def _named(given: SourceGraph) -> tuple[ArrowNames | ObjectNames | None, Codes | None]:
     """The names in the table of vertices, ascending where they have an order, and the row of each."""
     if given.id is None:
         return None, None

@@ -47,8 +47,8 @@ class Followable(Protocol):
     def end(self, follower: Any) -> None: ...
 
 
-class Ended:
-    """What an answer has when it is closed or could not go on from a round: nothing but a mistake for whoever reads it."""
+class FailedAnswer:
+    """The follower of an answer that is closed or could not follow a round: raises its error for each reader."""
 
     def __init__(self, mistake: DlogError) -> None:
         self._mistake = mistake
@@ -59,17 +59,19 @@ class Ended:
         raise self._mistake
 
     def close(self) -> None:
-        """There is nothing left."""
+        """Nothing is left to close."""
 
 
-CLOSED = Ended(mistake("closed-answer", "this answer is closed"))
+CLOSED = FailedAnswer(mistake("closed-answer", "this answer is closed"))
 
 
-def not_followed(round: int, why: BaseException) -> Ended:
+def not_followed(round: int, why: BaseException) -> FailedAnswer:
     """The end of an answer that a round failed for."""
     text = why.diagnostics[0].message if isinstance(why, DlogError) else str(why)
     reason = text.split("\n", 1)[0] or type(why).__name__
-    return Ended(mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again"))
+    return FailedAnswer(
+        mistake("answer-ended", f"this answer could not follow after round {round}: {reason}", "ask for it again")
+    )
 
 
 class _Edges(Protocol):
@@ -79,7 +81,7 @@ class _Edges(Protocol):
 
 
 class Following(ABC, Generic[Followed]):
-    """What live graphs have in common: changes, which are staged, and their answers, until they are closed."""
+    """The common part of live graphs: staged changes, and the answers that follow them until they are closed."""
 
     _edges: _Edges
 
@@ -302,7 +304,8 @@ class LiveResult(Tabular):
 
     @property
     def changes(self) -> pa.Table:
-        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        """The changes of the last commit: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that
+        went."""
         *columns, diffs = self._follower.changes()
         rows = ordered((*columns, np.asarray(diffs)))
         return decoded(self._names, self._shape, rows[:-1]).append_column("diff", pa.array(rows[-1]))
@@ -318,13 +321,13 @@ class LiveResult(Tabular):
         was.close()
 
     def end(self, follower: Any) -> None:
-        """It has nothing more to say than this."""
+        """Ends the answer with this follower."""
         was, self._follower = self._follower, follower
         with suppress(Exception):
             was.close()
 
     def prepared(self, edited: Edited) -> Any:
-        """What `advance` needs of a change; DlogError if the change does not do."""
+        """The part of a change that `advance` needs; DlogError if the change does not do."""
         return self._follower.prepared(edited)
 
     def advance(self, changes: Any, vertices: Codes, live: Live) -> None:
@@ -345,11 +348,11 @@ class LiveResult(Tabular):
         return decoded(self._names, self._shape, tuple(column[:rows] for column in columns))
 
     def _preview(self) -> Preview:
-        return Preview("dlog.graph.LiveResult, at its end") if isinstance(self._follower, Ended) else super()._preview()
+        return Preview("dlog.graph.LiveResult, at its end") if isinstance(self._follower, FailedAnswer) else super()._preview()
 
 
 class _Follower(Protocol):
-    """What keeps one answer up to date."""
+    """Keeps one answer up to date."""
 
     @property
     def maintained(self) -> bool: ...

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dlog.graphs.mistakes import mistake, unknown_vertex
 
 Codes = NDArray[np.int64]
-COMPACT = 8
-"""Integers are numbered through a table if it has at most so many places for each of them."""
+MAX_PLACES_PER_INTEGER = 8
+"""Places of a table per integer up to which integers are numbered through one: trades its memory against sorting."""
 
 
 class Names(Protocol):
@@ -216,7 +216,7 @@ def _number_compact(columns: list[Codes]) -> tuple[ArrowNames, list[Codes]] | No
     if not filled:
         return ArrowNames(pa.array([], pa.int64())), columns
     low, high = min(int(c.min()) for c in filled), max(int(c.max()) for c in filled)
-    if high - low > COMPACT * sum(map(len, filled)):
+    if high - low > MAX_PLACES_PER_INTEGER * sum(map(len, filled)):
         return None
     present = np.zeros(high - low + 1, np.bool_)
     for column in filled:
@@ -226,7 +226,7 @@ def _number_compact(columns: list[Codes]) -> tuple[ArrowNames, list[Codes]] | No
 
 
 def _places(column: pa.Array, ids: pa.Array) -> Codes | None:
-    """Where the values of a column are among ids; None if one is not there."""
+    """The positions of a column's values among ids; None if one is not there."""
     places = pc.index_in(column, value_set=ids)
     return None if places.null_count else places.to_numpy(zero_copy_only=False).astype(np.int64)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from dlog.graphs.names import ArrowNames, ObjectNames
 from dlog.graphs.numbered import Numbered
 from dlog.graphs.running import Running
-from dlog.graphs.sources import Columns
+from dlog.graphs.sources import IdColumns
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ArrayGraph(Protocol):
     """Vertices and edges in arrays, which stay as they are."""
 
-    columns: Columns
+    columns: IdColumns
     running: Running
 
     @property

@@ -1,4 +1,4 @@
-"""What can be asked about a graph: rules whose answer is a relation, or a computation that runs rules until nothing changes.
+"""The questions about a graph: rules whose answer is a relation, or a computation that runs rules until nothing changes.
 
 Rules can be maintained while the graph changes, a computation is done again.
 """
@@ -57,7 +57,7 @@ class Rules:
         return {**self.graph_relations(graph), **self.facts}
 
     def graph_relations(self, graph: Numbered) -> dict[str, Columns]:
-        """Those that change with the graph."""
+        """The relations that change with the graph."""
         edge = self.edge(graph)
         return {"edge": edge, "vertex": graph.vertex()} if self.vertices else {"edge": edge}
 

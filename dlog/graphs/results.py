@@ -1,4 +1,4 @@
-"""What an analysis of a graph gives: a table, and the graph with it."""
+"""The answer of an analysis: a table, and its graph."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Result(_Exported):
 
 
 class Motifs(_Exported):
-    """What `find` gives: a row for each way in which the motif occurs, with a column for each named element of it.
+    """The matches of a motif: a row for each way in which it occurs, with a column for each of its named elements.
 
     `len` counts the rows, and iterating gives them as tuples of Python values. `held` says of each column what it holds and
     the numbers of that."""
@@ -157,7 +157,7 @@ class Motifs(_Exported):
 
 
 def title(kind: str, columns: Sequence[str], rows: int) -> str:
-    """What an answer is, in a line."""
+    """A description of an answer, in a line."""
     return f"dlog.graph.{kind} ({', '.join(columns)}), {rows:,} {'row' if rows == 1 else 'rows'}"
 
 

@@ -1,4 +1,4 @@
-"""Where graph programs are executed: the one seam between graphs and engines.
+"""Execution of graph programs: the one seam between graphs and engines.
 
 A graph is relations of numbers by the time it comes here. An engine takes a program of the library and those relations and
 gives back relations; everything else about graphs is the same whatever the engine.
@@ -28,8 +28,8 @@ Relations = Mapping[str, Columns]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How programs are run: by which engine, with how many threads (None: one per core). The Spark engine is given a graph of
-    arrays by the driver, and gives answers back to it; graphs in Spark are run by `frames.running`."""
+    """The engine of a graph's programs, and its threads (None: one per core). With Spark, the driver hands over a graph of
+    arrays and receives the answers; graphs in Spark are run by `frames.running`."""
 
     engine: str = "embedded"
     threads: int | None = None
@@ -54,7 +54,7 @@ class Running:
         return {name: as_columns(result[name].to_arrow()) for name in wanted}
 
     def maintained(self, program: Program) -> Text | None:
-        """What a program says, if all of its rules can be maintained in this process."""
+        """The text of a program if all of its rules can be maintained in this process."""
         from dlog.engine.runtime.incremental.engines import is_incremental
         from dlog.pipeline import readable
         from dlog.sessions.text import read_text

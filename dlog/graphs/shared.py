@@ -107,7 +107,7 @@ class Shared:
         self.session.add_rules(_written([item for item in items if not _is_about(item, GRAPH | facts.keys())]))
 
     def hold_changes(self) -> None:
-        """Before the program changes: answers go on telling what the graph's last commit changed."""
+        """Called before the program changes: has answers keep the changes of the graph's last commit."""
         for answer in self.answers:
             answer.hold_changes()
 

@@ -1,4 +1,4 @@
-"""What a graph can be made of, read into one form: a table of edges and, if there is one, a table of vertices."""
+"""Readers of the sources of graphs into one form: a table of edges and, if there is one, a table of vertices."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Ids: TypeAlias = pa.Array | list[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """What the columns of ids are called."""
+class IdColumns:
+    """The names of the columns of ids."""
 
     id: str = "id"
     src: str = "src"
@@ -27,7 +27,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class SourceGraph:
     """A graph as it was given. The tables of attributes have the rows of `src` and `dst`, or of `id`, and no ids; `id` is None
     if vertices are the ends of edges. `origin` is the graph of NetworkX, or the Spark session, that it came from."""
 
@@ -39,13 +39,13 @@ class Given:
     directed: bool = True
     origin: Any = None
 
-    def with_direction(self, directed: bool) -> Given:
+    def with_direction(self, directed: bool) -> SourceGraph:
         """The same with edges that have a direction, or have none. It is not the graph of NetworkX any more if that differs."""
         origin = self.origin if directed == self.directed or not hasattr(self.origin, "adjacency") else None
         return replace(self, directed=directed, origin=origin)
 
 
-def read(data: Any, edges: Any, columns: Columns) -> Given:
+def read(data: Any, edges: Any, columns: IdColumns) -> SourceGraph:
     """The graph that `data`, or vertices `data` and `edges`, are; DlogError if they are none."""
     if edges is not None:
         return _with_vertices(data, edges, columns)
@@ -79,34 +79,34 @@ def as_table(data: Any) -> pa.Table | None:
     return None
 
 
-def _with_vertices(vertices: Any, edges: Any, columns: Columns) -> Given:
+def _with_vertices(vertices: Any, edges: Any, columns: IdColumns) -> SourceGraph:
     given = _from_edges(edges, columns)
     table = as_table(vertices)
     if table is not None:
         id, attributes = _id_column("vertex", table, columns.id), table.drop_columns([columns.id])
     else:
         id, attributes = _ids(vertices), None
-    return _agreeing(Given(given.src, given.dst, given.edge_attributes, id, attributes, origin=_spark_session(vertices)))
+    return _agreeing(SourceGraph(given.src, given.dst, given.edge_attributes, id, attributes, origin=_spark_session(vertices)))
 
 
-def _from_edges(data: Any, columns: Columns) -> Given:
+def _from_edges(data: Any, columns: IdColumns) -> SourceGraph:
     table = _of_relation(data, columns) if isinstance(data, Tabular) else as_table(data)
     if table is not None:
         src, dst = (_id_column("edge", table, column) for column in (columns.src, columns.dst))
         rest = table.drop_columns([columns.src, columns.dst])
-        return _agreeing(Given(src, dst, rest, origin=_spark_session(data)))
+        return _agreeing(SourceGraph(src, dst, rest, origin=_spark_session(data)))
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == 2:
-        return _agreeing(Given(_ids(data[:, 0]), _ids(data[:, 1]), _no_attributes(len(data))))
+        return _agreeing(SourceGraph(_ids(data[:, 0]), _ids(data[:, 1]), _no_attributes(len(data))))
     if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in data):
         if len(data[0]) != len(data[1]):
             raise mistake("bad-edges", f"arrays of {len(data[0])} and {len(data[1])} ends are no edges")
-        return _agreeing(Given(_ids(data[0]), _ids(data[1]), _no_attributes(len(data[0]))))
+        return _agreeing(SourceGraph(_ids(data[0]), _ids(data[1]), _no_attributes(len(data[0]))))
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise not_a_graph(data)
     return _agreeing(_from_tuples(list(data)))
 
 
-def _of_relation(data: Tabular, columns: Columns) -> pa.Table:
+def _of_relation(data: Tabular, columns: IdColumns) -> pa.Table:
     """A relation's columns are seldom called as those of edges are: then they are taken by order, as in tuples."""
     table = data.to_arrow()
     if {columns.src, columns.dst} <= set(table.column_names) or table.num_columns not in (2, 3):
@@ -114,14 +114,14 @@ def _of_relation(data: Tabular, columns: Columns) -> pa.Table:
     return table.rename_columns([columns.src, columns.dst, "weight"][: table.num_columns])
 
 
-def _from_tuples(rows: list[Any]) -> Given:
+def _from_tuples(rows: list[Any]) -> SourceGraph:
     """Tuples (src, dst) or (src, dst, weight)."""
     for number, row in enumerate(rows, 1):
         if not isinstance(row, tuple | list) or len(row) not in (2, 3) or len(row) != len(rows[0]):
             note = "edges are (src, dst) or (src, dst, weight), all of them alike"
             raise mistake("bad-edges", f"edge {number} is not a tuple like the others: {row!r}", note)
     attributes = pa.table({"weight": [row[2] for row in rows]}) if rows and len(rows[0]) == 3 else _no_attributes(len(rows))
-    return Given(_ids([row[0] for row in rows]), _ids([row[1] for row in rows]), attributes)
+    return SourceGraph(_ids([row[0] for row in rows]), _ids([row[1] for row in rows]), attributes)
 
 
 def _id_column(what: str, table: pa.Table, column: str) -> pa.Array:
@@ -145,7 +145,7 @@ def _ids(values: Any) -> Ids:
     return listed if column is None else column
 
 
-def _agreeing(given: Given) -> Given:
+def _agreeing(given: SourceGraph) -> SourceGraph:
     """The same with all columns of ids of one type; as Python values if they were given as such and differ."""
     parts = [part for part in (given.src, given.dst, given.id) if part is not None]
     arrow = [part for part in parts if isinstance(part, pa.Array)]
@@ -170,11 +170,11 @@ def _spark_session(data: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------------- of NetworkX
 
 
-def from_networkx(graph: Any) -> Given:
+def from_networkx(graph: Any) -> SourceGraph:
     """A graph of NetworkX with its attributes. Edges of an undirected one come once, either way round."""
     nodes = list(graph.nodes)
     edges = list(graph.edges(data=True))
-    given = Given(
+    given = SourceGraph(
         _ids([edge[0] for edge in edges]),
         _ids([edge[1] for edge in edges]),
         attribute_table([edge[2] for edge in edges], ("src", "dst")),

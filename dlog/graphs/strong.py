@@ -30,13 +30,13 @@ from dlog.graphs.shared import changed
 Components = Callable[[int, Codes, Codes], Codes]
 """The least vertex of the component of each of so many vertices, for edges between them."""
 
-SHARE = 4
-"""A commit may look at one in so many of the vertices and edges before all is computed again."""
-LEAST_WORK = 1000
-MANY_DEBTS = 256
-"""Where one side of a component leaves more of them, the rest is divided anew."""
-FEW_EDGES = 20_000
-"""So few edges are divided in Python."""
+GRAPH_PER_WORK = 4
+"""A commit may look at one in so many of the vertices and edges; beyond, computing all again costs less."""
+MIN_WORK = 1000
+MAX_DEBTS = 256
+"""Pairs of vertices whose connection one side of a component leaves open; with more, the rest is divided anew."""
+MAX_PYTHON_EDGES = 20_000
+"""Edges up to which they are divided in Python; more are an engine's."""
 FORWARD, BACKWARD = 1, 2
 NEW = -1
 """The component before a commit of a vertex that came with it."""
@@ -123,7 +123,7 @@ class LiveComponents:
 
     def _tidy(self) -> None:
         """Forgets components without vertices when they are many, and looks for the greatest one again."""
-        if len(self._least) > 2 * len(self._part) + LEAST_WORK:
+        if len(self._least) > 2 * len(self._part) + MIN_WORK:
             self._number(self._least[self._part])
 
     def _again(self, graph: Numbered) -> None:
@@ -155,14 +155,14 @@ class LiveComponents:
         """The edges that leave or reach some vertices, distinct ones: the ends there, and the other ends."""
         src, dst = self._edges.leaving(vertices) if way == FORWARD else self._edges.reaching(vertices)
         self._work += len(vertices) + len(src)
-        if self._work > max(LEAST_WORK, self._count // SHARE):
+        if self._work > max(MIN_WORK, self._count // GRAPH_PER_WORK):
             raise _TooMuch
         return (src, dst) if way == FORWARD else (dst, src)
 
     def _divided(self, vertices: Codes, src: Codes, dst: Codes) -> Codes:
         """A number for the component of each of some sorted vertices, from the edges between them."""
         tails, heads = np.searchsorted(vertices, src), np.searchsorted(vertices, dst)
-        if len(src) > FEW_EDGES:
+        if len(src) > MAX_PYTHON_EDGES:
             return np.unique(self._components(len(vertices), tails, heads), return_inverse=True)[1]
         groups = np.arange(len(vertices))
         found = nx.DiGraph(list(zip(tails.tolist(), heads.tolist(), strict=True)))
@@ -228,7 +228,7 @@ class LiveComponents:
         near = set(ends.tolist()) - gone
         into = {a for a, b in debts if a not in gone and b in gone} | (near if way == FORWARD else set())
         out_of = {b for a, b in debts if a in gone and b not in gone} | (near if way == BACKWARD else set())
-        if len(into) * len(out_of) > MANY_DEBTS:
+        if len(into) * len(out_of) > MAX_DEBTS:
             return None
         kept = {(a, b) for a, b in debts if a not in gone and b not in gone}
         return kept | {(a, b) for a in into for b in out_of if a != b}
@@ -283,7 +283,7 @@ class LiveComponents:
                 self._marks[found] = 0
 
     def _fresh(self, ends: Codes, way: int, seen: dict[int, list[Codes]], met: dict[int, bool]) -> Codes:
-        """Those of some vertices that a side has not seen; it does not go on from the greatest component."""
+        """The vertices among some that a side has not seen; it does not go on from the greatest component."""
         great = self._part[ends] == self._greatest
         met[way] = met[way] or bool(great.any())
         ends = ends[~great]

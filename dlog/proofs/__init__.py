@@ -25,7 +25,8 @@ LIMIT = 10
 def prove(
     engine: RoundsEngine, codec: Codec, table: Callable[[str], Table], lock: Lock, relation: str, row: Row, limit: int = LIMIT
 ) -> Proof:
-    """Why a row holds now. `table` reads relations as of this round however late it is asked; the caller holds the lock."""
+    """The proof of a row as of now. `table` reads relations as of this round however late it is asked; the caller holds the
+    lock."""
     search = Search(snapshot(engine, codec, table, lock, relation), limit)
     words = search.encoded(relation, row)
     if not search.is_present(relation, words):
@@ -35,7 +36,7 @@ def prove(
 
 
 def refute(engine: RoundsEngine, codec: Codec, table: Callable[[str], Table], lock: Lock, relation: str, row: Row) -> WhyNot:
-    """Why a row does not hold now."""
+    """The explanation of a row that does not hold now."""
     search = Search(snapshot(engine, codec, table, lock, relation), LIMIT)
     if search.is_present(relation, search.encoded(relation, row)):
         note = "`why` (in the REPL: .why) tells from what it follows"

@@ -1,4 +1,4 @@
-"""Why a row is not in its relation: for each rule, how far its body gets, literal after literal as it was written."""
+"""Explanations of absent rows: for each rule, how far its body gets, literal after literal as it was written."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dlog.proofs.terms import Frame
 from dlog.proofs.why_not import Failure, WhyNot
 from dlog.values import Row
 
-SHOWN = 3
-"""So many near misses are told of each rule."""
+SHOWN_MISSES = 3
+"""Near misses shown of each rule."""
 
 
 def absence(search: Search, relation: str, row: Row) -> WhyNot:
@@ -46,7 +46,7 @@ def _closest(search: Search, relation: str, row: tuple[int, ...]) -> list[Row]:
     best = int(common.max())
     if best == 0:
         return []
-    return [search.decoded(relation, table.row(place)) for place in np.flatnonzero(common == best)[:SHOWN].tolist()]
+    return [search.decoded(relation, table.row(place)) for place in np.flatnonzero(common == best)[:SHOWN_MISSES].tolist()]
 
 
 # ------------------------------------------------------------------------------------------------------------------ one rule
@@ -54,7 +54,7 @@ def _closest(search: Search, relation: str, row: tuple[int, ...]) -> list[Row]:
 
 @dataclass(slots=True)
 class _Deepest:
-    """Where the body got furthest: literals that held, the one that failed, and the bindings then."""
+    """The furthest that the body got: literals that held, the one that failed, and the bindings then."""
 
     met: tuple[Literal, ...] = ()
     literal: Literal | None = None
@@ -62,7 +62,7 @@ class _Deepest:
 
 
 def _failure(search: Search, rule: Rule, row: tuple[int, ...]) -> Failure:
-    """Of the forms of a rule the one that gets furthest."""
+    """The failure of that form of a rule which gets furthest."""
     found = [_attempt(search, form, row) for form in search.forms(rule)]
     return max(found, key=lambda failure: (failure.misses > 0, len(failure.met)))
 
@@ -78,7 +78,7 @@ def _attempt(search: Search, form: Form, row: tuple[int, ...]) -> Failure:
     assert deepest.frame is not None
     frame = deepest.frame
     met = tuple(_written(search, form, x) for x in deepest.met if not _is_implicit(form, x))
-    shown = range(min(frame.rows, SHOWN))
+    shown = range(min(frame.rows, SHOWN_MISSES))
     bindings = tuple(search.bindings(form, frame, place) for place in shown)
     if deepest.literal is None:
         return Failure(rule.text, None, ("the body holds, but only the best value is kept",), bindings, frame.rows, met)
@@ -114,7 +114,7 @@ def _is_implicit(form: Form, literal: Literal) -> bool:
 
 
 def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame: Frame) -> str:
-    """Why a literal fails under the bindings of a frame of one row."""
+    """The reason why a literal fails under the bindings of a frame of one row."""
     names = search.names(form, frame)
     match literal:
         case Atom():

@@ -87,7 +87,7 @@ def matches(solver: BodySolver, aggregate: Aggregate, groups: Frame) -> Matches:
 
 
 def _counted(aggregate: Aggregate, frames: Sequence[tuple[int, Frame]], target: np.ndarray) -> np.ndarray:
-    """Which matches count, each distinct one once where that is so."""
+    """The matches that count, each distinct one once where that is so."""
     if not _counts_bindings(aggregate) or not len(target):
         return np.arange(len(target))
     named = reduce(set.intersection, (mentioned(body) for body in aggregate.alternatives))

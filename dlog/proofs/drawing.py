@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Protocol, TypeAlias
 
 MORE = "..."
-SHOWN = 20
-"""Lines of what is shown unasked."""
-WIDEST = 200
+SHOWN_LINES = 20
+"""Lines of a proof shown unasked."""
+MAX_LINE_CHARACTERS = 200
 """Characters of such a line."""
 
 
@@ -49,7 +49,7 @@ class _Node:
     last: bool
 
 
-def drawn(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
+def proof_lines(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
     """A proof as a tree, the row first; `depth` levels below it, all by default."""
     seen: set[object] = set()
     stack = [_Node(proof, 0, "", True)]
@@ -65,8 +65,11 @@ def drawn(proof: Drawable, depth: int | None = None) -> Iterator[Line]:
 
 
 def first_lines(lines: Iterator[Line]) -> str:
-    """As many as a prompt shows; no more of a proof is looked for."""
-    found = [line.plain if len(line.plain) <= WIDEST else line.plain[:WIDEST] + MORE for line in islice(lines, SHOWN)]
+    """As many lines as a prompt shows; no more of a proof is looked for."""
+    found = [
+        line.plain if len(line.plain) <= MAX_LINE_CHARACTERS else line.plain[:MAX_LINE_CHARACTERS] + MORE
+        for line in islice(lines, SHOWN_LINES)
+    ]
     return "\n".join([*found, MORE] if next(lines, None) is not None else found)
 
 

@@ -1,4 +1,4 @@
-"""What a proof is made of. A `Proof` says of one row why it is in its relation; its premises are found when asked for."""
+"""The parts of proofs. A `Proof` says of one row why it is in its relation; its premises are found when asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol, TypeAlias
 
-from dlog.proofs.drawing import MORE, Parts, drawn, first_lines, one_line
+from dlog.proofs.drawing import MORE, Parts, first_lines, one_line, proof_lines
 from dlog.proofs.wording import literal_of, row_text
 from dlog.values import Row
 
@@ -65,8 +65,8 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How a row follows: a rule's text, the values of its variables, and its premises in the order of the body. No rule: the
-    row is a fact."""
+    """One derivation of a row: a rule's text, the values of its variables, and its premises in the order of the body. No rule:
+    the row is a fact."""
 
     rule: str | None
     bindings: Mapping[str, Any]
@@ -82,7 +82,7 @@ class StepFinder(Protocol):
 
 
 class Proof:
-    """Why a row is in its relation: it is a fact, or it follows by a rule from its premises.
+    """A proof that a row is in its relation: it is a fact, or it follows by a rule from its premises.
 
     Of the derivations there are, the one that the fixed point finds first: no other needs fewer steps of the recursion. The
     proofs of a row that is needed more than once are the same object.
@@ -132,7 +132,7 @@ class Proof:
 
     @property
     def premises(self) -> tuple[Premise, ...]:
-        """What the rule's body needs, in its order."""
+        """The premises of the rule's body, in its order."""
         return self.step.premises
 
     @property
@@ -194,14 +194,14 @@ class Proof:
 
     def text(self, depth: int | None = None) -> str:
         """The proof as a drawing, `depth` levels of it; what is cut off is marked with `...`."""
-        return "\n".join(line.plain for line in drawn(self, depth))
+        return "\n".join(line.plain for line in proof_lines(self, depth))
 
     def __str__(self) -> str:
         return self.text()
 
     def __repr__(self) -> str:
         """The first lines of the drawing."""
-        return first_lines(drawn(self))
+        return first_lines(proof_lines(self))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

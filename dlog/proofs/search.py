@@ -64,7 +64,7 @@ class Search:
         return self._proofs[key]
 
     def step(self, proof: Proof) -> Step:
-        """How the row of a proof follows."""
+        """The derivation of a proof's row."""
         with self.snapshot.lock, stage("proofs"):
             relation, row, replayed = proof.key
             if self.is_fact(relation, row):

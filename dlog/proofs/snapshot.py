@@ -1,4 +1,4 @@
-"""What a proof is about: the relations of one round, and the iterations at which their rows appear."""
+"""The relations of one round, for proofs, and the iterations at which their rows appear."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ Relations: TypeAlias = Callable[[str], Stored]
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Of these relations, only rows with a rank less than `rank` count."""
+    """A bound on ranks: of these relations, only rows with a rank less than `rank` count."""
 
     relations: frozenset[str] = frozenset()
     rank: int = 0
@@ -132,7 +132,7 @@ class Solver:
         return origin[early], found[early]
 
     def exists(self, atom: Atom, frame: Frame) -> np.ndarray:
-        """For which bindings the atom has a row."""
+        """A mask of the bindings for which the atom has a row."""
         mask = np.zeros(frame.rows, bool)
         places, keys = self._key(atom, frame)
         stored = self.relations(atom.relation)
@@ -181,7 +181,7 @@ class Solver:
 
 
 def agree(left: np.ndarray, right: np.ndarray, kind: Kind) -> np.ndarray:
-    """Which values are the same; floats but for the order in which they were added up."""
+    """A mask of values that are the same; floats but for the order in which they were added up."""
     if kind is Kind.FLOAT:
         return np.isclose(left.view(np.float64), right.view(np.float64), rtol=1e-9, atol=0.0, equal_nan=True)
     return np.asarray(left == right)

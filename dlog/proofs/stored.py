@@ -39,7 +39,7 @@ class Index:
         self._codes = codes[self.order]
 
     def ranges(self, keys: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Where in `order` the rows of each key start, and how many there are."""
+        """The start in `order` of each key's rows, and their number."""
         codes = np.zeros(len(keys[0]), np.int64)
         known = np.ones(len(codes), bool)
         for key, values, dense in zip(keys, self._values, self._dense, strict=True):
@@ -85,7 +85,7 @@ class Stored:
             yield from self._indexed(self._index(places), keys)
 
     def find(self, row: tuple[int, ...]) -> int | None:
-        """Where the row is."""
+        """The position of the row."""
         everywhere = tuple(range(len(self.columns)))
         keys = [np.array([word], np.int64) for word in row]
         for _, found in self.pairs(everywhere, keys, 1):

@@ -55,7 +55,7 @@ class Terms:
         return self._value(term, frame, has_value), has_value
 
     def holds(self, compare: Compare, frame: Frame) -> np.ndarray:
-        """For which bindings the comparison is true."""
+        """A mask of the bindings for which the comparison is true."""
         has_value = np.ones(frame.rows, bool)
         left, right = (self._value(side, frame, has_value) for side in (compare.left, compare.right))
         return np.asarray(has_value & self._compare(compare.op, left, right, compare.kind))

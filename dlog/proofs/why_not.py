@@ -36,16 +36,16 @@ class WhyNot:
     closest: tuple[Row, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join(line.plain for line in explained(self))
+        return "\n".join(line.plain for line in explanation_lines(self))
 
     def __repr__(self) -> str:
-        return first_lines(explained(self))
+        return first_lines(explanation_lines(self))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
 
 
-def explained(why: WhyNot) -> Iterator[Line]:
+def explanation_lines(why: WhyNot) -> Iterator[Line]:
     """Why a row is not there, a rule after the other."""
     yield Line((("row", row_text(why.relation, why.row)), ("bad", " does not hold")))
     if not why.failures:

@@ -18,7 +18,7 @@ __all__ = ["Options", "Shell", "run_repl"]
 
 
 def run_repl(options: Options) -> int:
-    """At a terminal the prompt, else the lines of standard input; returns the exit code."""
+    """Runs the REPL: at a terminal the prompt, else the lines of standard input; returns the exit code."""
     from dlog.repl.commands import obey
     from dlog.repl.screen import Screen
 

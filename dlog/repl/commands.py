@@ -114,10 +114,10 @@ def rollback(shell: Shell, arguments: str) -> None:
 def why(shell: Shell, arguments: str) -> None:
     atom, depth = _with_depth(arguments)
     [(relation, row)] = _rows(shell, ".why", atom)
-    from dlog.proofs.drawing import MORE, drawn
+    from dlog.proofs.drawing import MORE, proof_lines
 
     cut = False
-    for line in drawn(shell.session.why(relation, row), depth):
+    for line in proof_lines(shell.session.why(relation, row), depth):
         cut = cut or line.parts[-1] == ("note", f"  {MORE}")
         _show(shell, line)
     if cut:
@@ -127,9 +127,9 @@ def why(shell: Shell, arguments: str) -> None:
 
 def why_not(shell: Shell, arguments: str) -> None:
     [(relation, row)] = _rows(shell, ".whynot", arguments)
-    from dlog.proofs.why_not import explained
+    from dlog.proofs.why_not import explanation_lines
 
-    for line in explained(shell.session.why_not(relation, row)):
+    for line in explanation_lines(shell.session.why_not(relation, row)):
         _show(shell, line)
 
 

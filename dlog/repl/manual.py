@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """How a command is written, what it does in a line, and more of it. `takes` says what completes its arguments."""
+    """A command's manual page: its syntax, one line, and the full text. `takes` says what completes its arguments."""
 
     usage: str
     summary: str

@@ -108,7 +108,7 @@ def _keys() -> KeyBindings:
 
 
 def data_folder() -> Path:
-    """Where the user's data of dlog is."""
+    """The folder of the user's dlog data."""
     if chosen := os.environ.get("DLOG_DATA"):
         return Path(chosen)
     if sys.platform == "darwin":
@@ -119,7 +119,7 @@ def data_folder() -> Path:
 
 
 def _history() -> History:
-    """What was entered before; of this conversation only, where there is no place for more."""
+    """The history of entered lines; of this conversation only, where there is no place for more."""
     try:
         data_folder().mkdir(parents=True, exist_ok=True)
         path = data_folder() / "history"

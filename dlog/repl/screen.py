@@ -1,4 +1,4 @@
-"""What the REPL shows: tables, changes, proofs, mistakes; with colours at a terminal, plain in a pipe.
+"""The output of the REPL: tables, changes, proofs, mistakes; with colours at a terminal, plain in a pipe.
 
 The text is the same in both. The styles are those of `dlog.proofs.drawing` and some more.
 """
@@ -25,7 +25,7 @@ STYLES: Final = {
     "head": "bold",
     "": "",
 }
-_WIDE = 1 << 16
+_PIPE_WIDTH = 1 << 16
 """The width of what is no terminal."""
 UNNAMED: Final = "<text>"
 """The name of what is typed in places of mistakes."""
@@ -35,7 +35,7 @@ Parts = Iterable[tuple[str, str]]
 
 
 class Screen:
-    """Where the output of one REPL goes."""
+    """The output of one REPL."""
 
     def __init__(self, out: TextIO, err: TextIO, colours: bool, width: int | None = None) -> None:
         self.colours = colours
@@ -105,7 +105,7 @@ class Screen:
         if self._console is None:
             from rich.console import Console
 
-            plain: dict[str, Any] = {} if self.colours else {"color_system": None, "width": self._width or _WIDE}
+            plain: dict[str, Any] = {} if self.colours else {"color_system": None, "width": self._width or _PIPE_WIDTH}
             self._console = Console(file=self._out, highlight=False, **plain)
         return self._console
 

@@ -30,7 +30,7 @@ LIMIT: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `dlog repl` was asked for."""
+    """The options of `dlog repl`."""
 
     program: Path | None = None
     facts: str | None = None
@@ -224,7 +224,7 @@ class Shell:
         self.settle()
 
     def settle(self) -> None:
-        """After staging: commits what is staged, unless the user is going to."""
+        """Commits what is staged, unless the user is going to."""
         if self.staging:
             waiting = sum(self.session.staged.values())
             self.screen.line(("note", f"{waiting} {_plural(waiting, 'change')} staged"))
@@ -248,8 +248,8 @@ class Shell:
                 self._session.rollback()
 
     def announce(self, round: Round, always: bool = True) -> None:
-        """What a round changed: how much everywhere, and the rows themselves in the relations of interest. A change of the
-        program that changes no rows goes without saying."""
+        """Shows the changes of a round: how many everywhere, and the rows themselves in the relations of interest. A change of
+        the program that changes no rows goes without saying."""
         from dlog.watch import watched
 
         counts = []

@@ -1,4 +1,4 @@
-"""What is typed, cut into statements: clauses and declarations, `?-` queries, `+` and `-` changes, and commands.
+"""Splits typed text into statements: clauses and declarations, `?-` queries, `+` and `-` changes, and commands.
 
 A clause, a query or a change goes on until its final dot; a declaration until the end of its line, or of the line on which its
 brackets close; a command is one line. Text that does not end so is left over: more of it is still to come.
@@ -125,7 +125,7 @@ def joined(group: Sequence[Statement]) -> Statement:
 
 
 def _skip(text: str, at: int) -> int:
-    """Where the next statement begins."""
+    """The start of the next statement."""
     for token in tokens(text, at):
         if token.kind not in ("space", "comment"):
             return token.start

@@ -11,7 +11,7 @@ from dlog.sessions.core import Session
 from dlog.sessions.follow.changes import Changes
 from dlog.sessions.follow.subscriptions import Subscription
 from dlog.sessions.follow.views import View
-from dlog.sessions.options import Given, Program
+from dlog.sessions.options import ProgramSource, StateSource
 from dlog.sessions.rounds import Round, Transaction
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ __all__ = ["Changes", "Round", "Session", "Subscription", "Transaction", "View",
 
 
 def session(
-    program: Program | None,
-    facts: Given = None,
+    program: ProgramSource | None,
+    facts: StateSource = None,
     *,
     threads: int | None = None,
     memory: int | str | None = None,

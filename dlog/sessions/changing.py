@@ -21,7 +21,7 @@ from dlog.sessions.follow.followers import Committed, check_history
 from dlog.sessions.follow.subscriptions import Callback, Subscription
 from dlog.sessions.ingest.staged_changes import StagedChanges
 from dlog.sessions.ingest.streams import by_relation_of, rounds_of
-from dlog.sessions.ingest.written import written_rows
+from dlog.sessions.ingest.written import rows_of_facts
 from dlog.sessions.mistakes import busy, mistake
 from dlog.sessions.options import Options
 from dlog.sessions.persistence.durable import Durable
@@ -31,7 +31,7 @@ from dlog.values import Row
 
 
 class Changing(Reading):
-    """What a session is to those who change its rows."""
+    """The part of a session that changes rows."""
 
     def __init__(self, chosen: Options) -> None:
         super().__init__(chosen)
@@ -81,7 +81,7 @@ class Changing(Reading):
         [('edge', (1, 2)), ('edge', (2, 3))]
         """
         self._check_open()
-        return written_rows(self._text, facts, shown)
+        return rows_of_facts(self._text, facts, shown)
 
     def upsert(self, relation: str, rows: Any, key: Sequence[str] | str | None = None) -> None:
         """Stages rows that are to take the place of all rows with the same key, by default the first column.

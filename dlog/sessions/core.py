@@ -22,7 +22,7 @@ from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
 from dlog.sessions.mistakes import busy, mistake
-from dlog.sessions.options import Given, Program, check_facts, options, read
+from dlog.sessions.options import ProgramSource, StateSource, check_facts, options, read
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.persistence.reopening import reopen
 from dlog.sessions.replacing import go_back, let_go, succeed
@@ -37,8 +37,8 @@ class Session(Changing):
 
     def __init__(
         self,
-        program: Program | None,
-        facts: Given = None,
+        program: ProgramSource | None,
+        facts: StateSource = None,
         *,
         threads: int | None = None,
         memory: int | str | None = None,
@@ -80,15 +80,15 @@ class Session(Changing):
             raise
 
     @uncollected
-    def _begin(self, program: Program) -> None:
+    def _begin(self, program: ProgramSource) -> None:
         """An engine without rows."""
         chosen = self._options
         self._text = read(program, chosen.preprocessing)
         self._engines = chosen.engines()
         compiled = self._text.compiled()
-        self._use(self._engines.made(compiled), compiled)
+        self._use(self._engines.make(compiled), compiled)
 
-    def _reopen(self, given: program_text.Text | None, facts: Given) -> None:
+    def _reopen(self, given: program_text.Text | None, facts: StateSource) -> None:
         """Goes on where the state was left. A new one begins as any session does."""
         chosen, state = self._options, None
         try:
@@ -105,7 +105,7 @@ class Session(Changing):
                 state.close()
             raise
 
-    def _open(self, facts: Given) -> None:
+    def _open(self, facts: StateSource) -> None:
         """The first round, if there is anything without a change from outside."""
         if isinstance(facts, str | Path):
             chosen = self._options
@@ -118,7 +118,7 @@ class Session(Changing):
 
     # ------------------------------------------------------------------------------------------------------------- program
 
-    def add_rules(self, text: Program) -> Round:
+    def add_rules(self, text: ProgramSource) -> Round:
         """Adds the rules, declarations and directives of a text, or of a file (a Path), to the program; facts among them are
         inserted. It is a round of its own.
 

@@ -1,11 +1,11 @@
-"""What makes the engines of a session, one after the other, within the session's limits.
+"""The maker of a session's engines, one after the other, within the session's limits.
 
 Engines execute a program that passes have rewritten; every relation of the one that was written is among theirs."""
 
 from __future__ import annotations
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import Beginning, EngineMaker, Image, RoundsEngine
+from dlog.engine.rounds import EngineMaker, Image, RoundsEngine, StartingPoint
 from dlog.pipeline import readable
 
 
@@ -20,11 +20,11 @@ class Engines:
         """Whether they keep their rows in other processes."""
         return self._maker.elsewhere
 
-    def made(self, program: Program, old: RoundsEngine | Beginning | None = None) -> RoundsEngine:
+    def make(self, program: Program, old: RoundsEngine | StartingPoint | None = None) -> RoundsEngine:
         """An engine without rows that goes on from `old`."""
         return self._maker(readable(program), old=old, memory=self._memory, max_iterations=self._iterations)
 
-    def resumed(self, program: Program, image: Image, old: Beginning) -> RoundsEngine | None:
+    def resumed(self, program: Program, image: Image, old: StartingPoint) -> RoundsEngine | None:
         """An engine that has everything an image has; None where engines keep no images. Raises Unfit where it is of no use."""
         program = readable(program, image.head["given"])
         return self._maker.resumed(program, image, old=old, memory=self._memory, max_iterations=self._iterations)

@@ -12,7 +12,7 @@ def mistake(code: str, message: str, *notes: str) -> DlogError:
 
 
 def remark(message: str) -> None:
-    """What is no mistake, but good to know when a session is opened."""
+    """Warns of what is no mistake, but good to know when a session is opened."""
     warnings.warn(message, RuntimeWarning, stacklevel=6)  # at the call of `dlog.session`
 
 

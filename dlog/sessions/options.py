@@ -1,4 +1,4 @@
-"""How a session is opened: its arguments, checked, and what makes its engines."""
+"""The options of a session: its arguments, checked, and the maker of its engines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dlog.api import ENGINES
-from dlog.arguments import MOST, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
+from dlog.arguments import MAX_COUNT, bad_argument, by_relation, memory, path, program, texts, threads, whole_or_none
 from dlog.engine.rounds import EngineMaker
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker
 from dlog.engine.state.store import Sync
@@ -18,8 +18,8 @@ from dlog.sessions.follow.followers import check_history
 from dlog.sessions.mistakes import mistake
 from dlog.sessions.text import Text, read_text
 
-Program = str | Path
-Given = str | Path | Mapping[str, Any] | None
+ProgramSource = str | Path
+StateSource = str | Path | Mapping[str, Any] | None
 Preprocessing = tuple[tuple[str, ...], tuple[str, ...]]
 """Folders of included files; macros."""
 
@@ -40,7 +40,7 @@ class Options:
     workers: int | None
 
     def engines(self) -> Engines:
-        """What makes the engines of a session."""
+        """The maker of the session's engines."""
         return Engines(self._maker(), self.memory, self.max_iterations)
 
     def _maker(self) -> EngineMaker:
@@ -82,11 +82,11 @@ def options(
 
 
 def _limits(cores: Any, bytes: Any, iterations: Any) -> tuple[int, int | None, int | None]:
-    limit = whole_or_none("max_iterations", iterations, 1, "a number of iterations, 1 or more", MOST)
+    limit = whole_or_none("max_iterations", iterations, 1, "a number of iterations, 1 or more", MAX_COUNT)
     return threads(cores) or available_cores(), memory(bytes), limit
 
 
-def check_facts(given: Given) -> Given:
+def check_facts(given: StateSource) -> StateSource:
     """A folder that is there, or rows by relation."""
     if given is None:
         return None
@@ -97,6 +97,6 @@ def check_facts(given: Given) -> Given:
     return by_relation("facts", given, "a folder, or rows by the name of their relation")
 
 
-def read(given: Program, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
+def read(given: ProgramSource, preprocessing: tuple[Sequence[str], Sequence[str]]) -> Text:
     """A program file, or the text of a program."""
     return read_text(program(given), *preprocessing)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Reading(Shown):
-    """What a session is to those who read: a mapping from the names of the relations to `Relation`s as of the last round."""
+    """The part of a session that is read: a mapping from the names of the relations to `Relation`s as of the last round."""
 
     _text: Text
 
@@ -53,7 +53,7 @@ class Reading(Shown):
         self._questions = Questions(self._text, engine, self._codec, self._options.threads, self._options.memory)
 
     def _tell(self, changes: Callable[[str], Updates], touched: Callable[[], Iterable[str]]) -> None:
-        """What the last commit has changed is told by these: of a relation, and in which it may be anything."""
+        """Sets the functions that give the last commit's changes of a relation, and the relations that it may have changed."""
         self._changes, self._touched = changes, touched
 
     # ------------------------------------------------------------------------------------------------------------- reading
@@ -112,7 +112,7 @@ class Reading(Shown):
         return self._engine.rows(self._relation(relation).name)
 
     def changes(self, relation: str) -> Changes:
-        """What the last commit changed in a relation."""
+        """The changes of a relation by the last commit."""
         return Changes(self._relation(relation), self._changes(relation), self._codec)
 
     @property
@@ -166,8 +166,8 @@ class Reading(Shown):
         return view
 
     def why(self, relation: str, row: Row, limit: int = 10) -> Proof:
-        """Why a row is in a relation now: a tree of rules down to facts, each row by the derivation that comes first. Of what
-        an aggregate counts or adds up, the first `limit` matches are premises.
+        """The proof that a row is in a relation now: a tree of rules down to facts, each row by the derivation that comes
+        first. Of what an aggregate counts or adds up, the first `limit` matches are premises.
 
         >>> import dlog
         >>> s = dlog.session(".decl a(x: number) .decl b(x: number)\\nb(x + 1) :- a(x), x > 1. a(1). a(2).")
@@ -182,13 +182,14 @@ class Reading(Shown):
             return prove(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row, limit)
 
     def why_not(self, relation: str, row: Row) -> WhyNot:
-        """Why a row is not in a relation now: what fails first in each rule, for the bindings that get furthest."""
+        """The explanation of a row that is not in a relation now: what fails first in each rule, for the bindings that get
+        furthest."""
         with self._lock:
             name = self._relation(relation).name
             return refute(self._engine, self._codec, self.at(self._followers.noted).table, self._lock, name, row)
 
     def explain(self, question: str | None = None) -> str:
-        """How the program is maintained or, with a question, how that is answered now."""
+        """The plan by which the program is maintained or, with a question, by which that is answered now."""
         self._check_open()
         if question is None:
             return self._engine.explain()

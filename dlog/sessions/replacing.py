@@ -28,7 +28,7 @@ class Successor:
     changed: Mapping[str, Updates]
 
     def changes(self, relation: str) -> Updates:
-        """What the round changed."""
+        """The changes of the round."""
         found = self.changed.get(relation)
         return all_of(self.engine.table(relation), self.round) if found is None else found
 
@@ -41,7 +41,7 @@ def reopened(
     kept = tuple(name for name in program.relations if name in before.relations)
     fed = [name for name in kept if name in program.derived and old.external(name).rows]
     source = old.resumed()
-    new = engines.made(rules.with_inputs(program, fed), source)
+    new = engines.make(rules.with_inputs(program, fed), source)
     try:
         _follow(new, old, kept, gone)
     except BaseException:
@@ -77,14 +77,14 @@ def succeed(old: RoundsEngine, before: rules.Program, program: rules.Program, en
     ruled, were = program.derived.keys(), before.derived.keys()
     fed = [name for name in kept if name in ruled and old.external(name).rows]
     inputs = {} if source.elsewhere else {name: old.table(name) for name in kept if name in ruled and name not in were}
-    new = engines.made(rules.with_inputs(program, fed), source)
+    new = engines.make(rules.with_inputs(program, fed), source)
     _follow(new, old, kept, {})
     try:
         changed = {}
         for name in kept:
             if name not in ruled | were and not program.facts.get(name):
                 changed[name] = none(program.relations[name].arity)
-            elif name in new.taken:
+            elif name in new.reused_relations:
                 changed[name] = new.changes(name)
             else:
                 found = new.since(source, name)
@@ -104,6 +104,6 @@ def go_back(old: RoundsEngine, new: RoundsEngine) -> None:
 
 
 def let_go(old: RoundsEngine) -> None:
-    """After an engine was replaced. One in this process may still be read by others; what is elsewhere is not."""
+    """Closes an engine that was replaced, if it is elsewhere; one in this process may still be read by others."""
     if old.working is not None and old.working.elsewhere:
         old.working.close()

@@ -1,4 +1,4 @@
-"""What a commit and a transaction hand back."""
+"""The results of a commit and of a transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Round:
-    """What one commit did: the rounds `first` to `number`, usually one.
+    """The result of one commit: the rounds `first` to `number`, usually one.
 
     Its changes can be read until the next commit. `len` counts the changes of all relations; iterating gives the names of those
     that changed."""
@@ -26,7 +26,7 @@ class Round:
         self.number = number
 
     def changes(self, relation: str) -> Changes:
-        """What the commit changed in one relation."""
+        """The changes of one relation by the commit."""
         now = self._session.round
         if now != self.number:
             message = f"the changes of round {self.number} are gone: this is round {now}"

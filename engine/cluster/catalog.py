@@ -14,7 +14,7 @@ from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.plan.column_types import declared
 from dlog.engine.plan.exchange.places import Copy, Heavy, Place
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.extent import Columns, Extent
+from dlog.engine.runtime.storage.extent import Extent, Extents
 from dlog.engine.runtime.storage.relation import Memory
 
 Crowds = Mapping[int, float]
@@ -26,7 +26,7 @@ CROWDS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ShardStatistics:
     """Rows of a relation and the extents of its columns."""
 
     rows: int
@@ -34,14 +34,14 @@ class Figures:
     crowds: tuple[Crowds, ...] = ()
     """Of each column, about how many rows have values that many have, by the hash of the value."""
 
-    def __add__(self, other: Figures) -> Figures:
-        """Those of both shards. An empty shard says nothing of extents."""
+    def __add__(self, other: ShardStatistics) -> ShardStatistics:
+        """The statistics of both shards. An empty shard says nothing of extents."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         crowds = tuple(starmap(_added, zip_longest(self.crowds, other.crowds, fillvalue=NOBODY)))
         pairs = zip(self.extents, other.extents, strict=True)
         extents = (a.union(b) if a is not None and b is not None else None for a, b in pairs)
-        return Figures(self.rows + other.rows, tuple(extents), crowds)
+        return ShardStatistics(self.rows + other.rows, tuple(extents), crowds)
 
 
 def _added(one: Crowds, other: Crowds) -> Crowds:
@@ -59,29 +59,29 @@ class ShardCatalog(Catalog):
         self.homes = homes
         self.split_rows = split_rows
         self.dictionary: Dictionary | None = None
-        self.figures: dict[str, Figures] = {}
+        self.shard_statistics: dict[str, ShardStatistics] = {}
         self._base: dict[str, str] = {}
 
     def learn(self, names: Sequence[str], sampled: Container[str]) -> None:
         """Tells the others of this worker's share of some relations, and learns of theirs, also of the crowds in those that are
         `sampled`. All workers call it together."""
         for name in names:
-            self.figures.pop(name, None)
+            self.shard_statistics.pop(name, None)
         for shares in self.worker_group.share([self._share(name, name in sampled) for name in names]):
             for name, share in zip(names, shares, strict=True):
-                held = self.figures.get(name)
-                self.figures[name] = share if held is None else held + share
+                held = self.shard_statistics.get(name)
+                self.shard_statistics[name] = share if held is None else held + share
 
-    def _share(self, name: str, sampled: bool) -> Figures:
+    def _share(self, name: str, sampled: bool) -> ShardStatistics:
         relation = self.relations[name]
         extents = tuple(self._extent(name, c) for c in range(relation.arity))
         few = relation.rows * self.worker_group.size < max(self.split_rows, 1)
         if not sampled or few or self.worker_group.size == 1:
-            return Figures(relation.rows, extents)
-        return Figures(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
+            return ShardStatistics(relation.rows, extents)
+        return ShardStatistics(relation.rows, extents, tuple(self._crowds(name, c) for c in range(relation.arity)))
 
     def _crowds(self, name: str, column: int) -> Crowds:
-        """Those of this worker's share, from a sample."""
+        """The crowds in this worker's share, from a sample."""
         assert self.dictionary is not None
         relation, (_, type) = self.relations[name], self.program.relations[name].attributes[column]
         values = relation.column(column)[:: -(-relation.rows // SAMPLE)]
@@ -94,11 +94,11 @@ class ShardCatalog(Catalog):
     def heavy(self, name: str, column: int) -> Heavy:
         """The values of a column that as many rows have as a worker has on average, or more: their owner would have twice that.
         For less it is not worth that results of rows which stay must be cut, too."""
-        figures = self.figures.get(name)
-        if figures is None or not figures.crowds or figures.rows < self.split_rows:
+        statistics = self.shard_statistics.get(name)
+        if statistics is None or not statistics.crowds or statistics.rows < self.split_rows:
             return ()
-        least = max(figures.rows / self.worker_group.size, 2.0)
-        return tuple(sorted(hash for hash, rows in figures.crowds[column].items() if rows >= least))
+        least = max(statistics.rows / self.worker_group.size, 2.0)
+        return tuple(sorted(hash for hash, rows in statistics.crowds[column].items() if rows >= least))
 
     def _extent(self, name: str, column: int) -> Extent | None:
         """The extent of numbers; ids mean something else to each worker."""
@@ -126,17 +126,17 @@ class ShardCatalog(Catalog):
 
     def holds(self, name: str) -> bool:
         name = self._base.get(name, name)
-        return self.figures[name].rows > 0 if name in self.figures else super().holds(name)
+        return self.shard_statistics[name].rows > 0 if name in self.shard_statistics else super().holds(name)
 
-    def extents(self, name: str) -> Columns:
+    def extents(self, name: str) -> Extents:
         base = self._base.get(name, name)
-        if base not in self.figures:
+        if base not in self.shard_statistics:
             return super().extents(name)
-        figures = self.figures[base]
-        return list(figures.extents) if figures.rows else [Extent(0, -1)] * self.relations[base].arity
+        statistics = self.shard_statistics[base]
+        return list(statistics.extents) if statistics.rows else [Extent(0, -1)] * self.relations[base].arity
 
     def rows(self, relation: str) -> int | None:
-        return self.figures[relation].rows if relation in self.complete and relation in self.figures else None
+        return self.shard_statistics[relation].rows if relation in self.complete and relation in self.shard_statistics else None
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> float | None:
         """An estimate from this worker's share: groups that are all here are a fraction of all groups; others are met by
@@ -145,7 +145,7 @@ class ShardCatalog(Catalog):
         held = self.relations[relation].rows if relation in self.relations else 0
         if found is None or not held:
             return found
-        scale = self.figures[relation].rows / held
+        scale = self.shard_statistics[relation].rows / held
         if self.homes[relation] in columns:
             return found * scale
         if what == "distinct":

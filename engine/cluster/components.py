@@ -37,11 +37,17 @@ class Trees:
     `home` where its rows belong."""
 
     def __init__(
-        self, connection: Connection, catalog: ShardCatalog, post: RowExchange, value: ColumnType, home: Place, insert: Insert
+        self,
+        connection: Connection,
+        catalog: ShardCatalog,
+        row_exchange: RowExchange,
+        value: ColumnType,
+        home: Place,
+        insert: Insert,
     ) -> None:
         self.connection = connection
         self.catalog = catalog
-        self.post = post
+        self.row_exchange = row_exchange
         self.value = value
         self.home = home
         self.insert = insert
@@ -72,7 +78,7 @@ class Trees:
         sent = [OutgoingRows(TREES, (NUMBER, NUMBER), EVERYWHERE, own)]
         if self.where:
             sent.append(OutgoingRows(OFFERS, (NUMBER, NUMBER), self._place(1), self._offers(marks, keys)))
-        arrived, _ = self.post.swap_parts(sent)
+        arrived, _ = self.row_exchange.swap_parts(sent)
         level, (relation, control) = len(self.where), (self.relation, self.relation.memory.control.address)
         for edges, rows in self._edges(OFFERS, arrived.get(OFFERS, ()), keys):
             if not kernels.offer(control, relation.address, marks, level, edges, 0, 1, 0, rows):
@@ -117,7 +123,7 @@ class Trees:
         elsewhere[roots[~own]] = True
         shared = np.flatnonzero(elsewhere[best.column(0)])
         sent = Rows(tuple(best.column(c)[shared] for c in range(2)), len(shared))
-        arrived, _ = self.post.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
+        arrived, _ = self.row_exchange.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
         self.insert(BEST, arrived.get(BEST))
         codes = np.flatnonzero(own)
         found = view(best.struct[REL_SLOTS], len(roots), np.int32)[roots[codes]] - 1
@@ -127,12 +133,12 @@ class Trees:
         self.insert(relation.name, Rows((columns[0], columns[1]), len(codes)))
 
     def _own(self, keys: int) -> np.ndarray:
-        """Which keys have their home here."""
+        """A mask of the keys that have their home here."""
         if self.home == ROOT:
-            return np.full(keys, self.post.worker_group.is_root)
+            return np.full(keys, self.row_exchange.worker_group.is_root)
         values = np.arange(self._low, self._low + keys)
-        group = self.post.worker_group
-        return np.asarray(self.post.dictionary.owners(NUMBER, values, group.size) == group.rank)
+        group = self.row_exchange.worker_group
+        return np.asarray(self.row_exchange.dictionary.owners(NUMBER, values, group.size) == group.rank)
 
     # --------------------------------------------------------------------------------------------------------------- keys
 
@@ -143,7 +149,7 @@ class Trees:
         return extent.low
 
     def _place(self, column: int) -> Place:
-        """Where a key's row is that stands in this column."""
+        """The place of a key's row that has the key in this column."""
         return ROOT if self.home == ROOT else column
 
     def _width(self, keys: int) -> type:
@@ -157,7 +163,7 @@ class Trees:
             relation = self.catalog.relations[held]
             keys = np.array(relation.column(column)) if relation.arity == 1 else np.unique(relation.column(column))
             sent.append(OutgoingRows(name, (NUMBER,), EVERYWHERE, Rows((keys,), len(keys))))
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         for name, _ in self.where:
             made = self.catalog.add(name, [Kind.NUMBER])
             made.shape([None])

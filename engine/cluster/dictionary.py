@@ -27,7 +27,7 @@ STRETCH = 1 << 16
 
 @dataclass
 class Definitions:
-    """What a message says about ids in it: strings, then records by type, those inside others before them."""
+    """The definitions of a message's ids: strings, then records by type, those inside others before them."""
 
     symbols: np.ndarray
     data: np.ndarray
@@ -182,7 +182,7 @@ class Dictionary:
         return fresh
 
     def _marks(self, peer: int, name: str, ids: np.ndarray) -> np.ndarray:
-        """Which ids of a record type ("" for symbols) the peer knows: long enough for these."""
+        """The marks of ids of a record type ("" for symbols) that the peer knows: long enough for these."""
         held = self._told[peer].get(name, np.zeros(0, bool))
         needed = int(ids.max()) + 1 if len(ids) else 1
         if len(held) < needed:

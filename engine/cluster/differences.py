@@ -130,7 +130,7 @@ class SendingLowering(RoundLowering):
         sink = self.path.sink
         assert isinstance(sink, nodes.Insert)
         values = [self._term(t) for t in sink.terms]
-        self._stagger(sink.relation, values)
+        self._delay(sink.relation, values)
         iteration = self.registers[ITERATION] if ITERATION in self.registers else self.tables.constant(0)
         advance = self.tables.constant(self.path.advance)
         tracked = (self.registers[TIME], -1, self.registers[DIFF], 0)

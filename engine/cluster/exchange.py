@@ -1,4 +1,4 @@
-"""The post between workers: rows leave by owner and arrive with the receiver's ids."""
+"""The exchange of rows between workers: they leave by owner and arrive with the receiver's ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels.static.partition import lay_apart
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, Heavy, Place
-from dlog.engine.values.loans import DoubleBuffer
+from dlog.engine.values.array_pool import DoubleBuffer
 
 Columns = tuple[np.ndarray, ...]
 
@@ -43,7 +43,7 @@ class OutgoingRows:
     """Rows with these values in the place's column go to all workers if they are `shared`, else to one that all of their
     columns say."""
     shared: bool = False
-    turns: DoubleBuffer | None = None
+    buffer: DoubleBuffer | None = None
     """Where rows are written that are cut by owner."""
 
 
@@ -110,11 +110,11 @@ class RowExchange:
                 return self._cut(outgoing, column)
 
     def _cut(self, outgoing: OutgoingRows, column: int) -> list[tuple[int, Rows]]:
-        """By the owners of a column's values, heavy ones apart."""
+        """Rows cut by the owners of a column's values, heavy ones apart."""
         rows, types, size = outgoing.rows, outgoing.types, self.worker_group.size
         heavy = heavy_rows(outgoing, column, self.dictionary)
         if not len(heavy):
-            return list(enumerate(cut(rows, types, column, self.dictionary, size, outgoing.turns)))
+            return list(enumerate(cut(rows, types, column, self.dictionary, size, outgoing.buffer)))
         light = np.ones(rows.height, np.bool_)
         light[heavy] = False
         parts = list(enumerate(cut(rows.take(np.flatnonzero(light)), types, column, self.dictionary, size)))
@@ -149,12 +149,12 @@ def cut(
     column: int,
     dictionary: Dictionary,
     workers: int,
-    turns: DoubleBuffer | None = None,
+    buffer: DoubleBuffer | None = None,
 ) -> list[Rows]:
     """The rows of each worker, by who owns the value in a column, in memory whose turn it is or new one."""
     owners = dictionary.owners(types[column], rows.columns[column], workers)
     sources = [np.ascontiguousarray(c) for c in rows.columns]
-    targets = (turns or DoubleBuffer()).columns([c.dtype for c in sources], rows.height)
+    targets = (buffer or DoubleBuffer()).columns([c.dtype for c in sources], rows.height)
     starts, at = np.zeros(workers + 1, np.int64), np.empty(workers, np.int64)
     lay_apart(owners, _addresses(sources), np.array([c.itemsize for c in sources]), _addresses(targets), starts, at)
     return [Rows(tuple(c[a:b] for c in targets), int(b - a)) for a, b in pairwise(starts)]

@@ -73,7 +73,7 @@ class ShardExecutor(Executor):
         self.catalog.dictionary = self.dictionary
         self.split: dict[str, Heavy] = {}
         """The relations whose rows with heavy values at their home are spread."""
-        self.post = RowExchange(worker_group, self.dictionary)
+        self.row_exchange = RowExchange(worker_group, self.dictionary)
         self.plans: list[DistributedScope] = []
         self._given: dict[str, list[Rows]] = {}
         self._uses = self._last_uses()
@@ -106,7 +106,7 @@ class ShardExecutor(Executor):
         names = list(self.program.relations)
         sent = [self._outgoing(name) for name in names]
         self._given.clear()
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         heights = [0] * len(names)
         for number, name in enumerate(names):
             parts = [*self._at_home.pop(name, ()), *([arrived[name]] if name in arrived else ())]
@@ -125,7 +125,7 @@ class ShardExecutor(Executor):
         name = ranking.relation
         held = [self.catalog.relations[relation].column(column) for relation, column in ranking.of]
         rows = ranked(self.worker_group, self.symbols, np.concatenate(held))
-        arrived, _ = self.post.swap([OutgoingRows(name, self._types(name), self.homes[name], rows)])
+        arrived, _ = self.row_exchange.swap([OutgoingRows(name, self._types(name), self.homes[name], rows)])
         rows = arrived.get(name, empty(self._types(name)))
         self.catalog.relations[name].load(rows.columns, rows.height)
         return rows.height
@@ -143,7 +143,7 @@ class ShardExecutor(Executor):
             leaving = heavy_rows(whole, home, self.dictionary)
             kept[name] = rows.take(np.delete(np.arange(rows.height), leaving))
             sent.append(replace(whole, rows=rows.take(leaving)))
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         for name, rows in kept.items():
             parts = joined([_widened(part) for part in (rows, arrived.get(name)) if part is not None])
             self.catalog.relations[name].load(parts.columns, parts.height)
@@ -176,7 +176,15 @@ class ShardExecutor(Executor):
         types = Types(plan.scope, self.program)
         pause = lambda: self._pause(number, stratum)  # noqa: E731
         return ShardRun(
-            scope, self.catalog, self.thread_pool, pause, self.limits, plan=plan, post=self.post, types=types, homes=self.homes
+            scope,
+            self.catalog,
+            self.thread_pool,
+            pause,
+            self.limits,
+            plan=plan,
+            row_exchange=self.row_exchange,
+            types=types,
+            homes=self.homes,
         )
 
     def _plan(self, stratum: Stratum) -> DistributedScope:

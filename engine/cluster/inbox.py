@@ -11,14 +11,14 @@ from dlog.engine.cluster.exchange import Rows, joined
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.storage.relation import StoredRelation
 
-LARGE = 1 << 14
-"""Rows from which on starting a path once more costs less than copying them."""
+MIN_PART_ROWS = 1 << 14
+"""Rows of a part from which on starting a path once more costs less than copying them."""
 
 
 def readable(parts: Sequence[Rows], widths: Sequence[int]) -> list[Rows]:
     """The parts in columns of these widths, those that are small as one."""
-    large = [part for part in parts if part.height >= LARGE]
-    small = [part for part in parts if part.height < LARGE]
+    large = [part for part in parts if part.height >= MIN_PART_ROWS]
+    small = [part for part in parts if part.height < MIN_PART_ROWS]
     return [_fitting(part, widths) for part in (*large, *([joined(small)] if small else ()))]
 
 

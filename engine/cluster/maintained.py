@@ -31,7 +31,7 @@ from dlog.engine.runtime.incremental.batches import batches
 from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow, StratumBuilder
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.schedule import Reading
 from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.lowering.lower_rounds import RoundLowering, Source
@@ -48,12 +48,12 @@ class SharedDataflow(Dataflow):
     """A dataflow some of whose paths send; `script` has the steps that all workers take together, each with the task before
     which it comes. What is between them each worker does by itself, as far as its own changes reach."""
 
-    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], figures: Figures) -> None:
+    def __init__(self, engine: SharedMaintained, scopes: Mapping[int, nodes.Scope], statistics: DataflowStatistics) -> None:
         self.engine = engine
         self.planned = scopes
         self.script: list[tuple[int, Step]] = []
         self.channels: dict[str, Channel] = {}
-        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: figures)
+        super().__init__(engine.program, engine.catalog, engine.memory, lambda _: statistics)
 
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         return SharedStratum(self, stratum, number, self.planned[number])
@@ -126,14 +126,14 @@ class SharedMaintained(Maintained):
     """See `dlog.engine.rounds.RoundsEngine`; `agenda` is set before each commit: the rounds in which some worker's inputs
     change. All workers commit together, and raise together: the worker that fails its own mistake, the others PeerFailed."""
 
-    def __init__(self, together: PivotPlan, post: RowExchange, **options: Any) -> None:
+    def __init__(self, together: PivotPlan, row_exchange: RowExchange, **options: Any) -> None:
         program = together.program
-        if post.worker_group.is_root:
+        if row_exchange.worker_group.is_root:
             program = _with_here(program)
         super().__init__(program, **options)
         self.together = together
-        self.post = post
-        self.worker_group = post.worker_group
+        self.row_exchange = row_exchange
+        self.worker_group = row_exchange.worker_group
         self.agenda: np.ndarray = np.empty(0, np.int64)
         self._broken = False
 
@@ -151,16 +151,16 @@ class SharedMaintained(Maintained):
     ) -> Sequence[tuple[int, int]]:
         return list(batches([self.agenda], first, last, BATCH_ROUNDS))
 
-    def _dataflow(self, figures: Figures) -> Dataflow:
-        """For the root's figures; orders that lead nowhere for these do for none (see `Maintained._build`)."""
+    def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
+        """Plans for the root's statistics; orders that lead nowhere for these do for none (see `Maintained._build`)."""
         scopes = None
         try:
             if self.worker_group.is_root:
-                scopes = self._scopes(figures)
+                scopes = self._scopes(statistics)
         except BaseException:
             self.worker_group.fail()
             raise
-        return SharedDataflow(self, self.worker_group.from_root(scopes), figures)
+        return SharedDataflow(self, self.worker_group.from_root(scopes), statistics)
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         return False  # each worker sees the changes of its own inputs only
@@ -169,12 +169,12 @@ class SharedMaintained(Maintained):
         """Plans stay: workers would have to change theirs together."""
         return flow
 
-    def _scopes(self, figures: Figures) -> dict[int, nodes.Scope]:
+    def _scopes(self, statistics: DataflowStatistics) -> dict[int, nodes.Scope]:
         strata = [(number, s) for number, s in enumerate(self.program.strata) if s.rules]
         try:
-            return {number: build_rounds_scope(s, self.program, figures) for number, s in strata}
+            return {number: build_rounds_scope(s, self.program, statistics) for number, s in strata}
         except NotIncremental:
-            none = Figures({}, figures.known)
+            none = DataflowStatistics({}, statistics.known)
             return {number: build_rounds_scope(s, self.program, none) for number, s in strata}
 
     # ------------------------------------------------------------------------------------------------------------- batch
@@ -221,7 +221,7 @@ class SharedMaintained(Maintained):
         the rows that were sent is."""
         batches = [channel.outbox.empty() for channel in channels]
         earliest = min((int(c.rows.columns[-2].min()) for c in batches if c.rows.height), default=NEVER)
-        arrived, notes = self.post.swap_noting(batches, (note, earliest))
+        arrived, notes = self.row_exchange.swap_noting(batches, (note, earliest))
         for channel in channels:
             rows = arrived.get(channel.outbox.name)
             if rows is not None:
@@ -332,7 +332,7 @@ class Recursion:
         return found
 
     def _take(self, iteration: int) -> None:
-        """What is to do at this iteration is being done."""
+        """Takes this iteration's work off the schedule."""
         found = int(rounds.next_iteration(self.scope.address))
         if found >= 0 and found != iteration:
             supports.mark_iteration(self.engine.worker.control.address, self.scope.address, found)

@@ -1,4 +1,4 @@
-"""What the workers of a session have already when its program becomes another one: inputs need not pass through the driver."""
+"""Inputs that a session's workers have already when its program becomes another one: they need not pass through the driver."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.reused_inputs import ReusedInput, reused_inputs, same_types
-from dlog.engine.cluster.session_worker import ECHO, SentColumns, told, types_of
+from dlog.engine.cluster.session_worker import ECHO, SentColumns, definitions_for, types_of
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels.static.partition import group_by_owner
 from dlog.engine.plan.column_types import ColumnType
-from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Part, exchanged, local_first
-from dlog.engine.plan.exchange.pivots import PivotPlan, together
+from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Maintainer, decomposable_plan, exchanged
+from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.runtime.incremental.engines import is_incremental
@@ -75,7 +75,7 @@ class ShardedRounds(PlainRounds):
         return reused_inputs(old.number, old.program, old.plan, self.program, self.plan)
 
     def _placed(self, program: Program, workers: int) -> DecomposablePlan:
-        return placed(program, workers)
+        return assignment(program, workers)
 
     def _dictionary(self) -> Dictionary:
         """The resident group's, as long as engines share their symbols."""
@@ -86,8 +86,8 @@ class ShardedRounds(PlainRounds):
         known.types = {**known.types, **self.program.types}
         return known
 
-    def _programs(self, rank: int) -> dict[Part, Program | PivotPlan]:
-        programs: dict[Part, Program | PivotPlan] = {}
+    def _programs(self, rank: int) -> dict[Maintainer, Program | PivotPlan]:
+        programs: dict[Maintainer, Program | PivotPlan] = {}
         if self.plan.together is not None:
             programs["together"] = self.plan.together
         if self.plan.shared is not None:
@@ -177,10 +177,12 @@ class ShardedRounds(PlainRounds):
                 if (feed.part, feed.name) in message.updates:
                     types += types_of(self.program.relations[name])
                     columns += message.updates[feed.part, feed.name].columns
-        message.definitions = told(self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0)))
+        message.definitions = definitions_for(
+            self.dictionary, rank, tuple(types), Updates(tuple(columns), np.empty(0), np.empty(0))
+        )
 
     def _shares(self, name: str, feed: Feed, updates: Updates) -> list[tuple[int, Updates]]:
-        """What each worker gets of the changes."""
+        """Each worker's share of the changes."""
         size = self.resident_workers.size
         updates = self._narrow(name, updates)
         if feed.place == ROOT:
@@ -294,13 +296,13 @@ class ShardedRounds(PlainRounds):
             self._everyone("close", lambda rank: (self.number,))
 
 
-def placed(program: Program, workers: int) -> DecomposablePlan:
-    """Who maintains what: all strata locally where that is possible, else all workers together, else what is left over is one
-    worker's."""
-    plan = local_first(program, workers)
+def assignment(program: Program, workers: int) -> DecomposablePlan:
+    """The assignment of strata to workers: all locally where that is possible, else all workers together, else what is left
+    over is one worker's."""
+    plan = decomposable_plan(program, workers)
     counts = through_aggregates(program) - program.lattices.keys()  # sums within recursion are in one place
     if workers > 1 and not counts and plan.alone is not None and any(s.rules for s in plan.alone.strata):
-        found = together(program)
+        found = pivot_plan(program)
         if found is not None and is_incremental(found.program):
             return exchanged(program, found)
     return plan

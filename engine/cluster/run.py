@@ -1,4 +1,4 @@
-"""One scope on one of several workers: the embedded executor's run, with the post between its pieces."""
+"""One scope on one of several workers: the embedded executor's run, with exchanges between its pieces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dlog.engine.cluster.catalog import ShardCatalog
 from dlog.engine.cluster.components import Trees
 from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
-from dlog.engine.cluster.inbox import LARGE, holding, readable
+from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
 from dlog.engine.kernels import layout as L
@@ -23,7 +23,7 @@ from dlog.engine.runtime.static.combining import combine_in
 from dlog.engine.runtime.static.scope import ADVANCE, DERIVE, ScopeRun
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import StoredRelation
-from dlog.engine.values.loans import DoubleBuffer
+from dlog.engine.values.array_pool import DoubleBuffer
 
 
 @dataclass
@@ -33,10 +33,10 @@ class ShardRun(ScopeRun):
 
     catalog: ShardCatalog
     plan: DistributedScope = None  # type: ignore[assignment]
-    post: RowExchange = None  # type: ignore[assignment]
+    row_exchange: RowExchange = None  # type: ignore[assignment]
     types: Types = None  # type: ignore[assignment]
     homes: Mapping[str, Place] = field(default_factory=dict)
-    _turns: dict[str, DoubleBuffer] = field(default_factory=dict)
+    _buffers: dict[str, DoubleBuffer] = field(default_factory=dict)
     """What outboxes are emptied into."""
 
     # ------------------------------------------------------------------------------------------------------------ shape
@@ -49,7 +49,7 @@ class ShardRun(ScopeRun):
         return [*(p for phase in phases for p in (*phase.paths, *phase.streams)), *moves, *copies]
 
     def _copying(self, copy: Copy) -> nodes.Path:
-        """What a copy of a relation of the planner's own does to rows: it is not there yet when extents are inferred."""
+        """The copying of a relation of the planner's own as a path: it is not there yet when extents are inferred."""
         columns = range(len(self.types.columns(copy.relation)))
         keys = next((len(r.keys) for r in self.scope.reductions if r.relation == copy.relation), len(columns))
         seed = nodes.Scan(copy.relation, tuple((c, c) for c in columns[:keys]))
@@ -72,7 +72,7 @@ class ShardRun(ScopeRun):
                 self._forget_sent(self.relation(exchange.name))
 
     def _combine(self, exchange: Exchange) -> None:
-        """What goes home to a lattice is merged before it is sent: of all values for a key only the best can count."""
+        """Merges what goes home to a lattice before it is sent: of all values for a key only the best can count."""
         lattice = next((x for x in self.scope.lattices if x.relation == exchange.target), None)
         if lattice is not None and exchange.role == "home":
             relation = self.relation(exchange.name)
@@ -124,7 +124,7 @@ class ShardRun(ScopeRun):
         name = connection.relation
         (key,) = self.relation(name).key
         value = self.types.columns(name)[1 - key]
-        Trees(connection, self.catalog, self.post, value, self.homes[name], self._insert_all).connect()
+        Trees(connection, self.catalog, self.row_exchange, value, self.homes[name], self._insert_all).connect()
 
     def _complete(self, stage: Sequence[nodes.Path]) -> None:
         """Brings the parts of reductions together and makes what the stage filled available."""
@@ -139,7 +139,7 @@ class ShardRun(ScopeRun):
         """Merges the workers' partial values of a reduction where their groups are at home."""
         relation = self.relation(name)
         parts = self._drain(relation)
-        arrived, _ = self.post.swap([OutgoingRows(name, self.types.columns(name), self.plan.homes[name], parts)])
+        arrived, _ = self.row_exchange.swap([OutgoingRows(name, self.types.columns(name), self.plan.homes[name], parts)])
         self._insert_all(name, arrived.get(name))
 
     def _insert_all(self, name: str, rows: Rows | None) -> None:
@@ -189,7 +189,7 @@ class ShardRun(ScopeRun):
 
     def _starts_here(self, path: nodes.Path) -> bool:
         """The one row of a rule without positive atoms is at the root."""
-        return not isinstance(path.seed, nodes.Unit) or self.post.worker_group.is_root
+        return not isinstance(path.seed, nodes.Unit) or self.row_exchange.worker_group.is_root
 
     def _run_lowered(self, paths: Iterable[LoweredPath]) -> None:
         for path in paths:
@@ -222,14 +222,14 @@ class ShardRun(ScopeRun):
             return True
         phase, pausing = ADVANCE, True
         while True:
-            heights, others = zip(*self.post.worker_group.share(([r.rows for r in limited], pausing)), strict=True)
+            heights, others = zip(*self.row_exchange.worker_group.share(([r.rows for r in limited], pausing)), strict=True)
             left = [self.limits[r.name] - sum(rows) for r, rows in zip(limited, zip(*heights, strict=True), strict=True)]
             if min(left) <= 0:
                 return False
             if not any(others):
                 return True
             for relation, rows in zip(limited, left, strict=True):
-                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.post.worker_group.size)
+                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.row_exchange.worker_group.size)
             if pausing:
                 self._run_loop(looping, loop, phase)
                 phase, pausing = DERIVE, self.thread_pool.workers[0].control[L.CTL_CHANGES] > 0
@@ -242,14 +242,14 @@ class ShardRun(ScopeRun):
             if arrangement.relation in mirrors:
                 self._include(arrangement)
 
-    # ---------------------------------------------------------------------------------------------------------- the post
+    # ---------------------------------------------------------------------------------------------------------- exchanges
 
     def _swap(self, exchanges: Sequence[Exchange]) -> dict[str, list[Rows]] | None:
         """Empties the outboxes. Returns what arrived, by inbox and as paths read it; None if no worker sent anything."""
         self.pause()
         if not exchanges:
             return None
-        arrived, any_sent = self.post.swap_parts([self._outgoing(x) for x in exchanges])
+        arrived, any_sent = self.row_exchange.swap_parts([self._outgoing(x) for x in exchanges])
         for exchange in exchanges:
             self.relation(exchange.name).forget_rows()
         return {name: readable(parts, self.relation(name).widths) for name, parts in arrived.items()} if any_sent else None
@@ -264,14 +264,14 @@ class ShardRun(ScopeRun):
         """The rows of an outbox, which fills again while they are read: in memory whose turn it is."""
         relation = self.relation(exchange.name)
         columns = [relation.column(c) for c in range(relation.arity)]
-        turns = self._turns.setdefault(exchange.name, DoubleBuffer())
-        if exchange.place < 0 or self.post.worker_group.size == 1:
-            held = turns.columns([c.dtype for c in columns], relation.rows)
+        buffer = self._buffers.setdefault(exchange.name, DoubleBuffer())
+        if exchange.place < 0 or self.row_exchange.worker_group.size == 1:
+            held = buffer.columns([c.dtype for c in columns], relation.rows)
             for copy, column in zip(held, columns, strict=True):
                 copy[:] = column
             columns = held
         rows, shared = Rows(tuple(columns), relation.rows), exchange.role == "stream"
-        return OutgoingRows(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, turns)
+        return OutgoingRows(exchange.inbox, exchange.types, exchange.place, rows, exchange.heavy, shared, buffer)
 
     def _take_in(self, paths: Sequence[LoweredPath], arrived: Mapping[str, Sequence[Rows]]) -> None:
         """Runs paths on what arrived in the inboxes that seed them."""
@@ -287,7 +287,7 @@ class ShardRun(ScopeRun):
         """For rows on their way into a relation, as far as they are new, going by those before them."""
         before = path.struct[L.PATH_DERIVED]
         novel = arrived * path.struct[L.PATH_ADDED] // before if before else arrived
-        if novel >= LARGE and not path.path.steps:
+        if novel >= MIN_PART_ROWS and not path.path.steps:
             relation = self.relation(path.path.sink.relation)
             if not partition.make_room(relation.memory.control.address, relation.address, novel):
                 raise relation.memory.failure()
@@ -305,7 +305,7 @@ class ShardRun(ScopeRun):
         sent = [OutgoingRows(c.name, self.types.columns(c.relation), _destination(c.place), self._rows_for(c)) for c in missing]
         if not missing:
             return
-        arrived, _ = self.post.swap(sent)
+        arrived, _ = self.row_exchange.swap(sent)
         for copy in missing:
             self._store(copy, arrived.get(copy.name))
         self.catalog.complete.update(c.name for c in missing)
@@ -324,7 +324,7 @@ class ShardRun(ScopeRun):
             self._shape_reduction(made, self.reductions[copy.relation], [None] * base.arity)
             self._insert_all(copy.name, rows)
         elif rows is not None:
-            if copy.relation in self.catalog.figures:
+            if copy.relation in self.catalog.shard_statistics:
                 made.shape(self.catalog.extents(copy.relation))
             made.assign(rows.columns, rows.height)
 

@@ -22,9 +22,9 @@ from dlog.engine.cluster.reused_inputs import ReusedInput
 from dlog.engine.cluster.worker_group import PeerFailed, WorkerGroup
 from dlog.engine.ir.rules import Kind, Program, Relation
 from dlog.engine.plan.column_types import ColumnType, declared
-from dlog.engine.plan.exchange.decomposable import Part
+from dlog.engine.plan.exchange.decomposable import Maintainer
 from dlog.engine.plan.exchange.pivots import PivotPlan
-from dlog.engine.rounds import Beginning, RoundsEngine
+from dlog.engine.rounds import RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.engines import make_engine
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -43,7 +43,7 @@ class SentColumns:
     """Updates by part and relation, with the meaning of the ids in them. `rounds` are those in which anything changes, on any
     worker, or the last one."""
 
-    updates: dict[tuple[Part, str], Updates]
+    updates: dict[tuple[Maintainer, str], Updates]
     definitions: Definitions | None = None
     rounds: np.ndarray | None = None
     received: bool = False
@@ -78,10 +78,10 @@ Fetch = Callable[[Collection[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DeliveredBlock:
     """Rows that come (+1) or go (-1) of a relation, which reach a worker on another way than through the driver."""
 
-    part: Part
+    part: Maintainer
     relation: str
     diff: int
     name: str
@@ -93,30 +93,30 @@ class SessionWorker:
     def __init__(self, limits: Mapping[str, Any], worker_group: WorkerGroup, fetch: Fetch | None = None) -> None:
         self._limits = dict(limits)
         self._fetch = fetch
-        self._received: list[tuple[Part, str, int, Rows]] = []
+        self._received: list[tuple[Maintainer, str, int, Rows]] = []
         self._symbols = SymbolTable()
         self._records = RecordTables(Memory(None))
-        self._post = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
-        self._sessions: dict[int, dict[Part, _Kept]] = {}
+        self._row_exchange = RowExchange(worker_group, Dictionary(self._symbols, self._records, {}, worker_group.size))
+        self._sessions: dict[int, dict[Maintainer, _Kept]] = {}
         self._dictionary = Dictionary(self._symbols, self._records, {}, 1)
 
     def meet(self) -> None:
         """A driver that has been told nothing, and has told nothing."""
         self._dictionary = Dictionary(self._symbols, self._records, self._dictionary.types, 1)
 
-    def open(self, number: int, programs: Mapping[Part, Program | PivotPlan], round: int) -> None:
+    def open(self, number: int, programs: Mapping[Maintainer, Program | PivotPlan], round: int) -> None:
         """Begins with a program, or with another form of one, at a round; earlier ones stay until they are closed."""
-        origin = Beginning(self._symbols, self._records, 0)
-        kept: dict[Part, _Kept] = {}
+        origin = StartingPoint(self._symbols, self._records, 0)
+        kept: dict[Maintainer, _Kept] = {}
         for part, program in programs.items():
             kept[part] = _Kept(self._engine(program, origin), round)
         self._sessions[number] = kept
 
-    def _engine(self, program: Program | PivotPlan, origin: Beginning) -> RoundsEngine:
+    def _engine(self, program: Program | PivotPlan, origin: StartingPoint) -> RoundsEngine:
         if isinstance(program, PivotPlan):
-            dictionary = self._post.dictionary
+            dictionary = self._row_exchange.dictionary
             self._dictionary.types = dictionary.types = {**self._dictionary.types, **program.program.types}
-            return SharedMaintained(program, self._post, old=origin, **self._limits)
+            return SharedMaintained(program, self._row_exchange, old=origin, **self._limits)
         self._dictionary.types = {**self._dictionary.types, **program.types}
         return make_engine(program, old=origin, **self._limits)
 
@@ -126,7 +126,7 @@ class SessionWorker:
 
     # --------------------------------------------------------------------------------------------------------------- rounds
 
-    def receive(self, number: int, blocks: Sequence[Block]) -> None:
+    def receive(self, number: int, blocks: Sequence[DeliveredBlock]) -> None:
         """Takes in blocks for the last round of the next commit."""
         assert self._fetch is not None
         found = self._fetch({block.name for block in blocks})
@@ -160,14 +160,14 @@ class SessionWorker:
             done.append(kept)
 
     def _reused_input(self, reused_input: ReusedInput, last: int) -> Updates:
-        """Its rows, of which this worker has more than its share where they were everywhere."""
+        """The rows of a reused input, of which this worker has more than its share where they were everywhere."""
         engine = self._sessions[reused_input.number][reused_input.source.part].engine
         table, place = engine.external(reused_input.source.name), reused_input.feed.place
         columns = tuple(words(column) for column in table.columns)
         rows = table.rows
         if place >= 0 and reused_input.source.place != place:
             type = types_of(engine.program.relations[reused_input.source.name])[place]
-            worker_group = self._post.worker_group
+            worker_group = self._row_exchange.worker_group
             mine = self._dictionary.owners(type, table.columns[place], worker_group.size) == worker_group.rank
             columns, rows = tuple(column[mine] for column in columns), int(mine.sum())
         return Updates(columns, np.ones(rows, np.int64), np.full(rows, last))
@@ -221,55 +221,57 @@ class SessionWorker:
 
     # -------------------------------------------------------------------------------------------------------------- reading
 
-    def changes(self, number: int, part: Part, name: str) -> SentColumns:
-        """What the last commit changed in a relation."""
+    def changes(self, number: int, part: Maintainer, name: str) -> SentColumns:
+        """The changes of a relation by the last commit."""
         kept = self._sessions[number][part]
         found = kept.engine.changes(name)
         return self._told(kept, part, name, Updates(found.columns, found.diffs, found.rounds + kept.before))
 
-    def rows_of(self, number: int, part: Part, name: str, external: bool = False) -> SentColumns:
+    def rows_of(self, number: int, part: Maintainer, name: str, external: bool = False) -> SentColumns:
         """The rows of a relation, or only those from outside."""
         kept = self._sessions[number][part]
         table = kept.engine.external(name) if external else kept.engine.table(name)
         columns = tuple(words(c) for c in table.columns)
         return self._told(kept, part, name, Updates(columns, np.ones(table.rows, np.int64), np.zeros(table.rows, np.int64)))
 
-    def between(self, number: int, part: Part, name: str, before: int, old_part: Part, old_name: str) -> SentColumns:
-        """What became of the rows that a relation has in an engine before."""
+    def between(
+        self, number: int, part: Maintainer, name: str, before: int, old_part: Maintainer, old_name: str
+    ) -> SentColumns:
+        """The difference between a relation in an earlier engine and in this one."""
         kept = self._sessions[number][part]
         tables = self._sessions[before][old_part].engine.table(old_name), kept.engine.table(name)
         old, new = (tuple(words(column) for column in table.columns) for table in tables)
         columns, diffs = difference(old, tables[0].rows, new, tables[1].rows)
         return self._told(kept, part, name, Updates(columns, diffs, np.zeros(len(diffs), np.int64)))
 
-    def count(self, number: int, part: Part, name: str) -> int:
+    def count(self, number: int, part: Maintainer, name: str) -> int:
         return self._sessions[number][part].engine.rows(name)
 
-    def table(self, number: int, part: Part, name: str) -> tuple[Relation, Table, Dictionary]:
+    def table(self, number: int, part: Maintainer, name: str) -> tuple[Relation, Table, Dictionary]:
         """The rows, for whoever writes them out here."""
         engine = self._sessions[number][part].engine
         return engine.program.relations[name], engine.table(name), self._dictionary
 
-    def explain(self, number: int) -> dict[Part, str]:
+    def explain(self, number: int) -> dict[Maintainer, str]:
         return {part: kept.engine.explain() for part, kept in self._sessions[number].items()}
 
-    def _told(self, kept: _Kept, part: Part, name: str, updates: Updates) -> SentColumns:
+    def _told(self, kept: _Kept, part: Maintainer, name: str, updates: Updates) -> SentColumns:
         types = types_of(kept.engine.program.relations[name])
-        return SentColumns({(part, name): updates}, told(self._dictionary, DRIVER, types, updates))
+        return SentColumns({(part, name): updates}, definitions_for(self._dictionary, DRIVER, types, updates))
 
 
 def types_of(relation: Relation) -> tuple[ColumnType, ...]:
     return tuple(declared(type) for _, type in relation.attributes)
 
 
-def told(dictionary: Dictionary, peer: int, types: tuple[ColumnType, ...], updates: Updates) -> Definitions | None:
+def definitions_for(dictionary: Dictionary, peer: int, types: tuple[ColumnType, ...], updates: Updates) -> Definitions | None:
     """The definitions that a peer needs for these updates."""
     pairs = [(t, c) for t, c in zip(types, updates.columns, strict=True) if t.kind in (Kind.SYMBOL, Kind.RECORD)]
     return dictionary.define(peer, pairs) if pairs else None
 
 
-def _of_blocks(received: Sequence[tuple[Part, str, int, Rows]], part: Part, last: int) -> dict[str, Updates]:
-    """What was received for a part, as changes of a round; with this worker's ids."""
+def _of_blocks(received: Sequence[tuple[Maintainer, str, int, Rows]], part: Maintainer, last: int) -> dict[str, Updates]:
+    """The rows received for a part, as changes of a round; with this worker's ids."""
     found: dict[str, list[Updates]] = {}
     for of, name, diff, rows in received:
         if of == part:

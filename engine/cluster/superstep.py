@@ -13,11 +13,11 @@ from dlog.engine.cluster.blocks import blocks, cut_everywhere, rows_of
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.exchange import Rows, joined
 from dlog.engine.ir.rules import Kind, Program, Relation
-from dlog.engine.plan.exchange.increments import got, left, new
+from dlog.engine.plan.exchange.increments import held_name, new_name, received_name
 from dlog.engine.plan.exchange.places import ROOT, Place
-from dlog.engine.plan.exchange.supersteps import Step, Supersteps
+from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps
 from dlog.engine.runtime.static.executor import Executor
-from dlog.engine.runtime.storage.extent import Columns, Extent
+from dlog.engine.runtime.storage.extent import Extent, Extents
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.table import Table, from_words
 
@@ -26,18 +26,18 @@ PIECE_ROWS = 1 << 20
 BLOCKS_MAX = 64
 """Blocks in which a task hands on rows of a relation that it was given, those that are full aside; more become one."""
 Kept = Literal["kept", "sent"]
-Given = tuple[Kept, str, Any]
+InputBlock = tuple[Kept, str, Any]
 """A block that a task is given, of rows that were kept, or sent to it, of which relation."""
-Piece = tuple[Kept, str, int, bytes]
+OutputBlock = tuple[Kept, str, int, bytes]
 """Rows that a task leaves, or sends: of which relation, whose they are, and the block."""
-Figures = dict[str, int]
+RowCounts = dict[str, int]
 """By relation, how many rows there are; of those that grow in later supersteps, how many more; of those to be sent, how many
 left."""
 
 
 def evaluated(
-    step: Step, number: int, homes: Mapping[str, Place], given: Iterable[Given], rank: int, tasks: int, **options: Any
-) -> tuple[list[Piece], Figures]:
+    step: Superstep, number: int, homes: Mapping[str, Place], given: Iterable[InputBlock], rank: int, tasks: int, **options: Any
+) -> tuple[list[OutputBlock], RowCounts]:
     """Evaluates superstep `number` of a step on the blocks that a task has. Raises DlogError."""
     task = _Task(step, homes, list(given), rank, tasks, options)
     return task.begin() if number == 1 else task.go_on()
@@ -45,36 +45,36 @@ def evaluated(
 
 @dataclass(frozen=True)
 class _Task:
-    step: Step
+    step: Superstep
     homes: Mapping[str, Place]
-    given: list[Given]
+    given: list[InputBlock]
     rank: int
     tasks: int
     options: Mapping[str, Any]
 
-    def begin(self) -> tuple[list[Piece], Figures]:
+    def begin(self) -> tuple[list[OutputBlock], RowCounts]:
         """The first superstep: everything that can be derived from what is there."""
         step = self.step
         executor = self._executor(step.program, [(name, block) for _, name, block in self.given], step.reads)
         pieces = [piece for name in step.relations for piece in self._kept(executor, name, name)]
-        figures = {name: executor.rows(name) for name in step.relations}
-        return self._sending(executor, step.sent, pieces, figures)
+        counts = {name: executor.rows(name) for name in step.relations}
+        return self._sending(executor, step.sent, pieces, counts)
 
-    def go_on(self) -> tuple[list[Piece], Figures]:
+    def go_on(self) -> tuple[list[OutputBlock], RowCounts]:
         """A later one: everything that can be derived from what was sent, and is new."""
         step, had = self.step, self._blocks_of_growing()
         assert step.increment is not None
         if all(kind == "kept" for kind, _, _ in self.given):
             return [piece for name in step.growing for piece in self._handed_on(name, had[name])], {}
-        arrived = [(got(name) if kind == "sent" else name, block) for kind, name, block in self.given]
+        arrived = [(received_name(name) if kind == "sent" else name, block) for kind, name, block in self.given]
         executor = self._executor(step.increment, arrived, {name for kind, name, _ in self.given if kind == "kept"})
-        pieces: list[Piece] = []
-        figures: Figures = {}
+        pieces: list[OutputBlock] = []
+        counts: RowCounts = {}
         for name in step.growing:
-            figures[name], grown = self._grown(executor, name, had[name])
+            counts[name], grown = self._grown(executor, name, had[name])
             pieces += grown
         sent = {out: name for out, name in step.sent.items() if name in step.growing}
-        return self._sending(executor, sent, pieces, figures)
+        return self._sending(executor, sent, pieces, counts)
 
     def _executor(self, program: Program, given: Iterable[tuple[str, Any]], distinct: Collection[str]) -> Executor:
         """Has evaluated a program on blocks; those of the relations named by `distinct` have no row twice."""
@@ -98,37 +98,37 @@ class _Task:
                 found[name].append(block)
         return found
 
-    def _handed_on(self, name: str, blocks: Iterable[bytes]) -> list[Piece]:
+    def _handed_on(self, name: str, blocks: Iterable[bytes]) -> list[OutputBlock]:
         return [("kept", name, self.rank, block) for block in blocks]
 
-    def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[Piece]]:
+    def _grown(self, executor: Executor, name: str, had: list[bytes]) -> tuple[int, list[OutputBlock]]:
         """How many rows a relation has more, and all of them: those from before as they came, where no new ones replace any."""
-        fresh = list(self._kept(executor, new(name), name))
-        more = executor.rows(new(name))
-        if fresh and left(name) in executor.program.relations:
-            more -= executor.rows(name) - executor.rows(left(name))
-            return more, [*self._kept(executor, left(name), name), *fresh]
+        fresh = list(self._kept(executor, new_name(name), name))
+        more = executor.rows(new_name(name))
+        if fresh and held_name(name) in executor.program.relations:
+            more -= executor.rows(name) - executor.rows(held_name(name))
+            return more, [*self._kept(executor, held_name(name), name), *fresh]
         if len(had) > BLOCKS_MAX + executor.rows(name) // PIECE_ROWS:
             return more, [*self._kept(executor, name, name), *fresh]
         return more, [*self._handed_on(name, had), *fresh]
 
-    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[Piece]:
+    def _kept(self, executor: Executor, of: str, name: str) -> Iterator[OutputBlock]:
         """The rows that a relation has here, to be kept as rows of another."""
         for _, block in _pieces(executor, of, ROOT, self.tasks):
             yield "kept", name, self.rank, block
 
     def _sending(
-        self, executor: Executor, sent: Mapping[str, str], pieces: list[Piece], figures: Figures
-    ) -> tuple[list[Piece], Figures]:
+        self, executor: Executor, sent: Mapping[str, str], pieces: list[OutputBlock], counts: RowCounts
+    ) -> tuple[list[OutputBlock], RowCounts]:
         for out, name in sent.items():
             pieces += [("sent", name, owner, block) for owner, block in _pieces(executor, out, self.homes[name], self.tasks)]
-            figures[out] = executor.rows(out)
-        return pieces, figures
+            counts[out] = executor.rows(out)
+        return pieces, counts
 
 
 def _assign(relation: StoredRelation, parts: Sequence[Rows]) -> None:
     """Fills a relation with rows that are distinct."""
-    extents: Columns = []
+    extents: Extents = []
     for kind, columns in zip(relation.kinds, zip(*(p.columns for p in parts), strict=True), strict=True):
         values = Extent(min(int(c.min()) for c in columns), max(int(c.max()) for c in columns))
         extents.append(None if kind is Kind.FLOAT else values)
@@ -192,50 +192,50 @@ class TaskRows:
 class Stage(Protocol):
     """Runs tasks."""
 
-    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[Any, Figures]:
-        """Runs a superstep on blocks. Returns what it left and the figures of all tasks together; raises DlogError."""
+    def superstep(self, step: Superstep, number: int, inputs: Sequence[TaskRows]) -> tuple[Any, RowCounts]:
+        """Runs a superstep on blocks. Returns what it left and the counts of all tasks together; raises DlogError."""
         ...
 
 
-def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], Figures]:
+def run(plan: Supersteps, given: Any, stage: Stage) -> tuple[dict[str, TaskRows], RowCounts]:
     """Evaluates a program on blocks that are given. Returns where each relation's rows are, and how many there are."""
     held: dict[str, TaskRows] = {}
-    figures: Figures = {}
+    counts: RowCounts = {}
     before: Any = None
     for step in plan.steps:
-        lots = [*_lots(held, step.reads), *_lots(held, step.settled)]
-        lots += [TaskRows(given, "kept", step.given)] if step.given else []
-        lots += [TaskRows(before, "sent", step.settled)] if step.settled else []
-        before, now = stage.superstep(step, 1, lots)
+        inputs = [*_task_rows(held, step.reads), *_task_rows(held, step.settled)]
+        inputs += [TaskRows(given, "kept", step.given)] if step.given else []
+        inputs += [TaskRows(before, "sent", step.settled)] if step.settled else []
+        before, now = stage.superstep(step, 1, inputs)
         held |= {name: TaskRows(before, "kept", (name,)) for name in step.relations}
-        figures |= now
+        counts |= now
         if step.increment is not None:
-            _until_nothing_is_sent(step, before, held, figures, stage)
-    return held, figures
+            _until_nothing_is_sent(step, before, held, counts, stage)
+    return held, counts
 
 
-def _until_nothing_is_sent(step: Step, before: Any, held: dict[str, TaskRows], figures: Figures, stage: Stage) -> None:
+def _until_nothing_is_sent(step: Superstep, before: Any, held: dict[str, TaskRows], counts: RowCounts, stage: Stage) -> None:
     """The later supersteps of a step."""
     assert step.increment is not None
-    below = [lot for name, lot in held.items() if name in step.increment.relations and name not in step.growing]
+    below = [rows for name, rows in held.items() if name in step.increment.relations and name not in step.growing]
     outs = [out for out, name in step.sent.items() if name in step.growing]
     number = 1
-    while any(figures[out] for out in outs):
+    while any(counts[out] for out in outs):
         number += 1
-        lots = [*below, TaskRows(before, "kept", step.growing), TaskRows(before, "sent", step.growing)]
-        before, now = stage.superstep(step, number, lots)
-        figures |= {name: figures[name] + now.get(name, 0) for name in step.growing}
-        figures |= {out: now.get(out, 0) for out in outs}
+        inputs = [*below, TaskRows(before, "kept", step.growing), TaskRows(before, "sent", step.growing)]
+        before, now = stage.superstep(step, number, inputs)
+        counts |= {name: counts[name] + now.get(name, 0) for name in step.growing}
+        counts |= {out: now.get(out, 0) for out in outs}
     held |= {name: TaskRows(before, "kept", (name,)) for name in step.growing}
 
 
-def _lots(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
+def _task_rows(held: Mapping[str, TaskRows], names: Iterable[str]) -> list[TaskRows]:
     return [held[name] for name in names]
 
 
-def together_of(parts: Iterable[tuple[str, int]]) -> Figures:
-    """The figures of all tasks."""
-    found: Figures = {}
+def together_of(parts: Iterable[tuple[str, int]]) -> RowCounts:
+    """The counts of all tasks."""
+    found: RowCounts = {}
     for name, rows in parts:
         found[name] = found.get(name, 0) + rows
     return found

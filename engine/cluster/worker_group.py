@@ -74,7 +74,7 @@ class WorkerGroup:
         return received
 
     def share(self, message: Any) -> list[Any]:
-        """What every worker says, by rank."""
+        """The messages of all workers, by rank."""
         return self.swap([message] * self.size)
 
     def from_root(self, message: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which variables a conjunction binds: the fixed point behind the scopes of aggregates and the safety check.
+"""The variables that a conjunction binds: the fixed point behind the scopes of aggregates and the safety check.
 
 A positive atom binds its variables, also inside records and casts. `=` binds one side when the other is bound, records part
 by part. Functors, other comparisons and negations bind nothing. Without regard to types.

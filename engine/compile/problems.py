@@ -20,7 +20,7 @@ class Problems:
         self._found: dict[tuple[str, str, Span], Diagnostic] = {}
 
     def __len__(self) -> int:
-        """How often one was found, the same one again included: it grows with each clause that has any."""
+        """The number of findings, the same one again included: it grows with each clause that has any."""
         return self._times
 
     def add(self, code: str, message: str, *labels: Label, notes: Iterable[str] = ()) -> None:

@@ -184,7 +184,7 @@ def _is_pattern(term: RecordTerm, left: Term, right: Term, bound: set[str]) -> b
 
 
 def _taken(aggregation: Aggregation) -> set[str]:
-    """What an aggregate takes from outside: the names it mentions that are not of its own scopes."""
+    """The names that an aggregate takes from outside: those it mentions that are not of its own scopes."""
     return _mentioned(aggregation) - _all_own(aggregation)
 
 

@@ -119,7 +119,7 @@ def check_outputs(program: Program) -> None:
 
 
 def size_line(io: Io, rows: int) -> str:
-    """What `.printsize` prints."""
+    """The line that `.printsize` prints."""
     return f"{io.get('name', io.relation)}\t{rows}\n"
 
 
@@ -133,7 +133,7 @@ def size_limit(io: Io, program: Program) -> int:
 
 
 def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
-    """How the directive wants its data moved: one of `ways`."""
+    """The way in which the directive wants its data moved: one of `ways`."""
     chosen = io.get("IO", "file").lower()
     chosen = "arrow" if chosen in ("feather", "ipc") else chosen
     if chosen != "spark":

@@ -1,4 +1,4 @@
-"""Which of several named columns is which attribute: the one rule for CSV headers, Parquet, Arrow and DataFrames."""
+"""The matching of named columns to attributes: the one rule for CSV headers, Parquet, Arrow and DataFrames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a line of a fact file. Slow and exact: it runs only once the fast path has refused the line."""
+"""Diagnoses a wrong line of a fact file. Slow and exact: runs only once the fast path has refused the line."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def explain_text(data: np.ndarray, start: int, file: str, name: str) -> Diagnost
 
 
 def _wrong_byte(data: np.ndarray, start: int) -> int:
-    """How far behind `start` the first byte that is not UTF-8 is."""
+    """The distance from `start` of the first byte that is not UTF-8."""
     size = 1 << 12
     while True:
         try:
@@ -196,7 +196,7 @@ def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
 
 
 def _other_delimiters(line: bytes, fields: list[Field], wanted: int, form: TextFormat) -> list[bytes]:
-    """What would part a line that is all one field into as many as are wanted."""
+    """The delimiters that would part a line that is all one field into as many as are wanted."""
     if len(fields) != 1 or wanted < 2:
         return []
     return [d for d in (b"\t", b",", b";", b"|", b" ") if d != form.delimiter and line.count(d) == wanted - 1]

@@ -15,9 +15,9 @@ from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import calloc, free, load_i64, store_i64
 from dlog.engine.values.symbols import SymbolTable, gather, sort_ranks
 
-MOST_PACKED, MOST_LOOSE = 20_000_000, 1_000_000
+MAX_PACKED_ROWS, MAX_LOOSE_ROWS = 20_000_000, 1_000_000
 """Tables with more rows are written as they come: where rows pack into integers, and where they do not."""
-LEAST_RADIX = 4096
+MIN_RADIX_WORDS = 4096
 """Words from which on counting digits beats comparing."""
 
 
@@ -61,7 +61,7 @@ def _flipped(bits: np.ndarray) -> np.ndarray:
 def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbols: SymbolTable) -> tuple[np.ndarray, ...]:
     """The columns with their rows sorted, unless there are too many for it to be cheap."""
     rows = len(columns[0]) if columns else 0
-    if not 1 < rows <= MOST_PACKED or (rows > MOST_LOOSE and _least_width(kinds, columns, len(symbols)) > 64):
+    if not 1 < rows <= MAX_PACKED_ROWS or (rows > MAX_LOOSE_ROWS and _least_width(kinds, columns, len(symbols)) > 64):
         return columns
     keys = [sort_key(kind, column, symbols) for kind, column in zip(kinds, columns, strict=True)]
     lows = [int(key.keys.min()) for key in keys]
@@ -69,7 +69,7 @@ def sorted_columns(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], sym
     if sum(widths) <= 64:
         packed = sorted_words(_packed(keys, lows, widths), sum(widths))
         return _unpacked(packed, kinds, columns, keys, lows, widths)
-    if rows > MOST_LOOSE:
+    if rows > MAX_LOOSE_ROWS:
         return columns
     order = np.lexsort([key.keys for key in reversed(keys)])
     return tuple(column[order] for column in columns)
@@ -90,7 +90,7 @@ def _least_width(kinds: tuple[Kind, ...], columns: tuple[np.ndarray, ...], symbo
 
 def sorted_words(words: np.ndarray, bits: int) -> np.ndarray:
     """Unsigned words of so many bits, ascending, in the array's own memory or in new."""
-    if len(words) < LEAST_RADIX:
+    if len(words) < MIN_RADIX_WORDS:
         words.sort()
         return words
     others = np.empty_like(words)

@@ -19,7 +19,7 @@ _OF_OTHERS = ("dbname", "format", "params", "types")
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How rows stand in a text file. `columns[i]` is the column of the file that holds attribute i; None: the same ones."""
+    """The format of rows in a text file. `columns[i]` is the column of the file that holds attribute i; None: the same ones."""
 
     delimiter: bytes = b"\t"
     headers: bool = False

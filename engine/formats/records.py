@@ -1,4 +1,4 @@
-"""What the formats need of the tables of records."""
+"""The tables of records, as the formats see them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class BadText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What `parse_rows` needs to know: a code and a slot for each field of a line, in the file's order."""
+    """The fields of a line for `parse_rows`: a code and a slot for each, in the file's order."""
 
     delimiter: np.ndarray
     codes: np.ndarray
@@ -78,7 +78,7 @@ class Block:
 
 
 def layout_of(kinds: tuple[Kind, ...], form: TextFormat) -> Layout:
-    """Where each field of a line goes."""
+    """The destinations of the fields of a line."""
     columns = form.columns if form.columns is not None else tuple(range(len(kinds)))
     codes = np.full(max(columns, default=-1) + 1, SKIP, np.int64)
     slots = np.zeros(len(codes), np.int64)

@@ -3,7 +3,7 @@
 A scope iterates iff it has feedback `variables`. Each `Path` is one delta query: a chain of operators from a seed to a sink,
 so no intermediate result of a join is ever kept:
 
-    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp ... ->
+    Scan (the seed's rows or changes) -> HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | LookUp ... ->
     Insert | Accumulate
 
 Variables are those of the path's rule. A step sees the variables bound by earlier steps and says which it binds. Terms are
@@ -155,7 +155,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
-class Unpack:
+class UnpackRecord:
     """Keeps rows whose record `variable` is not nil and binds fields: pairs (field, variable). Fields to be checked are bound
     to fresh variables (numbered from `Path.variables`' end by the planner) and followed by a `Filter`."""
 
@@ -176,7 +176,7 @@ class LookUp:
     view: View = "all"
 
 
-Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | Unpack | LookUp
+Step: TypeAlias = HalfJoin | Extend | SemiJoin | AntiJoin | Filter | Map | UnpackRecord | LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Accumulate:
 @dataclass(frozen=True, slots=True)
 class Path:
     """One delta query. `rule` is the index into the scope's `rules` text, for statistics; `variables` is how many variable
-    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `staggered`
+    ids there are. `advance` is 1 for a path of a rule that reads the scope's variables, in the `partial` model. A `delayed`
     path derives a lattice of least values: the greater the value, the later the iteration at which it enters. `apart` says that
     values are kept away from each other, `ordered` that they come one after the other."""
 
@@ -213,7 +213,7 @@ class Path:
     sink: Insert | Accumulate
     variables: int
     advance: int = 0
-    staggered: Literal["no", "apart", "ordered"] = "no"
+    delayed: Literal["no", "apart", "ordered"] = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +291,6 @@ def arrangements(scope: Scope) -> tuple[Arrangement, ...]:
                 case Extend(proposers=ps):
                     for p in ps:
                         found.setdefault(p.arrangement)
-                case SemiJoin() | AntiJoin() | Filter() | Map() | Unpack() | LookUp():
+                case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | LookUp():
                     pass
     return tuple(found)

@@ -30,7 +30,7 @@ from dlog.grammar.source import NOWHERE, Source, Span
 
 
 class Kind(Enum):
-    """How a value is represented and compared."""
+    """A kind of value: decides how it is represented and compared."""
 
     NUMBER = "number"
     UNSIGNED = "unsigned"
@@ -71,7 +71,7 @@ class Constant:
     kind: Kind
 
     def __eq__(self, other: object) -> bool:
-        """As relations tell values apart: 0.0 and -0.0 are two, though they compare as equal."""
+        """Equality as relations tell values apart: 0.0 and -0.0 are two, though they compare as equal."""
         if not isinstance(other, Constant) or self.kind is not other.kind:
             return False
         return self.value == other.value and (self.kind is not Kind.FLOAT or _sign(self.value) == _sign(other.value))

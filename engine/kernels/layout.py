@@ -1,4 +1,4 @@
-"""Where things stand in the tables that kernels share: field numbers of structs of int64 words.
+"""The layout of the tables that kernels share: field numbers of structs of int64 words.
 
 A struct is a run of words at an address; `X_Y` is field Y of struct X, `X_SIZE` its length. Lists inside a struct are
 addresses of further words. All row numbers are 32-bit: a relation holds fewer than 2**31 rows.

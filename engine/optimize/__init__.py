@@ -44,7 +44,7 @@ def optimize(program: Program, observed: frozenset[str]) -> Program:
 
 
 def _check(before: Program, after: Program, name: str) -> None:
-    """What holds between passes: relations stay declared, rules mention declared ones, no lattice comes or changes."""
+    """Checks what holds between passes: relations stay declared, rules mention declared ones, no lattice comes or changes."""
     mentioned = {r for s in after.strata for rule in s.rules for r in (rule.head.relation, *relations_read(rule))}
     unknown = (mentioned | set(before.relations)) - set(after.relations)
     if unknown:

@@ -1,4 +1,4 @@
-"""Which variables of a body are known when its atoms are read one after the other, and how values are passed on sideways.
+"""Sideways information passing: the order of a body's atoms, and the variables that are bound when each is read.
 
     p(x, z) :- e(x, y), q(y, w), f(w, z).     with x known:     e by x, then q by y, then f by w
 """
@@ -44,7 +44,7 @@ class Known:
         return isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.id in self.variables)
 
     def with_atom(self, atom: Atom) -> Known:
-        """After an atom, whose variables have values of rows."""
+        """The variables known after an atom, whose variables have values of rows."""
         read = frozenset(literal_variables(atom))
         return Known(self.variables | read, self.computed - read)
 
@@ -54,8 +54,9 @@ class Known:
 
 
 def settled(literal: Literal, known: Known) -> Known | None:
-    """What is known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be: functors
-    that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look for."""
+    """The variables known after a comparison or an unpacking, None where it cannot be decided yet, or had better not be:
+    functors that stop the run on some arguments wait for the rest of the body, and an `=` of floats gives no bits to look
+    for."""
     match literal:
         case Compare(op=op, left=left, right=right, kind=kind):
             if op not in _ORDERED or may_stop(left) or may_stop(right) or not _all(right, known):

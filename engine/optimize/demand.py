@@ -42,12 +42,12 @@ from dlog.engine.optimize.filters import with_named_head
 from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules
 from dlog.grammar.diagnostics import DlogError
 
-MOST_DEMANDS = 64
-"""A program in which relations are asked for in more ways stays as it is."""
+MAX_DEMANDS = 64
+"""Ways in which a program's relations are asked for; one with more stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Demand:
     """A relation that is asked for by values of some columns, ascending."""
 
     relation: str
@@ -59,7 +59,7 @@ def demand(program: Program, observed: frozenset[str]) -> Program:
     return demanded(program, observed)[0]
 
 
-def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Asked]]:
+def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Demand]]:
     """The program, and what each relation of values stands for."""
     for through_negation in (True, False):
         whole: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mappi
             if rewriting.wanted <= whole:
                 break
             whole |= rewriting.wanted
-        if not 0 < len(rewriting.asked) <= MOST_DEMANDS:
+        if not 0 < len(rewriting.asked) <= MAX_DEMANDS:
             return program, {}
         try:
             rewritten = with_rules(program, rewriting.result(), rewriting.relations)
@@ -82,7 +82,8 @@ def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mappi
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where in a body values are passed on: its rule, the component of its head, and the literals that come first."""
+    """A position in a body at which values are passed on: its rule, the component of its head, and the literals that come
+    first."""
 
     rule: Rule
     component: int
@@ -105,10 +106,10 @@ class _Rewriting:
         self.whole = whole
         self.through_negation = through_negation
         self.old = rules_by_relation(program)
-        self.asked: dict[Asked, str] = {}
+        self.asked: dict[Demand, str] = {}
         self.relations: dict[str, Relation] = {}
         self.wanted: frozenset[str] = frozenset()
-        self._waiting: list[Asked] = []
+        self._waiting: list[Demand] = []
         self._rules: Rules = {}
         self._component = _components(self.old)
         self._through_aggregates = through_aggregates(program)
@@ -121,7 +122,7 @@ class _Rewriting:
         for name in self.old:
             if name in self.observed:
                 self._rules[name] = [self._rewritten(rule, None) for rule in self.old[name]]
-        while self._waiting and len(self.asked) <= MOST_DEMANDS:
+        while self._waiting and len(self.asked) <= MAX_DEMANDS:
             asked = self._waiting.pop()
             name, relation = self.asked[asked], self.program.relations[asked.relation]
             made = [self._rewritten(rule, asked) for rule in self.old[asked.relation]]
@@ -129,7 +130,7 @@ class _Rewriting:
                 made.append(_restricted(reading_rule(relation), asked, name))
             self._rules.setdefault(name, []).extend(replace(r, head=replace(r.head, relation=name)) for r in made)
 
-    def _rewritten(self, rule: Rule, asked: Asked | None) -> Rule:
+    def _rewritten(self, rule: Rule, asked: Demand | None) -> Rule:
         """The rule over relations that are asked for, for the heads that are asked for."""
         component = self._component[rule.head.relation]
         if asked is None:
@@ -185,7 +186,7 @@ class _Rewriting:
                 return literal
 
     def _rank(self, atom: Atom) -> int:
-        """What is there anyway is read first."""
+        """The rank of an atom: what is there anyway is read first."""
         return int(self._is_derived(atom.relation))
 
     def _is_derived(self, relation: str) -> bool:
@@ -201,7 +202,7 @@ class _Rewriting:
         if not columns or (place.inside and not self.through_negation) or self._must_be_whole(atom.relation):
             self.wanted |= self._closure(atom.relation)
             return atom
-        name = self._ask(Asked(atom.relation, columns))
+        name = self._ask(Demand(atom.relation, columns))
         wanted = Atom(_demand_name(name), tuple(atom.args[c] for c in columns))
         if wanted not in place.before:
             self._rules[wanted.relation].append(_demanding(wanted, place))
@@ -223,7 +224,7 @@ class _Rewriting:
         limited = any(io.action == "limitsize" and io.relation == relation for io in self.program.io)
         return limited or relation in self._through_aggregates
 
-    def _ask(self, asked: Asked) -> str:
+    def _ask(self, asked: Demand) -> str:
         """The name of the relation of the rows that are asked for."""
         if asked not in self.asked:
             relation = self.program.relations[asked.relation]
@@ -272,13 +273,13 @@ def _can_be_asked(rule: Rule, column: int, relation: Relation) -> bool:
     return any(isinstance(x, Atom | Unpack) and term.id in literal_variables(x) for x in rule.body)
 
 
-def _wanted(rule: Rule, asked: Asked, name: str) -> Atom:
-    """What has to be asked for where a rule's heads, plain in these columns, are made."""
+def _wanted(rule: Rule, asked: Demand, name: str) -> Atom:
+    """The demand for a rule's heads, which are plain in these columns."""
     args = tuple(a for c in asked.columns if isinstance(a := rule.head.args[c], Variable | Constant))
     return Atom(_demand_name(name), args)
 
 
-def _restricted(rule: Rule, asked: Asked, name: str) -> Rule:
+def _restricted(rule: Rule, asked: Demand, name: str) -> Rule:
     """The rule for the heads that are asked for."""
     return replace(rule, body=(_wanted(rule, asked, name), *rule.body), text=f"{rule.text}  [{name}]")
 

@@ -40,7 +40,7 @@ COLUMN: Final = Variable(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ColumnFilter:
     """`test` holds for the value of `column`, which is its variable `COLUMN`; places are left out, so that equal ones are."""
 
     column: int
@@ -51,12 +51,12 @@ class Filter:
         return isinstance(self.test, Compare) and self.test.op == "="
 
 
-def filters_of(atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]) -> frozenset[Filter]:
-    """What an atom and the literals beside it ask of these columns; `allowed` says which relations a filter may read."""
+def filters_of(atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]) -> frozenset[ColumnFilter]:
+    """The filters of an atom and the literals beside it on these columns; `allowed` says which relations a filter may read."""
     return frozenset(filter for filter, _ in _found(atom, body, columns, allowed))
 
 
-def tests_of(atom: Atom, body: Body, wanted: frozenset[Filter]) -> list[Literal]:
+def tests_of(atom: Atom, body: Body, wanted: frozenset[ColumnFilter]) -> list[Literal]:
     """The literals of the body that say what the wanted filters say, so that they may go where the filters hold."""
     columns = frozenset(f.column for f in wanted)
     return [x for filter, x in _found(atom, body, columns, lambda _: True) if x is not None and filter in wanted]
@@ -64,17 +64,17 @@ def tests_of(atom: Atom, body: Body, wanted: frozenset[Filter]) -> list[Literal]
 
 def _found(
     atom: Atom, body: Body, columns: frozenset[int], allowed: Callable[[str], bool]
-) -> Iterator[tuple[Filter, Literal | None]]:
+) -> Iterator[tuple[ColumnFilter, Literal | None]]:
     """Each filter with its literal, which is None for a constant argument of the atom."""
     for column in sorted(columns):
         match atom.args[column]:
             case Constant() as constant:
-                yield Filter(column, Compare("=", COLUMN, constant, constant.kind)), None
+                yield ColumnFilter(column, Compare("=", COLUMN, constant, constant.kind)), None
             case Variable() as variable:
                 for literal in body:
                     test = None if literal is atom else _test_of(literal, variable)
                     if test is not None and all(allowed(r) for r in _reads(test)):
-                        yield Filter(column, test), literal
+                        yield ColumnFilter(column, test), literal
             case None:
                 pass
 
@@ -114,17 +114,17 @@ def _reads(test: Test) -> tuple[str, ...]:
             return ()
 
 
-def read_by(filters: frozenset[Filter]) -> set[str]:
+def read_by(filters: frozenset[ColumnFilter]) -> set[str]:
     """The relations that filters look into."""
     return {relation for f in filters for relation in _reads(f.test)}
 
 
-def in_order(filters: frozenset[Filter]) -> list[Filter]:
+def in_order(filters: frozenset[ColumnFilter]) -> list[ColumnFilter]:
     """The simplest ones first: constants, then other comparisons, then those that look into relations."""
     return sorted(filters, key=lambda f: (not f.is_constant, not isinstance(f.test, Compare), f.column, repr(f.test)))
 
 
-def show_filters(filters: frozenset[Filter], relation: Relation) -> str:
+def show_filters(filters: frozenset[ColumnFilter], relation: Relation) -> str:
     """
     from = 1, !closed(to)
     """
@@ -146,7 +146,7 @@ def _plainly(test: Test) -> Test:
 # ---------------------------------------------------------------------------------------------------------------- rules
 
 
-def filtered(rule: Rule, filters: frozenset[Filter], kinds: tuple[Kind, ...]) -> Rule | None:
+def filtered(rule: Rule, filters: frozenset[ColumnFilter], kinds: tuple[Kind, ...]) -> Rule | None:
     """The rule for heads (of these kinds) that pass the filters, None where none does; `can_filter` must hold."""
     for f in in_order(filters):
         term = rule.head.args[f.column]

@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 from dlog.engine.compile.strata.dependencies import relations_read, through_aggregates
 from dlog.engine.ir.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
 from dlog.engine.ir.traversal import literal_variables, occurrences
-from dlog.engine.optimize.filters import Filter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
+from dlog.engine.optimize.filters import ColumnFilter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
 from dlog.engine.optimize.rewriting import (
     Body,
     Rules,
@@ -35,12 +35,12 @@ from dlog.engine.optimize.rewriting import (
     with_rules,
 )
 
-MOST_CONSTANTS: Final = 4
-"""A recursive relation is computed for so many constants apart; beyond, the whole relation is likely to be cheaper."""
-MOST_FILTERS: Final = 4
-"""So many filters are pushed at most: through a chain of relations they would add up."""
+MAX_CONSTANTS: Final = 4
+"""Constants for which a recursive relation is computed apart; beyond, the whole relation is likely to be cheaper."""
+MAX_FILTERS: Final = 4
+"""Filters that are pushed at once: through a chain of relations they would add up."""
 
-Filters: TypeAlias = frozenset[Filter]
+Filters: TypeAlias = frozenset[ColumnFilter]
 Groups: TypeAlias = Mapping[Filters, Filters]
 """The filters that are pushed for readers, by the constants they ask for in the columns where all ask for one."""
 
@@ -57,8 +57,8 @@ def push_filters(program: Program, observed: frozenset[str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What readers may ask of a relation: filters on these columns that look into none of its `dependents`, the relations that
-    are computed from it, itself included: one that did would close a cycle."""
+    """The filters that readers may push into a relation: those on these columns that look into none of its `dependents`, the
+    relations that are computed from it, itself included: one that did would close a cycle."""
 
     relation: Relation
     columns: frozenset[int]
@@ -66,15 +66,15 @@ class _Asked:
     recursive: bool
 
     def filters(self, atom: Atom, body: Body) -> Filters:
-        """Where a relation without recursion is negated, only comparisons count: to look rows up elsewhere before they are
-        stored is no cheaper than to look among them."""
+        """The filters of a use. Where a relation without recursion is negated, only comparisons count: to look rows up
+        elsewhere before they are stored is no cheaper than to look among them."""
         looks = self.recursive or any(x is atom for x in body)
         return filters_of(atom, body, self.columns, lambda r: looks and r not in self.dependents())
 
 
 @dataclass(frozen=True, slots=True)
 class _Pushed:
-    """What is pushed for which readers, and what the new relations are called."""
+    """The filters to be pushed for each group of readers, and the names of the new relations."""
 
     asked: _Asked
     fixed: frozenset[int]
@@ -132,7 +132,7 @@ class _Work:
         found = [asked.filters(atom, body) for atom, body in uses]
         if not found or not all(found):
             return None
-        fixed, groups = _grouped(found, MOST_CONSTANTS if stratum.recursive else 1)
+        fixed, groups = _grouped(found, MAX_CONSTANTS if stratum.recursive else 1)
         exits = [rule for rule in rules if not _reads(rule, name)]
         if not all(groups.values()) or not all(can_filter(r, _columns(f)) for r in exits for f in groups.values()):
             return None
@@ -204,7 +204,7 @@ def _grouped(found: list[Filters], most: int) -> tuple[frozenset[int], Groups]:
     for filters in found:
         key = _constants(filters, fixed)
         groups[key] = groups.get(key, filters) & filters
-    return fixed, {key: frozenset(in_order(filters)[:MOST_FILTERS]) for key, filters in groups.items()}
+    return fixed, {key: frozenset(in_order(filters)[:MAX_FILTERS]) for key, filters in groups.items()}
 
 
 def _constants(filters: Filters, columns: frozenset[int]) -> Filters:

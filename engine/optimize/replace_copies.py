@@ -32,7 +32,7 @@ def replace_copies(program: Program, observed: frozenset[str]) -> Program:
 
 
 def _copy_of(rules: list[Rule]) -> _Copy | None:
-    """What a relation with these rules is a copy of, if of anything."""
+    """The copy that a relation with these rules is, if it is one."""
     match rules:
         case [Rule(head=head, body=(Atom() as atom,))] if atom.relation != head.relation:
             mine = [a.id for a in head.args if isinstance(a, Variable)]
@@ -43,8 +43,8 @@ def _copy_of(rules: list[Rule]) -> _Copy | None:
 
 
 def _resolved(copies: dict[str, _Copy]) -> dict[str, _Copy]:
-    """What each copy is one of in the end, which is none itself. Without relations that copy each other (all are empty then)
-    or lead to such."""
+    """The original of each copy, which is no copy itself. Without relations that copy each other (all are empty then) or lead
+    to such."""
     found: dict[str, _Copy] = {}
     seen: set[str] = set()
     for first in copies:

@@ -1,4 +1,4 @@
-"""What passes share: a program's rules by relation, a program of other rules, and maps over the atoms of bodies."""
+"""Tools of all passes: a program's rules by relation, a program of other rules, and maps over the atoms of bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many columns the relations have that paths of a scope name."""
+"""The arities of the relations that paths of a scope name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dlog.engine.ir.rules import Program, Relation
 
 
 class Arities:
-    """Of the program's relations, and in `own` of the planner's own ones, which come first."""
+    """The arities of the program's relations, and in `own` of the planner's own ones, which come first."""
 
     def __init__(self, program: Program, scope: Scope) -> None:
         self._relations: Mapping[str, Relation] = program.relations

@@ -24,7 +24,7 @@ from dlog.engine.ir.nodes import (
     Scope,
     SemiJoin,
     Step,
-    Unpack,
+    UnpackRecord,
     View,
 )
 from dlog.engine.ir.rules import Program, Term
@@ -118,7 +118,7 @@ class Checker:
             case LookUp(relation=relation, key=key):
                 self.relation(relation)
                 self.require(len(key) + 1 == self.arities[relation], f"the key does not fit {relation}")
-            case Filter() | Map() | Unpack():
+            case Filter() | Map() | UnpackRecord():
                 pass
             case _:
                 assert_never(step)
@@ -141,7 +141,7 @@ def views_of(step: Step) -> tuple[tuple[str, View], ...]:
             return ((relation, view),)
         case LookUp(relation=relation, view=view):
             return ((relation, view),)
-        case Filter() | Map() | Unpack():
+        case Filter() | Map() | UnpackRecord():
             return ()
         case _:
             assert_never(step)

@@ -1,4 +1,4 @@
-"""Which variables literals of the normalized program bind, and which of them hang together."""
+"""The variables that literals of the normalized program bind, and the literals that share some."""
 
 from __future__ import annotations
 

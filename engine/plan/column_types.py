@@ -21,7 +21,7 @@ from dlog.engine.ir.nodes import (
     Scan,
     Scope,
     SemiJoin,
-    Unpack,
+    UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Functor, Kind, Program, Record, Term, Type, Variable
 from dlog.engine.plan.joins.emit import sink_terms
@@ -82,7 +82,7 @@ class Types:
                     self._bind(first.arrangement.relation, ((first.column, variable),), found)
                 case Map(variable=variable, term=term):
                     found[variable] = self.term(term, found)
-                case Unpack(type=type, binds=binds):
+                case UnpackRecord(type=type, binds=binds):
                     fields = self._program.types[type].fields
                     found |= {v: declared(self._program.types[fields[f][1]]) for f, v in binds}
                 case LookUp(relation=relation, key=key, variable=variable):

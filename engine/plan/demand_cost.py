@@ -1,8 +1,7 @@
-"""Whether it is worth while to compute relations only as far as they are asked for (`optimize/demand`), by estimates.
+"""The cost test of the demand transformation (`optimize/demand`), by estimates.
 
-A demand begins with what the observed relations ask for: the fewer of the values that a relation could be asked for, the more
-is saved. How far it then spreads through a recursion is not known before; at worst everything is computed, and the demand
-besides.
+A demand begins with what the observed relations ask for: the smaller its share of a relation's values, the more is saved. How
+far it then spreads through a recursion is not known before; at worst everything is computed, and the demand besides.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from math import prod
 
 from dlog.engine.compile.strata.dependencies import relations_read
 from dlog.engine.ir.rules import Atom, Constant, Program, Rule, Term
-from dlog.engine.optimize.demand import Asked
+from dlog.engine.optimize.demand import Demand
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.statistics import Estimator, Statistics
 
-WORTH_WHILE = 0.5
-"""Relations are asked for where it is, on the average, for at most this share of the values that they could be asked for."""
+MAX_DEMANDED_SHARE = 0.5
+"""Share of the possible values, on the average, up to which relations are computed by demand: the demand costs, too."""
 
 
-def share_asked(program: Program, demanded: Program, asked: Mapping[str, Asked], statistics: Statistics) -> float:
+def share_asked(program: Program, demanded: Program, asked: Mapping[str, Demand], statistics: Statistics) -> float:
     """The average share of their values that relations of the program are asked for at first in the demanded one."""
     estimator, known = _estimator(program, statistics)
     shares = []
@@ -35,7 +34,7 @@ def share_asked(program: Program, demanded: Program, asked: Mapping[str, Asked],
 
 
 def _share_of_unknown(first: Sequence[Rule]) -> float:
-    """Where nothing bounds what could be asked for: constants are few."""
+    """The share where nothing bounds the possible demands: constants are few."""
     return 0.0 if all(isinstance(arg, Constant) for rule in first for arg in rule.head.args) else 1.0
 
 
@@ -83,6 +82,6 @@ def _matches(atom: Atom, estimator: Estimator) -> float:
     return estimator.rows(atom.relation) / estimator.distinct(atom.relation, constants)
 
 
-def _possible(asked: Asked, known: Mapping[str, list[float | None]]) -> float | None:
+def _possible(asked: Demand, known: Mapping[str, list[float | None]]) -> float | None:
     columns = [known[asked.relation][c] for c in asked.columns]
     return prod(c for c in columns if c is not None) if all(columns) else None

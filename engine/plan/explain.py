@@ -38,7 +38,7 @@ from dlog.engine.ir.nodes import (
     SemiJoin,
     Step,
     Unit,
-    Unpack,
+    UnpackRecord,
     View,
 )
 from dlog.engine.ir.rules import Constant, Functor, Lattice, Program, Record, Rule, Term, Variable
@@ -72,7 +72,7 @@ def rules_of(scope: Scope, program: Program) -> tuple[Rule, ...]:
 
 
 def heading(scope: Scope) -> str:
-    """What the scope is called."""
+    """The heading of the scope."""
     return f"stratum {', '.join(scope.relations)}{', recursive' if scope.variables else ''}"
 
 
@@ -96,7 +96,7 @@ def _parts(scope: Scope) -> Iterator[tuple[str, tuple[Path, ...]]]:
 
 
 def titled(scope: Scope) -> list[str]:
-    """What the parts of a scope are called: its stages, what enters, the loop."""
+    """The titles of a scope's parts: its stages, what enters, the loop."""
     return [*(f"stage {number}" for number in range(1, len(scope.stages) + 1)), "enter", "loop"]
 
 
@@ -115,7 +115,7 @@ def _read(step: Step) -> tuple[Arrangement, ...]:
             return (arrangement,)
         case Extend(proposers=proposers):
             return tuple(p.arrangement for p in proposers)
-        case SemiJoin() | AntiJoin() | Filter() | Map() | Unpack() | LookUp():
+        case SemiJoin() | AntiJoin() | Filter() | Map() | UnpackRecord() | LookUp():
             return ()
 
 
@@ -167,7 +167,7 @@ class Drawer:
         for step in path.steps:
             yield self.step(step)
         notes = ["an iteration later"] if path.advance else []
-        notes += ["small values first"] if path.staggered != "no" else []
+        notes += ["small values first"] if path.delayed != "no" else []
         yield noted(self.sink(path.sink), ", ".join(notes))
 
     def sink(self, sink: Insert | Accumulate) -> str:
@@ -197,7 +197,7 @@ class Drawer:
                 return f"if {self.term(compare.left)} {compare.op} {self.term(compare.right)}"
             case Map(variable=variable, term=term):
                 return f"let {self.name(variable)} = {self.term(term)}"
-            case Unpack(variable=variable, type=type, binds=binds):
+            case UnpackRecord(variable=variable, type=type, binds=binds):
                 return f"unpack {self.name(variable)} as {type}: {', '.join(f'{f} = {self.name(v)}' for f, v in binds)}"
             case LookUp(relation=relation, key=key, variable=variable, default=default, view=view):
                 otherwise = "" if default is None else f" or {default}"

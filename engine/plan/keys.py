@@ -20,8 +20,8 @@ from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, mask, mask_all
 from dlog.engine.plan.statistics import Estimator, Key
 
-WIDEST = 2
-"""Columns of a key that is looked for."""
+MAX_KEY_COLUMNS = 2
+"""Columns of the widest key that is looked for: combinations of more are too many to try."""
 
 
 def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
@@ -30,9 +30,9 @@ def injective(query: Query, moves: Sequence[Move], known: Estimator) -> bool:
 
 
 def key_of(query: Query, moves: Sequence[Move], known: Estimator) -> Key | None:
-    """The least columns of the output, at most `WIDEST`, to which there is one match at most."""
+    """The least columns of the output, at most `MAX_KEY_COLUMNS`, to which there is one match at most."""
     columns = [c for c, term in enumerate(query.output) if isinstance(term, Variable)]
-    tried = (key for width in range(WIDEST + 1) for key in combinations(columns, width))
+    tried = (key for width in range(MAX_KEY_COLUMNS + 1) for key in combinations(columns, width))
     return next((key for key in tried if _is_one_match(query, moves, known, key)), None)
 
 

@@ -94,7 +94,7 @@ def condition_mask(condition: Condition) -> int:
 
 
 def newly_bound(condition: Condition, bound: int) -> int | None:
-    """What a condition adds to the bound variables; `None` if it cannot be evaluated yet."""
+    """The variables that a condition binds in addition; `None` if it cannot be evaluated yet."""
     match condition:
         case Compare(op=op, left=left, right=right):
             unbound = (mask(left) | mask(right)) & ~bound
@@ -112,7 +112,7 @@ def newly_bound(condition: Condition, bound: int) -> int | None:
 
 
 def solve(left: Term, right: Term, unbound: int) -> tuple[Variable, Term] | None:
-    """What `left = right` says about its one unbound variable: the variable and the term that gives its value.
+    """Solves `left = right` for its one unbound variable: the variable and the term that gives its value.
 
     Integers wrap around, so that sums and differences can be solved for either operand."""
     if mask(right) & unbound:

@@ -1,4 +1,4 @@
-"""What the planner knows about the sizes of relations, and what it assumes where it knows nothing.
+"""The planner's statistics of the sizes of relations, and its assumptions where there are none.
 
 `Statistics` is what an executor offers: actual figures of relations that are complete. `Estimator` closes the gaps: relations
 of the stratum being planned and the planner's own temporaries get assumed figures. Its figures are positive and finite, and a
@@ -17,8 +17,8 @@ from dlog.engine.ir.rules import Relation
 Key: TypeAlias = tuple[int, ...]
 """Columns, ascending: no two rows agree on all of them. Without any, there is one row at most."""
 
-FEWEST_ROWS = 0.5
-"""Stands for an empty relation, so that costs stay comparable."""
+MIN_ROWS = 0.5
+"""Rows that stand for an empty relation, so that costs stay comparable."""
 
 UNKNOWN_ROWS = 1000.0
 """Rows of a relation about which nothing is known."""
@@ -59,7 +59,7 @@ class Keys:
             self._of.setdefault(relation, set()).add(key)
 
     def forget(self) -> None:
-        """They may hold only for the rows that were there when they were learned."""
+        """Drops the bounds: they may hold only for the rows that were there when they were learned."""
         self._of.clear()
 
 
@@ -105,10 +105,10 @@ class Estimator:
         self._domains = domains
         for relation, columns in domains.items():
             if columns and None not in columns:
-                self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), FEWEST_ROWS)
+                self._rows[relation] = max(min(self._assumed, prod(c or 1.0 for c in columns)), MIN_ROWS)
 
     def keys(self, relation: str) -> Sequence[Key]:
-        """Those of a complete relation; one without columns where there is one row at most."""
+        """The keys of a complete relation; one without columns where there is one row at most."""
         if self._keys is None or relation in self._unknown or relation.startswith("@"):
             return ()
         rows = self._statistics.rows(relation)
@@ -119,7 +119,7 @@ class Estimator:
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
         self._declared[relation] = arity
-        self._rows[relation] = max(rows, FEWEST_ROWS)
+        self._rows[relation] = max(rows, MIN_ROWS)
 
     def arity(self, relation: str) -> int:
         declared = self._declared.get(relation)
@@ -129,7 +129,7 @@ class Estimator:
         if (found := self._rows.get(relation)) is not None:
             return found
         asked = None if relation in self._unknown else self._statistics.rows(relation)
-        self._rows[relation] = result = self._assumed if asked is None else max(float(asked), FEWEST_ROWS)
+        self._rows[relation] = result = self._assumed if asked is None else max(float(asked), MIN_ROWS)
         return result
 
     def distinct(self, relation: str, columns: tuple[int, ...]) -> float:

@@ -9,7 +9,7 @@ from dlog.engine.ir.nodes import AntiJoin, Arrangement, Extend, HalfJoin, LookUp
 from dlog.engine.ir.rules import Term, Variable
 
 
-def asked(step: HalfJoin | SemiJoin) -> dict[int, Term]:
+def key_terms(step: HalfJoin | SemiJoin) -> dict[int, Term]:
     """The columns by which a step looks rows up, with what is asked for."""
     if isinstance(step, HalfJoin):
         return dict(zip(step.arrangement.key, step.key, strict=True))

@@ -37,7 +37,7 @@ NOT_BY_TCP = "spark.python.unix.domain.socket.enabled"
 system, without passwords."""
 SOCKETS = "spark.python.unix.domain.socket.dir"
 """Where they are; else among the temporary files."""
-LONGEST = 64
+MAX_FOLDER_CHARACTERS = 64
 """Characters of a folder's name: systems take 104 or 108 for a socket's, and Spark's own have 43."""
 
 SAFE = "PYTHONSAFEPATH"
@@ -134,7 +134,7 @@ def _sockets() -> Path | None:
         place = own_folder(lease("spark").folder)
     except OSError:
         return None
-    return place if len(os.fsencode(place)) <= LONGEST else None
+    return place if len(os.fsencode(place)) <= MAX_FOLDER_CHARACTERS else None
 
 
 def _complaint(log: TextIO) -> str:
@@ -201,7 +201,7 @@ def _python_is_chosen(spark: SparkSession) -> bool:
 
 
 def rendezvous_of(spark: SparkSession) -> Rendezvous:
-    """Where the workers of this application meet; made when it is first needed, and there until the process ends: Spark may
+    """The rendezvous of this application's workers; made when it is first needed, and there until the process ends: Spark may
     compute a lost part of a result again at any time."""
     need_packages()
     from dlog.engine.spark.rendezvous import Rendezvous
@@ -233,13 +233,13 @@ def slots(spark: SparkSession) -> int:
 
 
 class Holder(Protocol):
-    """Who keeps slots for longer than a job."""
+    """A holder of slots for longer than a job."""
 
     spark: SparkSession
     size: int
 
     @property
-    def gone(self) -> bool: ...
+    def is_gone(self) -> bool: ...
 
 
 holders: WeakSet[Holder] = WeakSet()
@@ -249,7 +249,7 @@ holders: WeakSet[Holder] = WeakSet()
 def free_slots(spark: SparkSession) -> int:
     """How many tasks of a job can run at once now, beside the workers of sessions."""
     here = spark.sparkContext.applicationId
-    others = [h for h in list(holders) if not h.gone and h.spark.sparkContext.applicationId == here]
+    others = [h for h in list(holders) if not h.is_gone and h.spark.sparkContext.applicationId == here]
     return slots(spark) - sum(holder.size for holder in others)
 
 

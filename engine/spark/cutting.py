@@ -1,4 +1,4 @@
-"""What runs in the tasks that read a program's inputs: rows become blocks, each for the worker that owns its rows.
+"""The tasks that read a program's inputs: rows become blocks, each for the worker that owns its rows.
 
 A DataFrame's rows cross from the JVM to Python once, where they are. From there on they travel as blocks: for Spark's shuffle a
 few large rows instead of many small ones, for workers columns that need no more than to be laid side by side.

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "feed int, owner int, block string, mistake binary"
 """What tasks say: which block they have brought to which worker, for which of the feeds; or what is wrong with the rows."""
-LINGER = 120_000
-"""Milliseconds that a task has to get rid of its blocks, and a worker waits for one that was sent."""
+LINGER_MILLISECONDS = 120_000
+"""The time that a task has to get rid of its blocks, and that a worker waits for one that was sent."""
 
 
 class Door:
-    """Where a worker takes blocks in."""
+    """The socket at which a worker receives blocks."""
 
     def __init__(self, secrets: Secrets, host: str) -> None:
         self._context: zmq.Context[Any] = zmq.Context()
@@ -48,7 +48,7 @@ class Door:
         """The blocks with these names. Others that have come belong to nobody. Raises DlogError where one does not come."""
         found: dict[str, Any] = {}
         while missing := [name for name in names if name not in found]:
-            if not self._socket.poll(LINGER):
+            if not self._socket.poll(LINGER_MILLISECONDS):
                 raise DlogError(Diagnostic("no-workers", f"{len(missing)} blocks of a DataFrame do not arrive at a worker"))
             name, *frames = self._socket.recv_multipart(copy=False)
             if name.bytes.decode() in names:
@@ -86,7 +86,7 @@ class Delivery:
             yield _said(0, 0, None, pickle.dumps(error.diagnostics))
         finally:
             for socket in sockets:
-                socket.close(LINGER)
+                socket.close(LINGER_MILLISECONDS)
             context.term()
         spare()
 

@@ -1,4 +1,4 @@
-"""What Spark says went wrong, without the stacks."""
+"""Translates Spark's errors: what went wrong, without the stacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LENGTH_MAX = 300
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """What calls of Spark raise: PySpark has classes of its own for some of the JVM's exceptions only."""
+    """The exceptions that calls of Spark raise: PySpark has classes of its own for some of the JVM's exceptions only."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -44,7 +44,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def advice(error: BaseException) -> tuple[str, ...]:
-    """What to do about trouble that has to do with where executors run."""
+    """Advice on trouble that has to do with where executors run."""
     text = str(error)
     if any(_OVER_MEMORY.search(reason) for reason in _LOST.findall(text)):
         return (

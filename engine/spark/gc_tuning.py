@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gc
 
-MANY = 10_000
-"""Objects that the collector looks at, from which on it is told of those that stay."""
+MIN_FROZEN_OBJECTS = 10_000
+"""Objects that the collector looks at, from which on those that stay are frozen: looking at fewer is soon done."""
 
 
 def spare() -> None:
     """At the end of a task: what is there now stays, and is not looked at any more."""
-    if len(gc.get_objects()) > MANY:
+    if len(gc.get_objects()) > MIN_FROZEN_OBJECTS:
         gc.collect()
         gc.freeze()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dlog.engine.spark.arrow import ArrowCodec
 
-SMALL_BYTES = 16 << 20
+SMALL_INPUT_BYTES_PER_WORKER = 16 << 20
 """Of so much for each worker, by Spark's estimate, no more tasks are made than there are workers: a task of Python takes some
 hundredths of a second, however few rows it has."""
 LIGHT_BYTES = 1 << 30
@@ -107,20 +107,25 @@ def in_blocks(
     frames = {name: as_declared(program.relations[name], data) for name, data in given.items()}
     sizes = {name: _bytes_of(frame) for name, frame in frames.items()}
     plain = all(has_plain_rows(program.relations[name]) for name in frames)
-    light = trusting and plain and sum(sizes.values()) <= SMALL_BYTES * workers and not any(map(has_python, frames.values()))
+    light = (
+        trusting
+        and plain
+        and sum(sizes.values()) <= SMALL_INPUT_BYTES_PER_WORKER * workers
+        and not any(map(has_python, frames.values()))
+    )
     most = LIGHT_BYTES // (workers * len(frames)) if light and frames else None
     # Of a DataFrame that it can tell to be empty Spark makes no partition, and there would be no worker.
     nothing = "0 lane", f"{NOTHING} relation", f"{NOTHING} owner", "cast(null as binary) block"
     parts = [spark.range(0, 1, 1, 1).selectExpr(*nothing)]
     for number, (name, data) in enumerate(frames.items()):
         cut = Cut(((number, homes[name]),), program.relations[name], program.types, workers, most)
-        few = data.coalesce(workers) if sizes[name] <= SMALL_BYTES * workers else data
+        few = data.coalesce(workers) if sizes[name] <= SMALL_INPUT_BYTES_PER_WORKER * workers else data
         parts.append(in_tasks(few, cut, SCHEMA))
     return Arriving(reduce(lambda a, b: a.unionAll(b), parts).repartition(workers, "lane"), light)
 
 
 def _bytes_of(data: DataFrame) -> int:
-    """By Spark's estimate; very many where it has none."""
+    """The bytes of a DataFrame by Spark's estimate; very many where it has none."""
     return int(str(data._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 

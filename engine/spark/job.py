@@ -17,7 +17,7 @@ from dlog.engine.spark import application, jobs, shared_memory
 from dlog.engine.spark.cutting import TOO_HEAVY
 from dlog.engine.spark.error_translation import advice, failures, reason_of
 from dlog.engine.spark.inputs import Arriving, in_blocks, unweighed
-from dlog.engine.spark.jobs import Written
+from dlog.engine.spark.jobs import OutputSlots
 from dlog.engine.spark.slots import SQL_TYPES, TAG, share_slots
 from dlog.engine.spark.task import Effort, Task
 from dlog.engine.spark.ui_progress import Timeline
@@ -37,9 +37,9 @@ REPORTS_SECONDS = 60.0
 
 
 class Outcome:
-    """What the workers reported, and their rows as DataFrames."""
+    """The workers' reports, and their rows as DataFrames."""
 
-    def __init__(self, spark: SparkSession, program: Program, task: Task | Written, workers: int) -> None:
+    def __init__(self, spark: SparkSession, program: Program, task: Task | OutputSlots, workers: int) -> None:
         self.spark = spark
         self.program = program
         self.task = task
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """Of evaluation: the slowest worker's."""
+        """The seconds of evaluation, of the slowest worker."""
         return max((effort.seconds for effort in self.efforts), default=0.0)
 
     @property
@@ -119,8 +119,8 @@ class Outcome:
 
 
 class _Reports:
-    """What workers tell the driver while the stage runs. The rendezvous hears them on its own thread, the last ones perhaps
-    after Spark says that the stage is done."""
+    """The workers' reports to the driver while the stage runs. The rendezvous hears them on its own thread, the last ones
+    perhaps after Spark says that the stage is done."""
 
     def __init__(self, workers: int, *on_progress: OnProgress) -> None:
         self.mistakes: list[Diagnostic] = []
@@ -152,7 +152,7 @@ class _Reports:
             self._complete.set()
 
     def wait(self) -> None:
-        """Until every worker has told how it ended; they are on their way when the stage is done."""
+        """Waits until every worker has reported how it ended; the reports are on their way when the stage is done."""
         if not self._complete.wait(REPORTS_SECONDS):
             lacking = self._workers - len(self._ended)
             raise DlogError(Diagnostic("spark-failed", f"{lacking} of {self._workers} workers did not tell how they ended"))
@@ -253,7 +253,7 @@ def _in_jobs(
 ) -> Outcome:
     """`run` without a barrier stage."""
     program, given = _without_columns(program, inputs)
-    written = jobs.written_as(program, outputs)
+    written = jobs.output_slots(program, outputs)
     try:
         result = jobs.evaluate(spark, program, given, written, tasks, options)
     except failures() as error:
@@ -317,7 +317,7 @@ def _execute(spark: SparkSession, made: DataFrame, outcome: Outcome, reports: _R
 
 
 def description(program: Program, workers: int) -> str:
-    """What Spark's UI says of a run: its strata in order, all of which are this one job."""
+    """The description of a run in Spark's UI: its strata in order, all of which are this one job."""
     strata = [stratum for stratum in program.strata if stratum.rules]
     named = ", ".join(f"{i}. {' '.join(s.relations)}{' (recursive)' if s.recursive else ''}" for i, s in enumerate(strata, 1))
     text = f"dlog: {len(strata)} strata on {workers} workers: {named}" if strata else f"dlog: no rules, {workers} workers"

@@ -16,10 +16,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.cluster import superstep
-from dlog.engine.cluster.superstep import Figures, TaskRows
+from dlog.engine.cluster.superstep import RowCounts, TaskRows
 from dlog.engine.ir.rules import Program, Relation, Type
 from dlog.engine.plan.exchange.places import EVERYWHERE
-from dlog.engine.plan.exchange.supersteps import Step, Supersteps, supersteps
+from dlog.engine.plan.exchange.supersteps import Superstep, Supersteps, supersteps
 from dlog.engine.spark.application import in_tasks
 from dlog.engine.spark.cutting import MISTAKE, NOTHING, SCHEMA, Cut, lanes_of
 from dlog.engine.spark.gc_tuning import spare
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-KINDS = {"kept": 0, "sent": 1, "figures": 2, "mistakes": 3}
+KINDS = {"kept": 0, "sent": 1, "counts": 2, "mistakes": 3}
 LEFT = f"{SCHEMA}, kind int, rows bigint"
 """What a superstep leaves: blocks that are kept or sent, and of each task how many rows a relation has, or its mistakes."""
 _COLUMNS = ("lane", "relation", "owner", "block", "kind", "rows")
@@ -40,8 +40,8 @@ _GIVEN = ("lane", "relation", "owner", "block", "kind")
 
 
 @dataclass(frozen=True)
-class Written:
-    """Which relations are put out, in which slots."""
+class OutputSlots:
+    """The relations to be put out, and their slots."""
 
     outputs: tuple[str, ...]
     output_slots: Slots
@@ -52,7 +52,7 @@ class Written:
 class Evaluation:
     """For `mapInArrow`: a task's blocks and their kinds to what it leaves (`LEFT`). `names` numbers the relations."""
 
-    step: Step
+    step: Superstep
     number: int
     plan: Supersteps
     names: tuple[str, ...]
@@ -65,7 +65,7 @@ class Evaluation:
         context = TaskContext.get()
         assert context is not None
         lanes = lanes_of(self.tasks)
-        given: list[superstep.Given] = []
+        given: list[superstep.InputBlock] = []
         for batch in batches:
             for relation, owner, block, kind in zip(*(c.to_pylist() for c in batch.columns[1:]), strict=True):
                 if owner == MISTAKE and relation != NOTHING:
@@ -75,15 +75,15 @@ class Evaluation:
                     given.append(("sent" if kind == KINDS["sent"] else "kept", self.names[relation], block))
         rank, homes = context.partitionId(), self.plan.homes
         try:
-            pieces, figures = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
+            pieces, counts = superstep.evaluated(self.step, self.number, homes, given, rank, self.tasks, **self.options)
         except DlogError as error:
             yield _left(lanes[0], NOTHING, 0, pickle.dumps(error.diagnostics), "mistakes")
             return
         numbers = {name: number for number, name in enumerate(self.names)}
         for kept_or_sent, name, owner, block in pieces:
             yield _left(lanes[owner], numbers[name], owner, block, kept_or_sent)
-        for name, rows in figures.items():
-            yield _left(lanes[0], numbers[name], rank, None, "figures", rows)
+        for name, rows in counts.items():
+            yield _left(lanes[0], numbers[name], rank, None, "counts", rows)
         spare()
 
 
@@ -96,7 +96,7 @@ def _left(lane: int, relation: int, owner: int, block: bytes | None, kind: str, 
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """For `mapInArrow`: blocks of the outputs to their rows in the slots. `relations` are theirs by number."""
 
     relations: Mapping[int, tuple[int, Relation]]
@@ -134,36 +134,36 @@ class JobStage:
         self.supersteps = 0
         self.rows_sent = 0
 
-    def superstep(self, step: Step, number: int, lots: Sequence[TaskRows]) -> tuple[DataFrame, Figures]:
+    def superstep(self, step: Superstep, number: int, inputs: Sequence[TaskRows]) -> tuple[DataFrame, RowCounts]:
         self.supersteps += 1
         work = Evaluation(step, number, self.plan, self.names, self.tasks, self.options)
-        given = self.blocks(lots).select(*_GIVEN).repartition(self.tasks, "lane")
+        given = self.blocks(inputs).select(*_GIVEN).repartition(self.tasks, "lane")
         made = in_tasks(given, work, LEFT)
         self.spark.sparkContext.setJobDescription(self._description(step, number))
         left = made.localCheckpoint(eager=False)
-        # One job computes all partitions, which stay, and says the figures.
-        said = left.where(f"kind >= {KINDS['figures']}").collect()
+        # One job computes all partitions, which stay, and reports the counts.
+        said = left.where(f"kind >= {KINDS['counts']}").collect()
         if mistakes := [row for row in said if row.kind == KINDS["mistakes"]]:
             raise self._error(mistakes)
-        figures = superstep.together_of((self.names[row.relation], row.rows) for row in said)
-        self.rows_sent += sum(figures.get(out, 0) * self.shares(name) for out, name in step.sent.items())
-        return left, figures
+        counts = superstep.together_of((self.names[row.relation], row.rows) for row in said)
+        self.rows_sent += sum(counts.get(out, 0) * self.shares(name) for out, name in step.sent.items())
+        return left, counts
 
     def shares(self, name: str) -> int:
         """How many tasks have a row of a relation."""
         return self.tasks if self.plan.homes[name] == EVERYWHERE else 1
 
-    def blocks(self, lots: Iterable[TaskRows]) -> DataFrame:
-        """Their blocks; what a superstep left is read once for all that it left."""
+    def blocks(self, inputs: Iterable[TaskRows]) -> DataFrame:
+        """The blocks of these rows; what a superstep left is read once for all that it left."""
         wanted: dict[int, tuple[DataFrame, list[str]]] = {}
-        for lot in lots:
-            numbers = ", ".join(str(self.names.index(name)) for name in lot.relations)
-            _, conditions = wanted.setdefault(id(lot.of), (lot.of, []))
-            conditions.append(f"kind = {KINDS[lot.kind]} and relation in ({numbers})")
+        for rows in inputs:
+            numbers = ", ".join(str(self.names.index(name)) for name in rows.relations)
+            _, conditions = wanted.setdefault(id(rows.of), (rows.of, []))
+            conditions.append(f"kind = {KINDS[rows.kind]} and relation in ({numbers})")
         parts = [frame.where(" or ".join(conditions)) for frame, conditions in wanted.values()]
         return reduce(lambda a, b: a.unionAll(b), parts)
 
-    def _description(self, step: Step, number: int) -> str:
+    def _description(self, step: Superstep, number: int) -> str:
         heads = (rule.head.relation for s in step.program.strata for rule in s.rules)
         named = dict.fromkeys(step.sent.get(name, name) for name in heads) if number == 1 else step.growing
         return f"dlog: {' '.join(named)}, superstep {number}" if named else "dlog: rows that arrived"
@@ -182,7 +182,7 @@ class JobStage:
         return DlogError(mistakes)
 
 
-def given_blocks(
+def input_blocks(
     spark: SparkSession, program: Program, plan: Supersteps, inputs: Mapping[str, DataFrame], tasks: int
 ) -> DataFrame:
     """All inputs and facts as blocks that are kept."""
@@ -216,7 +216,7 @@ def evaluate(
     spark: SparkSession,
     program: Program,
     inputs: Mapping[str, DataFrame],
-    written: Written,
+    written: OutputSlots,
     tasks: int,
     options: Mapping[str, Any],
 ) -> Result:
@@ -226,11 +226,11 @@ def evaluate(
     if plan.alone:
         tasks = 1
     stage = JobStage(spark, program, plan, tasks, options)
-    given = given_blocks(spark, program, plan, inputs, tasks).persist()
+    given = input_blocks(spark, program, plan, inputs, tasks).persist()
     try:
-        lots, figures = superstep.run(plan, given, stage)
-        rows = {n: figures[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
-        cached = _rows(stage, lots, program, written).persist()
+        held_rows, counts = superstep.run(plan, given, stage)
+        rows = {n: counts[plan.held[n][0]] // stage.shares(plan.held[n][0]) for n in program.relations}
+        cached = _rows(stage, held_rows, program, written).persist()
         cached.count()
     finally:
         given.unpersist()
@@ -238,21 +238,21 @@ def evaluate(
     return Result(cached, rows, time.perf_counter() - started, stage.supersteps, stage.rows_sent)
 
 
-def _rows(stage: JobStage, lots: Mapping[str, TaskRows], program: Program, written: Written) -> DataFrame:
+def _rows(stage: JobStage, held_rows: Mapping[str, TaskRows], program: Program, written: OutputSlots) -> DataFrame:
     plan = stage.plan
     relations, parts = {}, []
     for tag, name in enumerate(written.outputs):
         held = plan.held[name][0]
         if program.relations[name].arity:
             relations[stage.names.index(held)] = tag, program.relations[name]
-            found = stage.blocks([lots[held]])
+            found = stage.blocks([held_rows[held]])
             once = found.where("owner = 0") if plan.homes[held] == EVERYWHERE else found
             parts.append(once.select("relation", "block"))
     if not parts:
         return stage.spark.createDataFrame([], written.output_slots.schema)
     blocks = reduce(lambda a, b: a.unionAll(b), parts)
-    return in_tasks(blocks, Rows(relations, program.types, written.output_slots), written.output_slots.schema)
+    return in_tasks(blocks, OutputRows(relations, program.types, written.output_slots), written.output_slots.schema)
 
 
-def written_as(program: Program, outputs: Sequence[str]) -> Written:
-    return Written(tuple(outputs), share_slots([program.relations[n] for n in outputs]))
+def output_slots(program: Program, outputs: Sequence[str]) -> OutputSlots:
+    return OutputSlots(tuple(outputs), share_slots([program.relations[n] for n in outputs]))

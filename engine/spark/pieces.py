@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-PIECE = 1 << 20
+MAX_FRAME_BYTES = 1 << 20
 """Bytes of a frame at most."""
 
 
@@ -40,8 +40,8 @@ def cut(parts: Sequence[Any]) -> list[Any]:
 
 
 def _pieces(view: memoryview) -> Iterator[memoryview]:
-    for start in range(0, view.nbytes, PIECE):
-        yield view[start : start + PIECE]
+    for start in range(0, view.nbytes, MAX_FRAME_BYTES):
+        yield view[start : start + MAX_FRAME_BYTES]
 
 
 def joined(frames: Sequence[Any]) -> list[memoryview]:
@@ -52,9 +52,9 @@ def joined(frames: Sequence[Any]) -> list[memoryview]:
 
 
 def _part(size: int, frames: Iterator[Any]) -> memoryview:
-    if size <= PIECE:
+    if size <= MAX_FRAME_BYTES:
         return memoryview(next(frames).buffer if size else b"")
     whole = memoryview(bytearray(size))
-    for start in range(0, size, PIECE):
-        whole[start : start + PIECE] = next(frames).buffer
+    for start in range(0, size, MAX_FRAME_BYTES):
+        whole[start : start + MAX_FRAME_BYTES] = next(frames).buffer
     return whole

@@ -1,4 +1,4 @@
-"""Where the workers of a run find each other: the driver listens, each worker says where it is and hears where the others are.
+"""The rendezvous of a run's workers: the driver listens, each worker says where it is and hears where the others are.
 
 Spark may start a stage again when a task was lost. Its tasks have new and larger numbers then, while some of the former start
 may still be about. So the driver answers when it has heard of every rank and their tasks belong to one start, which Spark
@@ -30,7 +30,7 @@ EVERYWHERE = "tcp://*"
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a worker needs to know to join: where the driver listens, the run's number, its workers, and the keys."""
+    """The parameters of a worker that joins: the driver's address, the run's number, its workers, and the keys."""
 
     address: str
     run: int
@@ -165,7 +165,7 @@ def _is_here_only(host: str) -> bool:
 
 
 def _host_towards(address: str) -> str:
-    """Where messages to an address come from."""
+    """The address of this host from which messages to another one come."""
     peer = urlparse(address)
     found = sockets.getaddrinfo(peer.hostname, peer.port, type=sockets.SOCK_DGRAM)
     family, kind, protocol, _, target = found[0]

@@ -184,7 +184,7 @@ class SparkResidentWorkers:
             return self._answers(set(commands))
 
     def _answers(self, waiting: set[int]) -> dict[int, Any]:
-        """What the workers say to the last question; what they still had to say to earlier ones is passed over."""
+        """The workers' replies to the last question; what they still had to say to earlier ones is passed over."""
         ranks = {name: rank for rank, name in self._names.items()}
         found: dict[int, Any] = {}
         looked = time.monotonic()
@@ -219,7 +219,7 @@ class SparkResidentWorkers:
         return DlogError(Diagnostic("no-workers", f"{what}: {reason}", notes=(note, *notes)))
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether the workers are no more."""
         return self._over is not None
 
@@ -261,7 +261,7 @@ def _size(spark: SparkSession, wanted: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Duty:
-    """What each task does."""
+    """The function of each task."""
 
     meeting: Meeting
     limits: Mapping[str, Any]
@@ -305,7 +305,7 @@ class _Duty:
 
 
 def _run(function: Any, *args: Any) -> Any:
-    """What a command returns, or the mistake it raises."""
+    """The result of a command, or the mistake it raises."""
     from dlog.engine.cluster.session_worker import Failed
 
     try:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlog.engine.cluster.rounds import ShardedRounds
-from dlog.engine.cluster.session_worker import Block
+from dlog.engine.cluster.session_worker import DeliveredBlock
 from dlog.engine.ir.rules import Program, Relation
-from dlog.engine.rounds import Beginning, Frames, Image, RoundsEngine
+from dlog.engine.rounds import Frames, Image, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.spark import application
@@ -41,12 +41,12 @@ class SparkRounds(ShardedRounds):
         return as_declared(relation, rows)
 
     def _received(self, frames: Frames) -> bool:
-        blocks: dict[int, list[Block]] = {}
+        blocks: dict[int, list[DeliveredBlock]] = {}
         for name, listed in frames.items():
             relation, feeds = self.program.relations[name], self.plan.feeds[name]
             for rows, diff in listed:
                 for rank, feed, block in self.resident_workers.deliver(rows, relation, self.program.types, feeds):
-                    blocks.setdefault(rank, []).append(Block(feed.part, feed.name, diff, block))
+                    blocks.setdefault(rank, []).append(DeliveredBlock(feed.part, feed.name, diff, block))
         replies = self.resident_workers.ask({rank: ("receive", (self.number, own)) for rank, own in blocks.items()})
         for reply in replies.values():
             if isinstance(reply, DlogError | InternalError):
@@ -143,29 +143,29 @@ class SparkMaker:
     def __init__(self, spark: SparkSession | None = None, workers: int | None = None) -> None:
         self._spark = spark
         self._workers = workers
-        self._crews: list[SparkResidentWorkers] = []
+        self._resident_workers: list[SparkResidentWorkers] = []
         """The one at work, if there is any."""
         # At the end of the process too: sockets of threads that Python has stopped by then are never closed, and ZeroMQ waits.
-        self._go_home = weakref.finalize(self, _close, self._crews)
+        self._go_home = weakref.finalize(self, _close, self._resident_workers)
 
-    def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
+    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
         """The engine for a program. `old` is the one that its earlier form had, or what that left behind. Raises DlogError
         where there is no Spark, or too few slots."""
-        if not self._crews or self.lost:
+        if not self._resident_workers or self.has_lost_workers:
             spark = self._spark or application.start()
             application.need_context(spark)
-            for lost in self._crews:
+            for lost in self._resident_workers:
                 lost.close()
                 slots_again(spark, lost.size)
-            self._crews[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
-        return SparkRounds(program, self._crews[0], old)
+            self._resident_workers[:] = [SparkResidentWorkers(spark, self._workers, **limits)]
+        return SparkRounds(program, self._resident_workers[0], old)
 
     @property
-    def lost(self) -> bool:
+    def has_lost_workers(self) -> bool:
         """Whether there were workers, and there will be others when an engine is made."""
-        return bool(self._crews) and self._crews[0].gone
+        return bool(self._resident_workers) and self._resident_workers[0].is_gone
 
-    def resumed(self, program: Program, image: Image, *, old: Beginning, **limits: Any) -> None:
+    def resumed(self, program: Program, image: Image, *, old: StartingPoint, **limits: Any) -> None:
         """Workers keep no images."""
         return
 
@@ -180,10 +180,10 @@ class SharedWorkers(SparkMaker):
 
     def __init__(self, spark: SparkSession, workers: int | None = None) -> None:
         super().__init__(spark, workers)
-        self._common = Beginning(SymbolTable(), RecordTables(Memory(None)), 0)
+        self._common = StartingPoint(SymbolTable(), RecordTables(Memory(None)), 0)
         """Workers know one driver, and what it means by ids."""
 
-    def __call__(self, program: Program, *, old: RoundsEngine | Beginning | None = None, **limits: Any) -> SparkRounds:
+    def __call__(self, program: Program, *, old: RoundsEngine | StartingPoint | None = None, **limits: Any) -> SparkRounds:
         return super().__call__(program, old=old or self._common, **limits)
 
     def close(self) -> None:

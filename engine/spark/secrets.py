@@ -8,7 +8,7 @@ from typing import Any
 import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
-from dlog.engine.spark.pieces import PIECE
+from dlog.engine.spark.pieces import MAX_FRAME_BYTES
 
 ENVELOPE = 256
 """Bytes that encryption adds to a frame, and more."""
@@ -65,6 +65,6 @@ def _open(socket: zmq.Socket[Any]) -> zmq.Socket[Any]:
     little time, and a piece of memory."""
     socket.sndhwm = socket.rcvhwm = 0
     socket.linger = 0
-    socket.maxmsgsize = PIECE + ENVELOPE
+    socket.maxmsgsize = MAX_FRAME_BYTES + ENVELOPE
     socket.handshake_ivl = PATIENCE
     return socket

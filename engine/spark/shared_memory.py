@@ -20,14 +20,14 @@ from dlog import temporary
 from dlog.temporary import LOCK, TOKEN_SIZE, Lease, lease
 
 KIND = "worker"
-LARGE = 1 << 16
+MIN_FILE_BYTES = 1 << 16
 """Bytes from which on a file costs less than a message."""
 ALIGNED = 64
-AT_ONCE = 512
+PIECES_PER_CALL = 512
 """Pieces that one call writes; systems take 1,024 or more."""
 
 
-class Block(NamedTuple):
+class SharedFile(NamedTuple):
     """A file in the receiver's folder, and the sizes of the pieces in it."""
 
     name: str
@@ -53,7 +53,7 @@ class SharedMemory:
                 made.remove()
         return None
 
-    def take(self, block: Block) -> list[memoryview]:
+    def take(self, block: SharedFile) -> list[memoryview]:
         """The pieces of a block, which nobody may write to; it is gone when they are."""
         path = self.folder / block.name
         with open(path, "rb", buffering=0) as file:
@@ -66,7 +66,7 @@ class SharedMemory:
 
 
 class Slot:
-    """The way into another worker's folder; `found` is None where the worker is elsewhere."""
+    """The way into another worker's folder; `find` is None where the worker is elsewhere."""
 
     def __init__(self, folder: Path, sender: int) -> None:
         self._folder = folder
@@ -74,7 +74,7 @@ class Slot:
         self._count = 0
 
     @classmethod
-    def found(cls, address: str, sender: int) -> Slot | None:
+    def find(cls, address: str, sender: int) -> Slot | None:
         token, folder = address[:TOKEN_SIZE], Path(address[TOKEN_SIZE:])
         try:
             there = address and os.access(folder, os.W_OK | os.X_OK) and (folder / LOCK).read_bytes() == token.encode()
@@ -82,13 +82,13 @@ class Slot:
             return None
         return cls(folder, sender) if there else None
 
-    def put(self, pieces: Sequence[memoryview]) -> Block | None:
+    def put(self, pieces: Sequence[memoryview]) -> SharedFile | None:
         """Writes a block; None if it is not worth it or there is no room: then it must go as a message."""
         sizes = tuple(piece.nbytes for piece in pieces)
-        if sum(sizes) < LARGE:
+        if sum(sizes) < MIN_FILE_BYTES:
             return None
         self._count += 1
-        block = Block(f"{self._sender}-{self._count}", sizes)
+        block = SharedFile(f"{self._sender}-{self._count}", sizes)
         path = self._folder / block.name
         try:
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as file:
@@ -105,7 +105,7 @@ def sweep() -> None:
 
 
 def _places() -> Iterator[Path]:
-    """Where folders may be: in memory before all."""
+    """The places for folders: in memory before all."""
     for place in dict.fromkeys((Path("/dev/shm"), Path(tempfile.gettempdir()))):
         if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
             yield place
@@ -124,7 +124,7 @@ def _write(file: int, pieces: Sequence[memoryview]) -> None:
     for piece in pieces:
         left += [piece, memoryview(bytes(-piece.nbytes % ALIGNED))]
     while left:
-        written = os.writev(file, left[:AT_ONCE])
+        written = os.writev(file, left[:PIECES_PER_CALL])
         while left and written >= left[0].nbytes:
             written -= left.pop(0).nbytes
         if written:

@@ -37,7 +37,7 @@ class Slots:
 
     @property
     def schema(self) -> str:
-        """As DDL."""
+        """The schema as DDL."""
         return ", ".join([f"{TAG} int", *(f"{n} {t}" for n, t in zip(self.names, self.types, strict=True))])
 
 

@@ -1,4 +1,4 @@
-"""What runs in each task of the barrier stage: one worker, from its rows of the input to its rows of the output."""
+"""The task of the barrier stage: one worker, from its rows of the input to its rows of the output."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ REPORT_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a worker's part of a run took: seconds until it had its rows, seconds of evaluation on the clock and of the
-    processor, exchanges, rows sent to other workers; how many heavy values of which relations were spread; the processor's
-    seconds of each step between two exchanges; and the rows that came for each input."""
+    """The effort of a worker in a run: seconds until it had its rows, seconds of evaluation on the clock and of the processor,
+    exchanges, rows sent to other workers; how many heavy values of which relations were spread; the processor's seconds of each
+    step between two exchanges; and the rows that came for each input."""
 
     taking: float
     seconds: float
@@ -101,8 +101,8 @@ class _Worker:
             self._write(executor, codec, Path(self.task.folder))
 
     def _need_all(self) -> None:
-        """Of rows that died with an executor Spark begins with the workers that made them, but none derives its share without
-        the others. A task that fails has Spark start all of them again."""
+        """Fails where not all workers run again: of rows that died with an executor Spark begins with the workers that made
+        them, but none derives its share without the others. A task that fails has Spark start all of them again."""
         if len(self.context.getTaskInfos()) < self.size:
             raise RuntimeError("an executor was lost with rows of this result, and all workers have to derive them again")
 
@@ -128,7 +128,12 @@ class _Worker:
             spread = {name: len(heavy) for name, heavy in executor.split.items()}
             taken = started - begun, seconds, processor
             effort = Effort(
-                *taken, worker_group.steps, executor.post.rows_sent, spread, worker_group.spent[before:], dict(self.given)
+                *taken,
+                worker_group.steps,
+                executor.row_exchange.rows_sent,
+                spread,
+                worker_group.spent[before:],
+                dict(self.given),
             )
             self.visitor.tell("evaluated", effort)
         finally:

@@ -16,7 +16,7 @@ import zmq
 
 from dlog.engine.spark.pieces import cut, joined, message_of, parts_of
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.shared_memory import Block, SharedMemory, Slot
+from dlog.engine.spark.shared_memory import SharedFile, SharedMemory, Slot
 
 LEFT = b"left"
 """Follows the sender's rank in a message whose arrays are in the shared memory."""
@@ -51,7 +51,7 @@ class PeerTransport:
             socket = self._secrets.caller(self._context, zmq.PUSH)
             socket.connect(door)
             self._outboxes.append(socket)
-            self._slots.append(Slot.found(shared_memory, self.rank))
+            self._slots.append(Slot.find(shared_memory, self.rank))
 
     def swap(self, messages: Sequence[Any]) -> list[Any]:
         for socket, slot, message in zip(self._outboxes, self._slots, messages, strict=True):
@@ -76,7 +76,7 @@ class PeerTransport:
             return message_of(frames)
         assert self._shared_memory is not None
         head, block = joined(frames)
-        return pickle.loads(head, buffers=self._shared_memory.take(Block(*pickle.loads(block))))
+        return pickle.loads(head, buffers=self._shared_memory.take(SharedFile(*pickle.loads(block))))
 
     def close(self, linger: int = 2000) -> None:
         """Lets what was sent go out, for up to `linger` milliseconds."""

@@ -1,4 +1,4 @@
-"""What Spark's UI shows of a barrier stage while it runs.
+"""Progress of a barrier stage in Spark's UI while it runs.
 
 Spark fixes a job's description when it starts, and a run is one job. So what goes on inside is shown by jobs of their own that
 have no tasks: Spark ends them at once, without a slot, and lists them with their times and descriptions beside the run.

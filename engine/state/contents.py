@@ -1,4 +1,4 @@
-"""What a manifest names, read and verified: relations, tables and the log; and what of it is not what was written."""
+"""The contents that a manifest names, read and verified: relations, tables and the log; and the damage found in them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """How much of a table counts: so many entries in so many bytes; and the checksums of the two files up to there."""
+    """The valid part of a table: its entries and bytes, and the checksums of the two files up to there."""
 
     entries: int = 0
     bytes: int = 0

@@ -24,7 +24,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 Bytes = bytes | bytearray | memoryview
 ITSELF = getattr(os, "O_NOFOLLOW", 0)
 """What is opened to be written is the file of this name, not one that a link leads to: others' links may lead anywhere."""
-AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+NONBLOCKING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Nobody waits for the other end of a pipe."""
 
 
@@ -54,7 +54,7 @@ def buffer(content: Bytes | np.ndarray) -> Bytes:
 
 
 def checksum(content: Bytes | np.ndarray, before: int = 0) -> int:
-    """Of what follows on contents with the checksum `before`."""
+    """The checksum of what follows on contents with the checksum `before`."""
     return zlib.crc32(buffer(content), before)
 
 
@@ -73,7 +73,7 @@ def sync(descriptor: int) -> None:
 
 def to_read(path: Path) -> BinaryIO:
     """Opens what is a file: a pipe in its place would have everybody wait. Raises OSError."""
-    return cast("BinaryIO", open(_plain(os.open(path, os.O_RDONLY | AT_ONCE), path), "rb"))
+    return cast("BinaryIO", open(_plain(os.open(path, os.O_RDONLY | NONBLOCKING), path), "rb"))
 
 
 def content(path: Path) -> bytes:
@@ -99,7 +99,7 @@ def only_name(descriptor: int, path: Path) -> int:
 
 def sync_file(path: Path) -> None:
     """The same for a file that others wrote."""
-    descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
+    descriptor = os.open(path, os.O_RDONLY | NONBLOCKING)
     try:
         os.fsync(descriptor)
     finally:
@@ -145,7 +145,7 @@ def replace(path: Path, content: bytes) -> None:
 
 def open_to_append(path: Path, size: int) -> int:
     """Opens a file to write at its end, after cutting it to `size` bytes; made if it is not there."""
-    descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | AT_ONCE, 0o666), path)
+    descriptor = _plain(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | ITSELF | NONBLOCKING, 0o666), path)
     cut(only_name(descriptor, path), size)
     return descriptor
 

@@ -80,7 +80,7 @@ def write_image(
 
 
 def _seal(round: int, fingerprint: str, told: files.Bytes | np.ndarray) -> hmac.HMAC:
-    """Of an image whose columns are yet to follow. One that nobody knows again where this user can keep no secret."""
+    """The seal of an image whose columns are yet to follow. One that nobody can verify where this user can keep no secret."""
     try:
         key = own_key()
     except OSError:
@@ -119,8 +119,9 @@ def _narrow(column: np.ndarray) -> tuple[str, int, np.ndarray | None]:
 
 
 def map_image(folder: Path, file: ImageFile, believe: Mapping[str, Entries] | None = None) -> Content | None:
-    """What is in a file, the columns mapped; None where it is not what was written. Where an engine is to believe that, whose
-    ids are those of the tables `believe`, raises Untrusted for an image that is not this user's own, or of other tables."""
+    """The content of a file, the columns mapped; None where it is not what was written. Where an engine is to believe that,
+    whose ids are those of the tables `believe`, raises Untrusted for an image that is not this user's own, or of other
+    tables."""
     path = folder / file.name
     start = len(MAGIC) + _HEAD.size
     try:

@@ -18,7 +18,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         with files.refusals(self.path, "lock"):
-            opened = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.AT_ONCE, 0o666)
+            opened = os.open(self.path, os.O_RDWR | os.O_CREAT | files.ITSELF | files.NONBLOCKING, 0o666)
             self._descriptor = files.only_name(opened, self.path)
         if not _try_lock(self._descriptor):
             with files.refusals(self.path, "lock"):

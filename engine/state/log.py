@@ -1,4 +1,4 @@
-"""What a record of the log says: the last round that it covers, the changes of relations, new entries of tables.
+"""The payload of a record of the log: the last round that it covers, the changes of relations, new entries of tables.
 
 Arrays are written as narrow as their values allow, or as a single value. `records` is how records lie in a file.
 """
@@ -91,7 +91,7 @@ class _Reader:
 
 
 def decode(payload: memoryview, last: int) -> LoggedRound:
-    """What the payload of a record of the rounds up to `last` says. Raises ValueError where nobody can have written that."""
+    """Decodes the payload of a record of the rounds up to `last`. Raises ValueError where nobody can have written that."""
     reader = _Reader(payload)
     round, relations, tables = reader.take(_ROUND)
     if round != last:

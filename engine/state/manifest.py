@@ -71,12 +71,12 @@ class Manifest:
 
     @staticmethod
     def new(fingerprint: str) -> Manifest:
-        """That of a state in which nothing is."""
+        """The manifest of an empty state."""
         return Manifest(uuid4().int >> 65, fingerprint)
 
     @property
     def start(self) -> Start:
-        """Where the log begins."""
+        """The beginning of the log."""
         return Start(self.state, self.log, self.round, self.forced)
 
     def named_files(self) -> set[str]:
@@ -169,7 +169,7 @@ def _told(manifest: Manifest) -> dict[str, Any]:
 
 
 def _count(found: Any) -> int:
-    """What is a number of files, rounds or bytes."""
+    """A number of files, rounds or bytes, checked."""
     if type(found) is not int or not 0 <= found < 1 << 63:
         raise ValueError("no number of anything")
     return found

@@ -19,7 +19,7 @@ from dlog.engine.state import files
 SUFFIX = ".parquet"
 _INCOMING = "incoming-"
 _PART = re.compile(r"[0-9a-f]{32}\.parquet\Z")
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _measured(path: Path) -> tuple[int, int]:
     """Size and checksum, without all of it in memory."""
     size = checksum = 0
     with files.to_read(path) as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_PIECE_BYTES):
             size, checksum = size + len(piece), files.checksum(piece, checksum)
     return size, checksum
 

@@ -50,7 +50,7 @@ class Header:
 
     @staticmethod
     def decode(content: bytes) -> Header | None:
-        """That of a segment; None where it is not intact."""
+        """The header of a segment; None where it is not intact."""
         if content[_HEADER.size : HEADER_SIZE] != _seal(content[: _HEADER.size]):
             return None
         magic, *fields = _HEADER.unpack_from(content)
@@ -70,7 +70,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How records lie in one segment of a state."""
+    """The framing of records in one segment of a state."""
 
     seed: int
 

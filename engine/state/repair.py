@@ -33,7 +33,7 @@ ASIDE = "damaged-"
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What there is of a state. `manifest` may be the copy, where the one that holds is `unreadable`; None where that is
+    """The findings about a state. `manifest` may be the copy, where the one that holds is `unreadable`; None where that is
     damaged, too. `copy` is what is wrong with the copy."""
 
     folder: Path

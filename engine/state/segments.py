@@ -27,7 +27,7 @@ _SEGMENT = re.compile(r"\d+\.log\Z")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a log begins: in segment `number` of a state, after a round. At least `forced` was on the disk."""
+    """The beginning of a log: in segment `number` of a state, after a round. At least `forced` was on the disk."""
 
     state: int
     number: int
@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with a segment, and the last round that is known to have been in it."""
+    """The damage of a segment, and the last round that is known to have been in it."""
 
     what: str
     last: int
@@ -66,11 +66,11 @@ class Segment:
 
     @property
     def error(self) -> DlogError | None:
-        """What is wrong, if anything is."""
+        """The error of the damage, if there is any."""
         return None if self.damage is None else files.damaged(self.path, self.damage.what, *self.damage.notes)
 
     def rounds(self) -> Iterator[LoggedRound]:
-        """What all records say, in order. Raises DlogError where they are not any more what they were."""
+        """The payloads of all records, in order. Raises DlogError where they are not any more what they were."""
         content = files.content(self.path)[: self.end]
         if _records(content, self.header, self.former) != self.records:
             raise files.damaged(self.path, "its records are not any more what they were when the state was opened")
@@ -197,7 +197,7 @@ def _wrong_size(segment: Segment, there: int, forced: int, size: int | None) -> 
 
 
 def _wrong_record(segment: Segment, content: bytes, last: bool, forced: int) -> Damage | None:
-    """What is wrong with what follows the records that are whole, unless a crash can have left it."""
+    """The damage behind the records that are whole, unless a crash can have left it."""
     end = segment.end
     if end == len(content) or (last and forced <= end and _is_torn(segment, content)):
         return None

@@ -52,9 +52,10 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Sync = Literal["always", "often", "never"]
-"""When appended rounds are forced to the disk: before each append returns; every OFTEN seconds, as appends come; or when the
-system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
-OFTEN = 0.1
+"""When appended rounds are forced to the disk: before each append returns; every `OFTEN_SECONDS`, as appends come; or
+when the system likes. A killed process loses nothing in any case; a machine that loses power may lose what was not forced."""
+OFTEN_SECONDS = 0.1
+"""Between two times that the log is forced to the disk `often`: trades what a loss of power takes against forcing."""
 
 _OWN = re.compile(r"(\d+\.(log(\.new)?|layer|image)|[\w.@-]+\.(bytes|ends)|manifest\.(json(\.new)?|copy)|lock|damaged-\d+)\Z")
 _WRITTEN = re.compile(r"(\d+\.(log|layer|image)|[\w.@-]+\.(bytes|ends))\Z")
@@ -125,7 +126,7 @@ class Store:
 
     @property
     def stored_fingerprint(self) -> str:
-        """Of the program that the last checkpoint was for."""
+        """The fingerprint of the program that the last checkpoint was for."""
         return self._manifest.fingerprint
 
     @property
@@ -135,12 +136,12 @@ class Store:
 
     @property
     def log_bytes(self) -> int:
-        """What has been logged since the last checkpoint: when this is much, it is time for one."""
+        """The bytes logged since the last checkpoint: when they are many, it is time for one."""
         return sum(s.end for s in self._segments[:-1]) + self._end
 
     @property
     def layer_bytes(self) -> int:
-        """What the layers of the last checkpoint have together."""
+        """The bytes of the layers of the last checkpoint."""
         return sum(f.size for r in self._manifest.relations.values() for batch in r.batches for f in batch.layers)
 
     @property
@@ -149,8 +150,8 @@ class Store:
         return self._manifest.image
 
     def map_image(self, tables: Mapping[str, Entries]) -> Content | None:
-        """What is in the image, for whom its ids are those of `tables`; None where there is none, or what is there is damaged.
-        Raises Untrusted if it is not this user's, or of other tables."""
+        """The content of the image, for whom its ids are those of `tables`; None where there is none, or what is there is
+        damaged. Raises Untrusted if it is not this user's, or of other tables."""
         return None if self._manifest.image is None else map_image(self.path, self._manifest.image, tables)
 
     def stored(self, relation: str) -> Stored | None:
@@ -170,7 +171,7 @@ class Store:
         return self._segments[-1].path
 
     def rounds(self) -> Iterator[LoggedRound]:
-        """What had been appended since the last checkpoint when the state was opened, in order."""
+        """The rounds appended since the last checkpoint when the state was opened, in order."""
         for segment in self._replayed:
             yield from segment.rounds()
 
@@ -220,7 +221,7 @@ class Store:
         match self.sync_policy:
             case "always":
                 files.sync(self._descriptor)
-            case "often" if time.monotonic() - self._synced >= OFTEN:
+            case "often" if time.monotonic() - self._synced >= OFTEN_SECONDS:
                 files.sync(self._descriptor)
                 self._synced = time.monotonic()
             case "often" | "never":
@@ -242,7 +243,7 @@ class Store:
 
     @staticmethod
     def _beside(path: Path) -> Path:
-        """Where a segment is before it has its header."""
+        """The path of a segment before it has its header."""
         return path.with_name(path.name + ".new")
 
     def checkpoint(

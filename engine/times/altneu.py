@@ -22,7 +22,7 @@ import numpy as np
 from dlog.engine.times import columns, lattice
 from dlog.engine.times.lattice import Time
 
-Columns = tuple[np.ndarray, np.ndarray]
+NudgedTimes = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +62,25 @@ class AltNeu:
         return found
 
 
-def less_equal(a: Columns, b: Columns) -> np.ndarray:
-    """Where `a` is at or before `b`: by the nudge at equal times, by the times at different ones."""
+def less_equal(a: NudgedTimes, b: NudgedTimes) -> np.ndarray:
+    """A mask of where `a` is at or before `b`: by the nudge at equal times, by the times at different ones."""
     equal = (a[0] == b[0]).all(axis=0)
     return np.where(equal, a[1] <= b[1], columns.less_equal(a[0], b[0]))
 
 
-def join(a: Columns, b: Columns) -> Columns:
+def join(a: NudgedTimes, b: NudgedTimes) -> NudgedTimes:
     """Least upper bounds."""
     times = columns.join(a[0], b[0])
     return times, (a[1] & (a[0] == times).all(axis=0)) | (b[1] & (b[0] == times).all(axis=0))
 
 
-def meet(a: Columns, b: Columns) -> Columns:
+def meet(a: NudgedTimes, b: NudgedTimes) -> NudgedTimes:
     """Greatest lower bounds."""
     times = columns.meet(a[0], b[0])
     return times, (a[1] | (a[0] != times).any(axis=0)) & (b[1] | (b[0] != times).any(axis=0))
 
 
-def compare(a: Columns, b: Columns) -> np.ndarray:
+def compare(a: NudgedTimes, b: NudgedTimes) -> np.ndarray:
     """-1, 0 or 1 in the total order: lexicographic by time, then alt before neu (int8)."""
     signs = columns.compare(a[0], b[0])
     return np.where(signs == 0, a[1].astype(np.int8) - b[1].astype(np.int8), signs)

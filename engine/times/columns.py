@@ -31,12 +31,12 @@ def unpack(times: np.ndarray) -> list[Time]:
 
 
 def less_equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Where `a` is at or before `b`, as booleans."""
+    """A mask of where `a` is at or before `b`."""
     return np.asarray((a <= b).all(axis=0))
 
 
 def less_than(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Where `a` is before `b` and not `b` itself."""
+    """A mask of where `a` is before `b` and not `b` itself."""
     return np.asarray(less_equal(a, b) & (a != b).any(axis=0))
 
 
@@ -75,7 +75,7 @@ def advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
 
 
 def in_advance(times: np.ndarray, frontier: np.ndarray) -> np.ndarray:
-    """Where a time is at or after some element of `frontier`."""
+    """A mask of times at or after some element of `frontier`."""
     found = np.zeros(times.shape[1], bool)
     for k in range(frontier.shape[1]):
         found |= less_equal(frontier[:, k : k + 1], times)
@@ -97,7 +97,7 @@ def minimal(times: np.ndarray) -> np.ndarray:
 
 
 def _records(values: np.ndarray) -> np.ndarray:
-    """Where a value is less than all before it."""
+    """A mask of values less than all before them."""
     found = np.ones(len(values), bool)
     found[1:] = values[1:] < np.minimum.accumulate(values)[:-1]
     return found

@@ -125,8 +125,8 @@ class Cursor:
         return found.only(np.lexsort([*found.columns[::-1], *found.times[::-1]]))
 
     def import_at(self, time: Time) -> tuple[Found, Found]:
-        """What a late subscriber needs: the collection at `time`, then the updates that bring it from there to all later times,
-        those advanced to `time`. Both are consolidated."""
+        """The updates for a late subscriber: the collection at `time`, then the updates that bring it from there to all later
+        times, those advanced to `time`. Both are consolidated."""
         self.check_readable(time)
         merged = self._merged(Antichain((time,)), None)
         found = joined([_all_of(layer, None) for layer in merged], self.arity, self.depth)

@@ -1,4 +1,4 @@
-"""Which times a batch is about.
+"""The times that a batch covers.
 
 A batch holds exactly the updates at times in advance of `lower` and not in advance of `upper`. Compaction may have advanced
 the times it stores to `since`: what accumulates at a time is right only where that time is in advance of `since`.

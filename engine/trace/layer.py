@@ -141,7 +141,7 @@ class Layer:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where a contiguous array begins."""
+    """The address of a contiguous array."""
     try:
         return ctypes.addressof(_byte_of(array))  # several times faster than to ask NumPy
     except (TypeError, ValueError):  # read-only, or empty

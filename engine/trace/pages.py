@@ -13,17 +13,17 @@ import weakref
 
 import numpy as np
 
-LARGE = 1 << 20
-"""Bytes from which on a block is a mapping of its own."""
-STEP = 1 << 20
+MIN_MAPPED_BYTES = 1 << 20
+"""Bytes from which on a block is a mapping of its own: smaller ones are the allocator's."""
+RELEASE_BYTES = 1 << 20
 """Bytes given back at a time, which takes some tens of microseconds."""
 
 _MAPS = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MADV_DONTNEED")
 
 
 def allocate(words: int, pages: Pages | None = None) -> np.ndarray:
-    """So many int64, not cleared."""
-    if 8 * words < LARGE or not _MAPS:
+    """An array of so many int64, not cleared."""
+    if 8 * words < MIN_MAPPED_BYTES or not _MAPS:
         return np.empty(words, np.int64)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     block = _Block(-1, 8 * words, flags=flags)
@@ -53,7 +53,7 @@ class Pages:
         """Gives back about so many bytes."""
         while self.spent and limit > 0:
             block = self.spent[0]
-            size = min(STEP, len(block) - self._given)
+            size = min(RELEASE_BYTES, len(block) - self._given)
             block.madvise(mmap.MADV_DONTNEED, self._given, size)
             self._given += size
             limit -= size

@@ -21,7 +21,7 @@ from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.cursor import Cursor, Found
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import ALL, Merge
-from dlog.engine.trace.pages import STEP, Pages
+from dlog.engine.trace.pages import RELEASE_BYTES, Pages
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 Level = Batch | Merge | None
@@ -98,7 +98,7 @@ class Spine:
             if self.effort == 0:
                 self._work_on_all(ALL)
             self._lower_top()
-            self.pages.give_back(max(STEP, 16 * batch.nbytes))
+            self.pages.give_back(max(RELEASE_BYTES, 16 * batch.nbytes))
 
     def exert(self, fuel: int = 1 << 16) -> bool:
         """Merges while there is nothing else to do: about `fuel` updates. False when it is one batch, compacted to `since`."""

@@ -1,4 +1,4 @@
-"""Whether Arrow data are in their memory: Arrow itself believes what a file says of where its values are."""
+"""A check that Arrow data lie within their memory: Arrow itself believes what a file says of where its values are."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
-SECONDS = 10
-"""Of the processor, for the texts that are tried at once."""
-AT_ONCE = 10_000
-MORE = 20
-"""Times longer on the clock, on a machine that is busy."""
-WRONG = 3
+TRIAL_CPU_SECONDS = 10
+"""The processor's seconds for one trial of up to `TEXTS_PER_TRIAL` texts."""
+TEXTS_PER_TRIAL = 10_000
+CLOCK_PER_CPU_SECONDS = 20
+"""Seconds on the clock for each of the processor, on a machine that is busy."""
+WRONG_PATTERN_EXIT = 3
 """The exit code for a pattern that is none."""
 
 _TRIAL = """
@@ -52,25 +52,27 @@ def fullmatches(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     """Whether the pattern matches each text (UTF-8), told by where it ends. Raises WrongPattern, or DlogError where finding out
     takes too long."""
     out = np.zeros(len(ends), np.bool_)
-    for first in range(0, len(ends), AT_ONCE):
-        some = ends[first : first + AT_ONCE]
+    for first in range(0, len(ends), TEXTS_PER_TRIAL):
+        some = ends[first : first + TEXTS_PER_TRIAL]
         start = int(ends[first - 1]) if first else 0
-        out[first : first + AT_ONCE] = _tried(pattern, texts[start : int(some[-1])], some - start)
+        out[first : first + TEXTS_PER_TRIAL] = _tried(pattern, texts[start : int(some[-1])], some - start)
     return out
 
 
 def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
     source = pattern.encode()
     given = b"".join((np.array([len(source), len(ends)], "<u8").tobytes(), source, ends.astype("<u8").tobytes(), texts))
-    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(SECONDS), str(WRONG)]
+    command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(TRIAL_CPU_SECONDS), str(WRONG_PATTERN_EXIT)]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=MORE * SECONDS, check=False)
+        done = subprocess.run(
+            command, input=given, capture_output=True, timeout=CLOCK_PER_CPU_SECONDS * TRIAL_CPU_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise _too_slow(pattern) from None
     except OSError as error:
         message = f"a pattern with references or look-around needs a process of its own: {error.strerror}"
         raise DlogError(Diagnostic("no-process", message)) from error
-    if done.returncode == WRONG:
+    if done.returncode == WRONG_PATTERN_EXIT:
         raise WrongPattern(done.stdout.decode())
     if done.returncode or len(done.stdout) != len(ends):
         raise _too_slow(pattern)
@@ -78,6 +80,6 @@ def _tried(pattern: str, texts: bytes, ends: np.ndarray) -> np.ndarray:
 
 
 def _too_slow(pattern: str) -> DlogError:
-    message = f'match("{pattern}") takes more than {SECONDS} seconds on some of the texts'
+    message = f'match("{pattern}") takes more than {TRIAL_CPU_SECONDS} seconds on some of the texts'
     note = "references and look-around are tried way by way; patterns without them take time in proportion to the text"
     return DlogError(Diagnostic("slow-pattern", message, notes=(note,)))

@@ -27,8 +27,8 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 
 def compare(op: str, left: np.ndarray, right: np.ndarray, symbols: SymbolTable) -> np.ndarray:
-    """Which rows satisfy `left op right` on symbols: `< <= > >=` by text, `match(pattern, text)`, `contains(part, text)` and
-    their negations."""
+    """A mask of rows that satisfy `left op right` on symbols: `< <= > >=` by text, `match(pattern, text)`, `contains(part,
+    text)` and their negations."""
     left, right = (np.ascontiguousarray(a, np.int64) for a in np.broadcast_arrays(left, right))
     if op in ("match", "not_match"):
         return match(left, right, symbols, op == "match")

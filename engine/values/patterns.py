@@ -24,7 +24,7 @@ from dlog.engine.values.symbols import SymbolTable
 
 
 class Verdicts:
-    """What one pattern says of each string it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
+    """The verdicts of one pattern on the strings it has been tried on, for kernels: one of layout's VERDICT_ values by id."""
 
     def __init__(self) -> None:
         self._known = np.zeros(0, np.uint8)
@@ -50,7 +50,7 @@ class Verdicts:
 
 
 def match(patterns: np.ndarray, texts: np.ndarray, symbols: SymbolTable, wanted: bool) -> np.ndarray:
-    """Which rows' texts match their patterns (or, not `wanted`, do not)."""
+    """A mask of rows whose texts match their patterns (or, not `wanted`, do not)."""
     out = np.zeros(len(texts), np.bool_)
     for pattern in np.unique(patterns).tolist():
         rows = np.flatnonzero(patterns == pattern)

@@ -37,10 +37,10 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LARGE = 1 << 20
-"""Bytes from which on an array has address space to grow in."""
-RESERVED = 1 << 30
-"""Bytes of that: more than strings usually need, and little beside what a process may have."""
+MIN_RESERVING_BYTES = 1 << 20
+"""Bytes from which on an array has address space to grow in: below, copying it costs little."""
+RESERVED_BYTES = 1 << 30
+"""Bytes of that address space: more than strings usually need, and little beside what a process may have."""
 _NO_RESERVE = 0x4000
 """Linux's MAP_NORESERVE: what is not touched is on nobody's account."""
 
@@ -279,9 +279,9 @@ def _larger(array: np.ndarray, used: int, least: int) -> np.ndarray:
 def _room(size: int, dtype: np.dtype[Any]) -> np.ndarray:
     """An array of at least so many items. A large one has more than are soon needed: who touches none of them owes nothing."""
     wanted = size * dtype.itemsize
-    if MAPS and wanted >= LARGE:
+    if MAPS and wanted >= MIN_RESERVING_BYTES:
         try:
-            pages = mmap.mmap(-1, max(wanted, RESERVED), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+            pages = mmap.mmap(-1, max(wanted, RESERVED_BYTES), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
         except (OSError, ValueError):  # a limit of the address space
             return np.empty(size, dtype)
         pages.madvise(mmap.MADV_HUGEPAGE)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.caches import DAY, held, remove_unused
+from dlog.caches import DAY, remove_unused, try_lock
 from dlog.zipped import unpacked
 from tests.zipped import zip_of_dlog
 
@@ -77,7 +77,7 @@ def test_what_was_unpacked_for_others_goes_when_nobody_uses_it(tmp_path: Path, m
     monkeypatch.setenv("DLOG_CACHE", str(tmp_path / "cache"))
     old, late, used = (_aged(tmp_path / "cache" / f"zipped-{d * 16}", days) for d, days in (("1", 31), ("2", 29), ("3", 90)))
     (tmp_path / "cache").chmod(0o700)
-    holding = held(used)
+    holding = try_lock(used)
     assert holding is not None
     found = Path(unpacked(f"{zip_of_dlog(tmp_path / 'dlog.zip')}/dlog")).parent
     os.close(holding)

@@ -22,7 +22,7 @@ zmq = pytest.importorskip("zmq")
 
 from dlog.engine.spark import secrets as keys  # noqa: E402
 from dlog.engine.spark.delivery import Door  # noqa: E402
-from dlog.engine.spark.pieces import PIECE, frames_of, message_of  # noqa: E402
+from dlog.engine.spark.pieces import MAX_FRAME_BYTES, frames_of, message_of  # noqa: E402
 from dlog.engine.spark.rendezvous import Rendezvous, Visitor  # noqa: E402
 from dlog.engine.spark.secrets import Secrets  # noqa: E402
 from dlog.engine.spark.transport import PeerTransport  # noqa: E402
@@ -75,7 +75,7 @@ def test_a_connection_that_says_nothing_of_use_is_ended(rendezvous: Rendezvous, 
 
 
 @pytest.mark.parametrize("kind", [LONG_COMMAND, LONG_MESSAGE])
-@pytest.mark.parametrize("size", [PIECE + keys.ENVELOPE + 1, 1 << 30, (1 << 63) - 1])
+@pytest.mark.parametrize("size", [MAX_FRAME_BYTES + keys.ENVELOPE + 1, 1 << 30, (1 << 63) - 1])
 def test_what_is_longer_than_a_piece_is_not_taken_from_strangers(rendezvous: Rendezvous, kind: bytes, size: int) -> None:
     before = current_bytes()
     connection = call(rendezvous.address)
@@ -96,7 +96,7 @@ def test_many_strangers_at_once_cost_no_more_than_a_piece_each(rendezvous: Rende
             connection.sendall(GREETING + LONG_COMMAND + struct.pack(">Q", 1 << 40))
     assert still_meets(rendezvous)
     assert all(ended(connection) for connection in several)
-    assert current_bytes() - before < 100 * PIECE + (32 << 20)
+    assert current_bytes() - before < 100 * MAX_FRAME_BYTES + (32 << 20)
 
 
 def plain(context: Any, kind: int, secrets: Secrets) -> Any:
@@ -155,11 +155,11 @@ class Received:
         self.buffer = memoryview(bytes(content))
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
+@pytest.mark.parametrize("size", [0, 1, MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES, MAX_FRAME_BYTES + 1, 3 * MAX_FRAME_BYTES])
 def test_messages_of_any_size_go_in_pieces_and_come_whole(size: int) -> None:
     message = ["é" * (size // 2), np.arange(size, dtype=np.uint8), np.zeros(0, np.int64), np.arange(size // 8)]
     frames = frames_of(message)
-    assert max(len(frame) for frame in frames) <= PIECE
+    assert max(len(frame) for frame in frames) <= MAX_FRAME_BYTES
     found = message_of([Received(frame) for frame in frames])
     assert found[0] == message[0]
     for got, sent in zip(found[1:], message[1:], strict=True):
@@ -168,7 +168,7 @@ def test_messages_of_any_size_go_in_pieces_and_come_whole(size: int) -> None:
 
 def test_workers_swap_what_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlog.engine.spark.shared_memory._places", lambda: iter(()))
-    secrets, rows = Secrets.new(), np.arange(PIECE)
+    secrets, rows = Secrets.new(), np.arange(MAX_FRAME_BYTES)
     transports = [PeerTransport(rank, 2, secrets, "127.0.0.1") for rank in range(2)]
 
     def work(transport: PeerTransport) -> list[Any]:

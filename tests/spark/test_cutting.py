@@ -41,13 +41,13 @@ def test_a_lane_leads_to_the_partition_of_its_rank(spark: SparkSession, workers:
     assert [found[lane] for lane in lanes] == list(range(workers))
 
 
-@pytest.mark.parametrize(("small", "tasks"), [(inputs.SMALL_BYTES, 2), (1 << 20, 3)])
+@pytest.mark.parametrize(("small", "tasks"), [(inputs.SMALL_INPUT_BYTES_PER_WORKER, 2), (1 << 20, 3)])
 def test_blocks_are_few_and_in_the_partition_of_their_owner(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, small: int, tasks: int
 ) -> None:
     from pyspark.sql import functions as F
 
-    monkeypatch.setattr(inputs, "SMALL_BYTES", small)
+    monkeypatch.setattr(inputs, "SMALL_INPUT_BYTES_PER_WORKER", small)
     rows = 300_000
     edges = spark.range(rows).selectExpr("id x", "id y").repartition(3)
     names = spark.range(0).selectExpr("id x", "'' s")

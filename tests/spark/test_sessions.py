@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import dlog
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from dlog.engine.spark.rounds import SparkRounds
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.persistence import bulk_files, saving
@@ -98,7 +98,7 @@ def test_a_large_dataframe_goes_into_a_state_past_the_driver(
     spark: SparkSession, brought: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Rows of files are read here neither at the commit nor when the session is opened again, closed or not."""
-    many, text = RELAYED + 10, PLAIN.replace("path(x, z) :- path(x, y), edge(y, z).\n", "")
+    many, text = MAX_RELAYED_ROWS + 10, PLAIN.replace("path(x, z) :- path(x, y), edge(y, z).\n", "")
     monkeypatch.setattr(bulk_files, "read_parts", None)
     monkeypatch.setattr(SparkRounds, "_collect", None)
 
@@ -140,7 +140,7 @@ def test_rules_that_come_later_leave_files_to_the_workers(
         return real(self, command, relation, *args)
 
     real = SparkRounds._collect
-    monkeypatch.setattr(saving, "RELAYED", 2)
+    monkeypatch.setattr(saving, "MAX_RELAYED_ROWS", 2)
     monkeypatch.setattr(SparkRounds, "_collect", seen)
     with dlog.session(PLAIN, engine="spark", spark=spark, state=tmp_path / "state") as session:
         session.insert("edge", spark.createDataFrame(EDGES, "x long, y long"))
@@ -177,7 +177,7 @@ def test_of_dataframes_that_do_the_opposite_the_last_one_counts(
     .decl f(x: number, v: float)  .decl p(p: Pair)  .decl chance(x: number, y: number)
     p([7, 7]).
     """
-    monkeypatch.setattr(saving, "RELAYED", 0 if state == "lots" else RELAYED)
+    monkeypatch.setattr(saving, "MAX_RELAYED_ROWS", 0 if state == "lots" else MAX_RELAYED_ROWS)
     where = {} if state == "none" else {"state": tmp_path / "state"}
     draw = spark.range(200).selectExpr("id % 10 as x", "cast(rand() * 10 as long) as y")
     with dlog.session(text, engine="spark", spark=spark, **where) as session:

@@ -18,11 +18,11 @@ import pytest
 
 from dlog.engine.spark import shared_memory, transport
 from dlog.engine.spark.secrets import Secrets
-from dlog.engine.spark.shared_memory import LARGE, SharedMemory, Slot, sweep
+from dlog.engine.spark.shared_memory import MIN_FILE_BYTES, SharedMemory, Slot, sweep
 from dlog.engine.spark.transport import PeerTransport
 from tests.conftest import ROOT
 
-SIZES = (0, 1, 63, 64, 65, LARGE)
+SIZES = (0, 1, 63, 64, 65, MIN_FILE_BYTES)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def pieces() -> list[memoryview]:
 
 
 def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: SharedMemory) -> None:
-    slot = Slot.found(box.address, 3)
+    slot = Slot.find(box.address, 3)
     assert slot is not None
     block = slot.put(pieces())
     assert block is not None
@@ -59,15 +59,15 @@ def test_a_block_arrives_piece_by_piece_and_its_file_is_gone(box: SharedMemory) 
 
 
 def test_what_is_small_is_left_to_messages(box: SharedMemory) -> None:
-    slot = Slot.found(box.address, 3)
+    slot = Slot.find(box.address, 3)
     assert slot is not None
-    assert slot.put([memoryview(bytes(LARGE - 1))]) is None
-    assert slot.put([memoryview(bytes(LARGE))]) is not None
+    assert slot.put([memoryview(bytes(MIN_FILE_BYTES - 1))]) is None
+    assert slot.put([memoryview(bytes(MIN_FILE_BYTES))]) is not None
 
 
 def test_more_pieces_than_one_call_writes_arrive(box: SharedMemory) -> None:
-    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.AT_ONCE)]
-    slot = Slot.found(box.address, 3)
+    many = [memoryview(bytes([n % 256]) * (n % 200)) for n in range(3 * shared_memory.PIECES_PER_CALL)]
+    slot = Slot.find(box.address, 3)
     assert slot is not None
     block = slot.put(many)
     assert block is not None
@@ -75,7 +75,7 @@ def test_more_pieces_than_one_call_writes_arrive(box: SharedMemory) -> None:
 
 
 def test_where_there_is_no_room_nothing_is_left_behind(box: SharedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    slot = Slot.found(box.address, 3)
+    slot = Slot.find(box.address, 3)
     assert slot is not None
 
     def full(*_: Any) -> None:
@@ -88,15 +88,15 @@ def test_where_there_is_no_room_nothing_is_left_behind(box: SharedMemory, monkey
 
 def test_a_folder_that_says_something_else_is_no_way(box: SharedMemory) -> None:
     other = ("0" if box.address[0] != "0" else "1") + box.address[1:]
-    assert Slot.found(other, 0) is None
-    assert Slot.found(f"{box.address} elsewhere", 0) is None
-    assert Slot.found("", 0) is None
+    assert Slot.find(other, 0) is None
+    assert Slot.find(f"{box.address} elsewhere", 0) is None
+    assert Slot.find("", 0) is None
 
 
 def test_a_peer_whose_folder_is_gone_gets_messages(place: Path) -> None:
     box = SharedMemory.open()
     assert box is not None
-    slot = Slot.found(box.address, 0)
+    slot = Slot.find(box.address, 0)
     assert slot is not None
     box.close()
     assert slot.put(pieces()) is None
@@ -123,7 +123,7 @@ def _open_and_wait(place: str, inbox: Any) -> None:
     shared_memory._places = lambda: iter([Path(place)])
     box = SharedMemory.open()
     assert box is not None
-    (box.folder / "0-1").write_bytes(bytes(LARGE))
+    (box.folder / "0-1").write_bytes(bytes(MIN_FILE_BYTES))
     inbox.put(str(box.folder))
     signal.pause()
 
@@ -142,7 +142,7 @@ def test_large_messages_arrive_with_letterboxes_and_without(place: Path, boxes: 
     left: list[int] = []
     put = Slot.put
     monkeypatch.setattr(Slot, "put", lambda slot, pieces: left.append(len(pieces)) or put(slot, pieces))
-    secrets, height = Secrets.new(), 3 * LARGE
+    secrets, height = Secrets.new(), 3 * MIN_FILE_BYTES
     transports = []
     for rank in range(3):
         if boxes == "none" or (boxes == "one" and rank):
@@ -191,7 +191,7 @@ def test_workers_in_containers_of_one_machine_send_messages(where: str) -> None:
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None and worker.stdout is not None
         theirs = worker.stdout.readline().rstrip()
-        assert (Slot.found(theirs, 0) is None) == apart
+        assert (Slot.find(theirs, 0) is None) == apart
         worker.stdin.write(f"{box.address}\n")
         worker.stdin.flush()
         assert worker.stdout.readline() == f"{apart}\n"

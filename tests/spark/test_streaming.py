@@ -87,7 +87,7 @@ def test_batches_come_to_the_workers_of_a_session(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """What goes in a batch goes before what comes; of a diff only the sign counts."""
-    monkeypatch.setattr("dlog.streaming.RELAYED", few)
+    monkeypatch.setattr("dlog.streaming.MAX_RELAYED_ROWS", few)
     drop(tmp_path / "in", 0, [(1, 2, 1), (2, 3, 1), (3, 4, 1)])
     drop(tmp_path / "in", 1, [(2, 3, 1), (2, 3, -1), (3, 4, -1), (2, 4, 1)])
     drop(tmp_path / "in", 2, [(1, 2, -5), (2, 3, 0)])

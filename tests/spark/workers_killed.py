@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from tests.dlog.persistence.state_frames import named_parts
 from tests.spark.cluster import executors, kill_one
 
@@ -122,7 +122,7 @@ def between_rounds(spark: SparkSession) -> dict[str, Any]:
 def unseen(session: dlog.Session) -> None:
     """Waits until the session's workers are lost and another one than the session has found that."""
     engine: Any = session._engine
-    while not getattr(engine, "inner", engine).resident_workers.gone:
+    while not getattr(engine, "inner", engine).resident_workers.is_gone:
         time.sleep(0.1)
 
 
@@ -184,7 +184,7 @@ def with_files(spark: SparkSession) -> dict[str, Any]:
     """A worker dies while rows go into files of a state, and when they are there: workers read them, the driver does not."""
     from dlog.sessions.persistence import bulk_files
 
-    state, many = tempfile.mkdtemp(), RELAYED + 1
+    state, many = tempfile.mkdtemp(), MAX_RELAYED_ROWS + 1
     session = opened(spark, state)
     session.insert("edge", spark.range(many).selectExpr("concat('a', id) as x", "concat('b', id) as y"))
     thread = threading.Timer(1.0, kill_one, (spark,))
@@ -247,7 +247,7 @@ def live_graph(spark: SparkSession) -> dict[str, Any]:
     spark.sparkContext.setCheckpointDir(tempfile.mkdtemp())
     edges = spark.createDataFrame(RING, "src string, dst string").repartition(4)
     found: dict[str, Any] = {}
-    many = spark.range(RELAYED + 1).selectExpr("concat('a', id) as src", "'n0' as dst")
+    many = spark.range(MAX_RELAYED_ROWS + 1).selectExpr("concat('a', id) as src", "'n0' as dst")
     with dlog.graph(edges).live() as live:
         reached = live.reachable("n0")
         kill_one(spark)

@@ -97,7 +97,7 @@ class _Asked:
     # --------------------------------------------------------------------------------------------------------------- rules
 
     def _lines(self) -> Sequence[str]:
-        """How the program comes to its relations."""
+        """The lines by which the program gets its relations."""
         return [] if self.rules.vertices or not self.vertices else [".decl vertex(x: number)", ".input vertex"]
 
     def _looks(self) -> Sequence[str]:
@@ -112,13 +112,13 @@ class _Asked:
         return lines
 
     def _columns(self, src: str, dst: str, number: str = "_", weight: str = "_") -> str:
-        """Those of an edge."""
+        """The arguments of an edge's atom."""
         numbers = [number] if self.rules.form == "numbered" else []
         weights = [weight] if self.rules.weight is not None else []
         return ", ".join([*numbers, src, dst, *weights])
 
     def _fact(self, name: str) -> str:
-        """What vertices that the question names are called."""
+        """The relation of vertices that the question names."""
         return name
 
     # -------------------------------------------------------------------------------------------------------------- checks

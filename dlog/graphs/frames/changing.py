@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.graphs.changing import ChangingEdges
-from dlog.graphs.frames.given import Frames, Known
+from dlog.graphs.frames.given import SourceFrames, VertexIds
 from dlog.graphs.frames.numbers import NUMBER, Numbers, edge_columns, float_weights
 from dlog.graphs.frames.staged import ENDS, StagedFrames, settled
 from dlog.graphs.frames.vertices import Came, Vertices
@@ -34,8 +34,9 @@ Rows: TypeAlias = "Columns | DataFrame | None"
 """Rows of a relation, here or with Spark; none at all."""
 
 
-class Edited:
-    """What a commit removes and adds: the edges with certain ends that the graph began with, and some that came later."""
+class EditedEnds:
+    """The removals and additions of a commit: the edges with certain ends that the graph began with, and some that came
+    later."""
 
     def __init__(self, beginning: DataFrame, ends: Columns, removed: Numbered, added: Numbered) -> None:
         self._beginning, self._ends = beginning, ends
@@ -45,7 +46,8 @@ class Edited:
         return _edge(rules, self._added)
 
     def removed(self, rules: Rules) -> Columns:
-        """As rules read edges. Those of the beginning are looked for in Spark where their ends do not say all."""
+        """The removed edges as rules read them. Those of the beginning are looked for in Spark where their ends do not say
+        all."""
         later = _edge(rules, self._removed)
         if not len(self._ends[0]):
             return later
@@ -64,7 +66,7 @@ class EditedFrames:
         self._edges, self._ends, self._added = edges, ends, added
 
     def added(self, rules: Rules) -> Rows:
-        """As rules read edges. DlogError if their weights do not do."""
+        """The added edges as rules read them. DlogError if their weights do not do."""
         added, weight = self._added, rules.weight
         if added is None or (weight is not None and weight not in added.columns and added.isEmpty()):
             return None
@@ -147,17 +149,17 @@ class ChangingFrame:
         del self._gone[self._committed :]
         self._many.forget()
 
-    def edited(self) -> Edited | EditedFrames:
-        """What has happened since the last `settle`."""
+    def edited(self) -> EditedEnds | EditedFrames:
+        """The edits since the last `settle`."""
         if self._many:
             return EditedFrames(self.frame(), *self._many.net())
         edited = self._later.edited()
         ends = self._ends(self._gone[self._committed :])
-        return Edited(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
+        return EditedEnds(self._frame, ends, self._in_numbers(edited.removed), self._in_numbers(edited.added))
 
-    def settle(self, edited: Edited | EditedFrames) -> list[DataFrame]:
+    def settle(self, edited: EditedEnds | EditedFrames) -> list[DataFrame]:
         """Forgets what has happened. Returns what Spark need not keep any more when nobody reads `edited`."""
-        if isinstance(edited, Edited):
+        if isinstance(edited, EditedEnds):
             self._later.settle()
             self._committed = len(self._gone)
             return []
@@ -212,13 +214,13 @@ class ChangedNumbers(Numbers):
     """The graph as of the last commit, in numbers."""
 
     def __init__(self, beginning: Numbers, later: Came, edges: DataFrame) -> None:
-        given = Frames(edges.drop(NUMBER), None, beginning.integers)
+        given = SourceFrames(edges.drop(NUMBER), None, beginning.integers)
         super().__init__(beginning.spark, given, beginning.columns, beginning.directed)
         self._beginning, self._later, self._edges = beginning, later, edges
 
     @cached_property
-    def known(self) -> Known:
-        return self._later.with_known(self._beginning.known)
+    def vertex_ids(self) -> VertexIds:
+        return self._later.with_vertex_ids(self._beginning.vertex_ids)
 
     @cached_property
     def edges(self) -> DataFrame:

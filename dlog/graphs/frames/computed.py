@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from dlog.engine.spark.application import in_tasks
 from dlog.graphs.frames.numbers import Numbers, dense, renumbered
 from dlog.graphs.frames.running import Answer, SparkRunning
@@ -86,7 +86,7 @@ def _peeled(session: Any, into: str) -> Iterator[int]:
         low = session["low"]
         count: int = low.rows
         if count:
-            session.insert(into, low.to_arrow() if count <= RELAYED else low.df)
+            session.insert(into, low.to_arrow() if count <= MAX_RELAYED_ROWS else low.df)
         yield count
         session.commit()
 
@@ -129,7 +129,7 @@ def pagerank(
 
     from dlog.graphs.running import as_facts
 
-    size = numbers.known.count
+    size = numbers.vertex_ids.count
     facts = {"vertex": numbers.vertex(), "edge": numbers.edge(rules.form, rules.weight, True), **as_facts(rules.facts)}
     answer = Answer(numbers.vertex().select("x", F.lit(1 / max(size, 1)).alias("value")), (), size)
     macros = (*rules.program.macros, "RANKS_GIVEN=1", "CHANGES=1")

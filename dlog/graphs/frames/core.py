@@ -18,7 +18,7 @@ from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.questions import Computation, Question, Rules
 from dlog.graphs.running import Running
-from dlog.graphs.sources import Columns, read
+from dlog.graphs.sources import IdColumns, read
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,7 +34,7 @@ class SparkGraph(Analyses[SparkResult]):
 
     `len` is the number of vertices."""
 
-    def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: Columns) -> None:
+    def __init__(self, vertices: DataFrame | None, edges: DataFrame, directed: bool, columns: IdColumns) -> None:
         self._given = vertices, edges
         self.columns = columns
         self.running = SparkRunning(edges.sparkSession)
@@ -54,7 +54,7 @@ class SparkGraph(Analyses[SparkResult]):
     def vertices(self) -> DataFrame:
         """The vertices: `id`, then their attributes."""
         given = self.numbers.given.vertices
-        return self.numbers.known.ids.select("id") if given is None else given
+        return self.numbers.vertex_ids.ids.select("id") if given is None else given
 
     @property
     def edges(self) -> DataFrame:
@@ -104,7 +104,7 @@ class SparkGraph(Analyses[SparkResult]):
         return SparkResult(self, question.shape, answer)
 
     def _codes(self, ids: Any, where: str) -> Codes:
-        """As they are where whether the graph has them is asked beside the question."""
+        """The codes of ids; the ids themselves where the question checks beside that the graph has them."""
         if not is_named_beside(self.numbers):
             return self.numbers.encode(one_or_many(ids), where)
         return np.array(self.numbers.possible(one_or_many(ids), where), np.int64 if self.numbers.integers else np.object_)
@@ -113,7 +113,7 @@ class SparkGraph(Analyses[SparkResult]):
         return self.numbers.float_weights(column)
 
     def __len__(self) -> int:
-        return self.numbers.known.count
+        return self.numbers.vertex_ids.count
 
     def __repr__(self) -> str:
         counted = f", {len(self)} vertices" if self.numbers.counted else ""

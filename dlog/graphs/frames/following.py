@@ -1,4 +1,4 @@
-"""What keeps answers about a graph in Spark up to date: the twins of those in `dlog.graphs.live`."""
+"""Followers that keep answers about a graph in Spark up to date: the twins of those in `dlog.graphs.live`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.grammar.diagnostics import DlogError
-from dlog.graphs.frames.changing import Edited, EditedFrames, Rows
+from dlog.graphs.frames.changing import EditedEnds, EditedFrames, Rows
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.frames.vertices import Came
@@ -36,8 +36,8 @@ class SparkMaintained(Maintained):
         self._told = True
         """Whether the session knows what the last commit changed."""
 
-    def prepared(self, edited: Edited | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
-        """What `advance` needs of a change; DlogError if the change does not do."""
+    def prepared(self, edited: EditedEnds | EditedFrames) -> tuple[Rows, Rows]:  # type: ignore[override]
+        """The part of a change that `advance` needs; DlogError if the change does not do."""
         added = edited.added(self._rules)
         return edited.removed(self._rules), added
 
@@ -72,7 +72,7 @@ class SparkMaintained(Maintained):
         lost.close()
 
     def _asked(self, question: Callable[[Any], Found]) -> Found:
-        """What the session says of the answer: another one where its workers were lost."""
+        """The session's reply about the answer, or another session's where its workers were lost."""
         try:
             return question(self._session[self._rules.wanted])
         except DlogError as error:
@@ -111,7 +111,7 @@ class SparkRecomputed:
         self._running = running
         self._answer = self._before = compute(graph, running)
 
-    def prepared(self, edited: Edited | EditedFrames) -> None:
+    def prepared(self, edited: EditedEnds | EditedFrames) -> None:
         return None
 
     def advance(self, changes: None, vertices: Came, live: LiveFrames) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dlog.graphs.mistakes import missing_column, mistake, unknown_vertex, with_nulls
-from dlog.graphs.sources import Columns
+from dlog.graphs.sources import IdColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -17,7 +17,7 @@ VERTEX, SRC, DST = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class SourceFrames:
     """A graph as it was given: edges with the columns `src`, `dst` and their attributes, vertices, if there are any, with `id`
     and theirs. `integers` says whether ids are integers: these are bigint, all others as they came."""
 
@@ -32,7 +32,7 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class VertexIds:
     """The vertices of a graph: a DataFrame `id` that Spark keeps, how many there are, and the least of them."""
 
     ids: DataFrame
@@ -55,7 +55,7 @@ def _is_frame(data: Any) -> bool:
     return hasattr(data, "sparkSession") and hasattr(data, "mapInArrow")
 
 
-def arranged(vertices: DataFrame | None, edges: DataFrame, columns: Columns) -> Frames:
+def arranged(vertices: DataFrame | None, edges: DataFrame, columns: IdColumns) -> SourceFrames:
     """The DataFrames with our names for the columns of ids. Raises DlogError where these are missing, or of types that have
     no vertex in common."""
     types: dict[str, str] = {}
@@ -72,7 +72,7 @@ def arranged(vertices: DataFrame | None, edges: DataFrame, columns: Columns) -> 
         listed = ", ".join(f"`{name}` is {type}" for name, type in types.items())
         raise mistake("bad-vertex", f"ids of different types: {listed}", "cast them, so that they are of one type")
     renamed = _renamed(edges, {columns.src: "src", columns.dst: "dst"}, integers)
-    return Frames(renamed, None if vertices is None else _renamed(vertices, {columns.id: "id"}, integers), integers)
+    return SourceFrames(renamed, None if vertices is None else _renamed(vertices, {columns.id: "id"}, integers), integers)
 
 
 def _renamed(frame: DataFrame, names: dict[str, str], integers: bool) -> DataFrame:
@@ -85,7 +85,7 @@ def _renamed(frame: DataFrame, names: dict[str, str], integers: bool) -> DataFra
     return frame.select(*ids, *(F.col(f"`{c}`") for c in frame.columns if c not in names))
 
 
-def checked(given: Frames, columns: Columns) -> Known:
+def checked(given: SourceFrames, columns: IdColumns) -> VertexIds:
     """The vertices, after one pass of Spark's over all ids. Raises DlogError for ids that are null, twice in the table of
     vertices, or not there though there is such a table."""
     from pyspark import StorageLevel
@@ -101,7 +101,7 @@ def checked(given: Frames, columns: Columns) -> Known:
     except BaseException:
         known.unpersist()
         raise
-    return Known(known, int(figures["vertices"]), figures["least"])
+    return VertexIds(known, int(figures["vertices"]), figures["least"])
 
 
 def _end(column: str, kind: int) -> Any:
@@ -121,7 +121,7 @@ def _figures(known: DataFrame) -> Row:
     return known.agg(F.count("id").alias("vertices"), F.min("id").alias("least"), *named, *nulls).collect()[0]
 
 
-def _check(figures: Row, with_table: bool, columns: Columns) -> None:
+def _check(figures: Row, with_table: bool, columns: IdColumns) -> None:
     for kind, (what, column) in enumerate((("vertex", columns.id), ("edge", columns.src), ("edge", columns.dst))):
         if figures[f"nulls_{kind}"]:
             raise with_nulls(what, column)

@@ -1,7 +1,7 @@
-"""Whether DataFrames still have the rows that they had.
+"""A check that DataFrames still have the rows that they had.
 
-What Spark keeps is lost with an executor, and computed again from where it came from. Usually that gives the same rows, but
-files may have been written over meanwhile, and functions may give other values each time.
+Spark loses what it keeps with an executor, and computes it again from its source. Usually that gives the same rows, but files
+may have been written over meanwhile, and functions may give other values each time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dlog.graphs.frames.numbers import Numbers
 
-Figures: TypeAlias = tuple[int, Decimal | None]
+RowsDigest: TypeAlias = tuple[int, Decimal | None]
 """How many rows there are, and the sum of their hashes."""
 
 
@@ -27,12 +27,12 @@ class Origin:
 
     def __init__(self, numbers: Numbers) -> None:
         self._frames: Sequence[Callable[[], DataFrame]] = (
-            lambda: numbers.known.ids.select("id"),
+            lambda: numbers.vertex_ids.ids.select("id"),
             lambda: numbers.numbered_edges.drop(NUMBER),
         )
         self._figures = self._now()
 
-    def _now(self) -> list[Figures]:
+    def _now(self) -> list[RowsDigest]:
         return [_figures(frame()) for frame in self._frames]
 
     def check(self) -> None:
@@ -43,7 +43,7 @@ class Origin:
             raise mistake("other-rows", message, *notes)
 
 
-def _figures(rows: DataFrame) -> Figures:
+def _figures(rows: DataFrame) -> RowsDigest:
     """The same whatever the order of the rows. Spark hashes no maps: they are left out."""
     from pyspark.sql import functions as F
 

@@ -19,15 +19,15 @@ from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
 from dlog.graphs.frames.lineage import Origin
 from dlog.graphs.frames.numbers import Numbers, values_of
 from dlog.graphs.frames.running import SparkRunning
-from dlog.graphs.frames.taken import taken_edges, taken_ids
+from dlog.graphs.frames.taken import edges_of, ids_of
 from dlog.graphs.frames.vertices import NONE, Came, Vertices
-from dlog.graphs.live import CLOSED, Ended, Following, Maintained
+from dlog.graphs.live import CLOSED, FailedAnswer, Following, Maintained
 from dlog.graphs.names import Codes, one_or_many
 from dlog.graphs.numbered import weights
 from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import title
 from dlog.graphs.running import as_facts
-from dlog.graphs.sources import Given
+from dlog.graphs.sources import SourceGraph
 from dlog.preview import Preview
 from dlog.spark import first_of
 from dlog.tabular import Tabular
@@ -70,14 +70,14 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
     def numbers(self) -> Numbers:
         """The graph as of the last commit."""
         if self._numbers is None:
-            self._numbers = ChangedNumbers(self._beginning, self._named.came(self._later), self._edges.frame())
+            self._numbers = ChangedNumbers(self._beginning, self._named.between(self._later), self._edges.frame())
         return self._numbers
 
     # ------------------------------------------------------------------------------------------------------------- changes
 
     def _add_edges(self, edges: Any) -> None:
-        given = taken_edges(edges, self._columns, self._named.type)
-        if isinstance(given, Given):
+        given = edges_of(edges, self._columns, self._named.type)
+        if isinstance(given, SourceGraph):
             self._named.add([*values_of(given.src), *values_of(given.dst)])
             self._edges.add(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"), given.edge_attributes)
             return
@@ -86,15 +86,15 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
             self._edges.add_many(self._named.in_numbers(given), given)
 
     def _remove_edges(self, edges: Any) -> None:
-        given = taken_edges(edges, self._columns, self._named.type)
-        if isinstance(given, Given):
+        given = edges_of(edges, self._columns, self._named.type)
+        if isinstance(given, SourceGraph):
             self._edges.remove(self._named.places(given.src, "src"), self._named.places(given.dst, "dst"))
             return
         with releasing(given):
             self._edges.remove_many(self._named.in_numbers(given, ("src", "dst")), given)
 
     def _add_vertices(self, ids: Any) -> None:
-        given = taken_ids(ids, self._columns, self._named.type)
+        given = ids_of(ids, self._columns, self._named.type)
         if not hasattr(given, "mapInArrow"):
             self._named.add(given)
             return
@@ -109,7 +109,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         spent = self._edges.settle(edited)
         before, self._later = self._later, self._named.mark
         self._numbers = None
-        new = self._named.came(self._later, before)
+        new = self._named.between(self._later, before)
         pairs = zip(self._results, prepared, strict=True)
         try:
             self._to_next_round([(result, partial(result.advance, changes, new)) for result, changes in pairs])
@@ -136,7 +136,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
 
     def _session(self, rules: Rules) -> Any:
         """Rules on the graph as of the last commit, with other workers where Spark has lost those that there were."""
-        if self._workers.lost:
+        if self._workers.has_lost_workers:
             self._origin.check()
         facts: dict[str, Any] = {"edge": self.numbers.edge(rules.form, rules.weight, rules.floats), **as_facts(rules.facts)}
         if rules.vertices:
@@ -158,7 +158,7 @@ class SparkLive(Following["SparkLiveResult"], Analyses["SparkLiveResult"]):
         self._edges.release()
 
     def __len__(self) -> int:
-        return self._beginning.known.count + self._named.came(self._later).count
+        return self._beginning.vertex_ids.count + self._named.between(self._later).count
 
     def __repr__(self) -> str:
         if self._closed:
@@ -196,7 +196,8 @@ class SparkLiveResult(Tabular):
 
     @property
     def changes(self) -> pa.Table:
-        """What the last commit changed: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that went."""
+        """The changes of the last commit: the columns of `table`, and `diff`, 1 for rows that came and -1 for those that
+        went."""
         return self._changes
 
     @cached_property
@@ -216,7 +217,7 @@ class SparkLiveResult(Tabular):
         return self._live.numbers.decoded(rows.toDF(*self._names(rows.columns)), held)
 
     def _names(self, columns: Sequence[str]) -> list[str]:
-        """What the columns are called; one that the shape does not have says whether a row came or went."""
+        """The names of the columns; one that the shape does not have says whether a row came or went."""
         return [name for name, _ in self._shape.columns] + ["diff"] * (len(columns) - len(self._shape.columns))
 
     def to_arrow(self) -> pa.Table:
@@ -229,14 +230,14 @@ class SparkLiveResult(Tabular):
         self.follower.advance(changes, vertices, self._live)
 
     def end(self, follower: Any) -> None:
-        """It has nothing more to say than this."""
+        """Ends the answer with this follower."""
         self._forget()
         was, self.follower = self.follower, follower
         with suppress(Exception):
             was.close()
 
     def _forget(self) -> None:
-        """There are other rows now."""
+        """Drops what was read of former rows."""
         for name in ("_table", "_changes"):
             self.__dict__.pop(name, None)
 
@@ -256,7 +257,9 @@ class SparkLiveResult(Tabular):
         return self.table.slice(0, rows) if "_table" in self.__dict__ else first_of(self.df, rows)
 
     def _preview(self) -> Preview:
-        return Preview("dlog.graph.SparkLiveResult, at its end") if isinstance(self.follower, Ended) else super()._preview()
+        return (
+            Preview("dlog.graph.SparkLiveResult, at its end") if isinstance(self.follower, FailedAnswer) else super()._preview()
+        )
 
 
 @contextmanager

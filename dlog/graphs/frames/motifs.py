@@ -36,7 +36,7 @@ class _Ids:
     def __init__(self, graph: FrameGraph) -> None:
         self.graph = graph
         numbers = graph.numbers
-        self.as_they_are = numbers.integers and (numbers.known.least is None or numbers.known.least > ABSENT)
+        self.as_they_are = numbers.integers and (numbers.vertex_ids.least is None or numbers.vertex_ids.least > ABSENT)
 
     def relation(self, name: str) -> DataFrame:
         """A relation that programs of motifs read."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dlog.graphs.frames.given import Frames, Known, checked
+from dlog.graphs.frames.given import SourceFrames, VertexIds, checked
 from dlog.graphs.mistakes import bad_weight, missing_column, negative_weight, unknown_vertex
 from dlog.graphs.numbered import Form
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from dlog.graphs.names import Codes
-    from dlog.graphs.sources import Columns
+    from dlog.graphs.sources import IdColumns
 
 FLOATS = ("float", "double", "decimal")
 NUMBER = "@number"
@@ -34,7 +34,7 @@ class Numbers:
 
     `sound`: nothing is wrong with the rows. They are looked at when something is first asked."""
 
-    def __init__(self, spark: SparkSession, given: Frames, columns: Columns, directed: bool) -> None:
+    def __init__(self, spark: SparkSession, given: SourceFrames, columns: IdColumns, directed: bool) -> None:
         self.spark = spark
         self.given = given
         self.columns = columns
@@ -43,7 +43,7 @@ class Numbers:
         self._kept: list[DataFrame] = []
 
     @cached_property
-    def known(self) -> Known:
+    def vertex_ids(self) -> VertexIds:
         """The vertices, which Spark has looked at. Raises DlogError where the rows make no graph."""
         known = checked(self.given, self.columns)
         self._kept.append(known.ids)
@@ -53,11 +53,11 @@ class Numbers:
     def look(self) -> None:
         """Raises DlogError where the rows make no graph, unless they were looked at before."""
         if not self.sound:
-            _ = self.known
+            _ = self.vertex_ids
 
     @property
     def counted(self) -> bool:
-        """Whether `known` is at hand."""
+        """Whether `vertex_ids` is at hand."""
         return "known" in self.__dict__
 
     @property
@@ -67,7 +67,7 @@ class Numbers:
     @cached_property
     def names(self) -> DataFrame:
         """`id` and `number`, ascending alike, 0, 1, 2 ...: kept by Spark."""
-        return self._keep(*dense(self.known.ids.select("id"), "id"))
+        return self._keep(*dense(self.vertex_ids.ids.select("id"), "id"))
 
     @cached_property
     def edges(self) -> DataFrame:
@@ -104,7 +104,7 @@ class Numbers:
         if not self.integers:
             return self.names.select(F.col("number").alias("x"))
         given = self.given.vertices
-        return (self.known.ids if given is None or self.counted else given).select(F.col("id").alias("x"))
+        return (self.vertex_ids.ids if given is None or self.counted else given).select(F.col("id").alias("x"))
 
     def edge(self, form: Form, weight: str | None = None, floats: bool = False) -> DataFrame:
         """The relation of edges, with a column of weights if one is named."""
@@ -137,7 +137,7 @@ class Numbers:
 
     def find(self, ids: Iterable[Any]) -> dict[Any, int]:
         """The numbers of those ids that are vertices; all might be, by their type."""
-        return find(self.known.ids.select("id") if self.integers else self.names, ids, self.given.type)
+        return find(self.vertex_ids.ids.select("id") if self.integers else self.names, ids, self.given.type)
 
     def decoded(self, rows: DataFrame, columns: Iterable[str]) -> DataFrame:
         """Rows with the ids of numbers in some columns."""

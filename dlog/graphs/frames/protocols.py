@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from dlog.graphs.frames.numbers import Numbers
 from dlog.graphs.frames.running import SparkRunning
 from dlog.graphs.protocols import ArrayGraph
-from dlog.graphs.sources import Columns
+from dlog.graphs.sources import IdColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class FrameGraph(Protocol):
     """Vertices and edges in DataFrames, which stay as they are."""
 
-    columns: Columns
+    columns: IdColumns
     running: SparkRunning
     numbers: Numbers
 

@@ -115,7 +115,7 @@ class SparkResult(_Fetched):
 
 
 class SparkMotifs(_Fetched):
-    """What `find` gives: a DataFrame `df` with a row for each way in which the motif occurs, and a column for each named
+    """The matches of a motif: a DataFrame `df` with a row for each way in which the motif occurs, and a column for each named
     element of it.
 
     `len` counts the rows; iterating, and `table`, bring them to the driver, in no particular order."""

@@ -1,4 +1,4 @@
-"""Where programs on graphs in Spark are executed: DataFrames in, relations that stay with Spark out."""
+"""Execution of programs on graphs in Spark: DataFrames in, relations that stay with Spark out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SparkRunning:
-    """How programs are run. `shared` are workers that stay, with which all sessions have their rows."""
+    """The engine of a graph's programs. `shared` are resident workers, which hold the rows of all sessions."""
 
     spark: SparkSession
     shared: SharedWorkers | None = None

@@ -80,7 +80,7 @@ class StagedFrames:
         return ends, added
 
     def forget(self) -> None:
-        """There are none any more."""
+        """Drops all changes, and the frames that Spark keeps for them."""
         for frame in self.kept:
             frame.unpersist()
         self._steps, self._net, self.kept = [], None, []

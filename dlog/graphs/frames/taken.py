@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dlog.engine.rounds import RELAYED
+from dlog.engine.rounds import MAX_RELAYED_ROWS
 from dlog.graphs.frames.given import INTEGERS, arranged, frames_of
 from dlog.graphs.frames.numbers import NUMBER
 from dlog.graphs.mistakes import missing_column, mistake, with_nulls
-from dlog.graphs.sources import Columns, Given, read
+from dlog.graphs.sources import IdColumns, SourceGraph, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def taken_edges(data: Any, columns: Columns, type: str) -> Given | DataFrame:
+def edges_of(data: Any, columns: IdColumns, type: str) -> SourceGraph | DataFrame:
     """Edges, in any form that `dlog.graph` takes them in, between vertices of this type. Many of a DataFrame are one that Spark
     keeps: `src`, `dst`, their attributes, and a number for each, which is none of another edge of them."""
     from pyspark.sql import functions as F
@@ -26,8 +26,8 @@ def taken_edges(data: Any, columns: Columns, type: str) -> Given | DataFrame:
     kept = edges.withColumn(NUMBER, F.monotonically_increasing_id()).persist()
     try:
         named = {"src": columns.src, "dst": columns.dst}
-        if _rows(kept, "edge", named) <= RELAYED:
-            given = read(kept.drop(NUMBER).toArrow(), None, Columns())
+        if _rows(kept, "edge", named) <= MAX_RELAYED_ROWS:
+            given = read(kept.drop(NUMBER).toArrow(), None, IdColumns())
             kept.unpersist()
             return given
         _check_types(kept, named, type)
@@ -37,7 +37,7 @@ def taken_edges(data: Any, columns: Columns, type: str) -> Given | DataFrame:
     return kept
 
 
-def taken_ids(data: Any, columns: Columns, type: str) -> Any:
+def ids_of(data: Any, columns: IdColumns, type: str) -> Any:
     """Ids of vertices; many of a DataFrame are one that Spark keeps: `id`."""
     from pyspark.sql import functions as F
 
@@ -48,7 +48,7 @@ def taken_ids(data: Any, columns: Columns, type: str) -> Any:
     ids = data.select(F.col(f"`{columns.id}`").alias("id"))
     kept = (ids.selectExpr("cast(id as bigint) as id") if ids.dtypes[0][1] in INTEGERS else ids).persist()
     try:
-        if _rows(kept, "vertex", {"id": columns.id}) <= RELAYED:
+        if _rows(kept, "vertex", {"id": columns.id}) <= MAX_RELAYED_ROWS:
             few = kept.toArrow()["id"]
             kept.unpersist()
             return few

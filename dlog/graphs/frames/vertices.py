@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dlog.graphs.frames.given import Known
+from dlog.graphs.frames.given import VertexIds
 from dlog.graphs.frames.numbers import Numbers, dense, find, may_be, renumbered, values_of
 from dlog.graphs.frames.staged import settled
 from dlog.graphs.mistakes import mistake, unknown_vertex
@@ -33,7 +33,7 @@ class Many:
 
 
 class Mark(NamedTuple):
-    """How many vertices, and DataFrames of them, had come at one time."""
+    """The numbers of vertices, and of DataFrames of them, that had come at one time."""
 
     few: int
     many: int
@@ -55,7 +55,7 @@ class Came:
 
     @property
     def numbers(self) -> Codes:
-        """Those of the few."""
+        """The numbers of the few."""
         return np.array([number for _, number in self.few], np.int64)
 
     def with_names(self, names: DataFrame) -> DataFrame:
@@ -65,13 +65,13 @@ class Came:
             names = names.unionAll(names.sparkSession.createDataFrame(list(self.few), f"id {type}, number bigint"))
         return reduce(lambda a, b: a.unionAll(b), (many.names for many in self.many), names)
 
-    def with_known(self, known: Known) -> Known:
+    def with_vertex_ids(self, known: VertexIds) -> VertexIds:
         """The same of vertices of which only the ids matter."""
         if not self.count:
             return known
         least = [known.least, *(id for id, _ in self.few), *(many.least for many in self.many)]
         ids = self.with_names(known.ids.selectExpr("id", "0L as number")).select("id")
-        return Known(ids, known.count + self.count, min(id for id in least if id is not None))
+        return VertexIds(ids, known.count + self.count, min(id for id in least if id is not None))
 
 
 class Vertices:
@@ -80,7 +80,7 @@ class Vertices:
 
     def __init__(self, beginning: Numbers) -> None:
         self._beginning = beginning
-        (_, self.type), *_ = beginning.known.ids.dtypes
+        (_, self.type), *_ = beginning.vertex_ids.ids.dtypes
         self._places: dict[Any, int] = {}
         self._numbers: list[int] = []
         self._few: list[tuple[Any, int]] = []
@@ -93,16 +93,20 @@ class Vertices:
         """How many have come until now."""
         return Mark(len(self._few), len(self._many))
 
-    def came(self, until: Mark, since: Mark = NONE) -> Came:
-        """Those that came between two times."""
+    def between(self, until: Mark, since: Mark = NONE) -> Came:
+        """The vertices that came between two times."""
         return Came(self._few[since.few : until.few], self._many[since.many : until.many])
 
     def _names(self) -> DataFrame:
         """`id` and `number` of all, those included that no commit has seen yet."""
-        return self.came(self.mark).with_names(self._names_of_beginning())
+        return self.between(self.mark).with_names(self._names_of_beginning())
 
     def _names_of_beginning(self) -> DataFrame:
-        return self._beginning.known.ids.selectExpr("id", "id as number") if self._beginning.integers else self._beginning.names
+        return (
+            self._beginning.vertex_ids.ids.selectExpr("id", "id as number")
+            if self._beginning.integers
+            else self._beginning.names
+        )
 
     # ------------------------------------------------------------------------------------------------------------------- few
 
@@ -134,7 +138,7 @@ class Vertices:
 
     def _next(self) -> int:
         """The number of the next id that is no integer."""
-        return self._beginning.known.count + self.came(self.mark).count
+        return self._beginning.vertex_ids.count + self.between(self.mark).count
 
     def _learn(self, ids: Iterable[Any]) -> None:
         """Asks Spark for the numbers of those that have no place yet."""

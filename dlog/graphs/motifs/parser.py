@@ -16,8 +16,8 @@ from dlog.graphs.motifs.syntax import Edge, Term, Vertex
 
 GRAMMAR = Path(__file__).with_name("motif.lark")
 NAME = "motif"
-LONGEST = 100
-"""Edges of the longest path with a length."""
+MAX_PATH_EDGES = 100
+"""Edges of the longest path with a length: each is an atom of a rule."""
 _SPELLED = {
     "NAME": "a name",
     "LENGTH": "a length",
@@ -140,8 +140,8 @@ def _checked_lengths(source: Source, span: Span, least: int, most: int | None) -
         refuse(source, span, "a path has one edge or more")
     if most is not None and most < least:
         refuse(source, span, f"a path cannot have from {least} to {most} edges")
-    if max(least, most or 0) > LONGEST:
-        refuse(source, span, f"a path of a given length has at most {LONGEST} edges", "`*` is a path of any length")
+    if max(least, most or 0) > MAX_PATH_EDGES:
+        refuse(source, span, f"a path of a given length has at most {MAX_PATH_EDGES} edges", "`*` is a path of any length")
     return least, most
 
 
@@ -172,7 +172,7 @@ def _span(node: Any) -> Span:
 
 
 def _check(source: Source, terms: tuple[Term, ...]) -> None:
-    """What GraphFrames refuses, for its reasons."""
+    """Refuses what GraphFrames refuses, for its reasons."""
     edges = [term for term in terms if isinstance(term, Edge)]
     for term in terms:
         if isinstance(term, Vertex) and term.name is None:

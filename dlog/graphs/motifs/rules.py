@@ -18,8 +18,8 @@ from dlog.graphs.motifs.parser import NAME, chain, refuse
 from dlog.graphs.motifs.syntax import Edge, Term, Vertex
 
 ABSENT = -1
-MOST_RULES = 1000
-Holds = Literal["vertex", "edge", "value"]
+MAX_RULES = 1000
+ColumnContent = Literal["vertex", "edge", "value"]
 Walk = tuple[str, str]
 """The name of a relation of paths, and its declaration and rules."""
 
@@ -40,7 +40,7 @@ class Column:
     """A column of the answer."""
 
     name: str
-    holds: Holds
+    holds: ColumnContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Compiled:
 
 @dataclass(slots=True)
 class _Body:
-    """What one rule says: its atoms, and the variables or numbers of its columns."""
+    """The body of one rule: its atoms, and the variables or numbers of its columns."""
 
     atoms: list[str] = field(default_factory=list)
     values: dict[Column, str] = field(default_factory=dict)
@@ -125,9 +125,9 @@ def _choices(text: str, terms: Sequence[Term]) -> Iterable[list[tuple[Term, str,
     rules = 1
     for each in alternatives:
         rules *= len(each)
-    if rules > MOST_RULES:
+    if rules > MAX_RULES:
         note = "named paths of several lengths are a rule for each length; leave out names"
-        refuse(Source(text, NAME), Span(0, len(text)), f"the motif has {rules} forms, more than {MOST_RULES}", note)
+        refuse(Source(text, NAME), Span(0, len(text)), f"the motif has {rules} forms, more than {MAX_RULES}", note)
     return ([part for chosen in choice for part in chosen] for choice in product(*alternatives))
 
 

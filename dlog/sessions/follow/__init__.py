@@ -1,1 +1,1 @@
-"""What rounds changed, for whoever follows: changes, history, views of past rounds, subscriptions."""
+"""Ways to follow rounds: changes, history, views of past rounds, subscriptions."""

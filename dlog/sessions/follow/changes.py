@@ -1,4 +1,4 @@
-"""What rounds changed: rows with a diff (+1 came, -1 went) and a round, for a person, NumPy or Arrow.
+"""The changes of rounds: rows with a diff (+1 came, -1 went) and a round, for a person, NumPy or Arrow.
 
 A `Changes` is made from the engine's columns without looking at them; values are decoded when they are asked for.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from dlog.engine.ir.rules import Kind, Relation
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
-from dlog.preview import ROWS
+from dlog.preview import SHOWN_ROWS
 from dlog.relation import signature
 from dlog.tabular import Tabular
 from dlog.values import Codec, Row
@@ -63,7 +63,7 @@ class Changes(Tabular):
         """The diff of each change (int64)."""
         return self._updates.diffs
 
-    def head(self, changes: int = ROWS) -> Changes:
+    def head(self, changes: int = SHOWN_ROWS) -> Changes:
         """The first so many of the changes."""
         columns = tuple(column[:changes] for column in self._updates.columns)
         first = Updates(columns, self._updates.diffs[:changes], self._updates.rounds[:changes])

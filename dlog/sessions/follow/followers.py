@@ -1,4 +1,4 @@
-"""Who follows a session's rounds: its history, open views of past rounds, and subscriptions. Told after each commit."""
+"""The followers of a session's rounds, notified after each commit: its history, open views of past rounds, subscriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from dlog.arguments import MOST, whole
+from dlog.arguments import MAX_COUNT, whole
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.values.differences import words
 from dlog.engine.values.table import Table
@@ -83,8 +83,8 @@ class _Subscribed:
         self._put(made)
         return made
 
-    def told(self, commit: Committed) -> list[_Following]:
-        """Those that are to be told of a commit, the oldest first; all where the program has changed."""
+    def followers_of(self, commit: Committed) -> list[_Following]:
+        """The subscriptions to be notified of a commit, the oldest first; all where the program has changed."""
         known = self._program is commit.program
         self._program = commit.program
         named = commit.touched() if known else list(self._named)
@@ -92,7 +92,7 @@ class _Subscribed:
         return sorted([*self._others, *found], key=lambda following: following.number)
 
     def sort(self, told: Sequence[_Following]) -> None:
-        """After these have been told: some may have begun, or ended."""
+        """Sorts subscriptions anew after these have been notified: some may have begun, or ended."""
         begun = [f for f in self._others if not f.follows_all]
         self._others = [f for f in self._others if f.follows_all and not f.subscription.closed]
         for following in begun:
@@ -152,7 +152,7 @@ class Followers:
             self.noted = commit.last
         if not self._following:
             return
-        told = self._following.told(commit)
+        told = self._following.followers_of(commit)
         raised = [error for following in told if (error := _told(following, commit)) is not None]
         self._following.sort(told)
         if raised:
@@ -162,7 +162,7 @@ class Followers:
         """Makes the reader's a round (None: the present one), readable as long as the reader exists, or until `leave`."""
         with self.lock:
             oldest = self.past.oldest(self.noted)
-            reader.round = self.noted if round is None else whole("round", round, -MOST, "the number of a round")
+            reader.round = self.noted if round is None else whole("round", round, -MAX_COUNT, "the number of a round")
             if not oldest <= reader.round <= self.noted:
                 raise unreadable_round(reader.round, oldest, self.noted)
             self.readers.add(reader)

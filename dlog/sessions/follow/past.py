@@ -47,7 +47,7 @@ class Past:
         return self._commits[0].before if self._commits else now
 
     def since(self, round: int, relation: str, arity: int) -> Updates:
-        """What happened to a relation after a round that is readable, in order."""
+        """The changes of a relation after a round that is readable, in order."""
         commits = [c for c in list(self._commits) if c.last > round and relation in c.changes]
         return joined([c.changes[relation] for c in commits], arity, round)
 

@@ -120,7 +120,7 @@ class Subscription:
         return found[0]
 
     def _wait(self, timeout: float | None) -> None:
-        """Until there may be something to take, nothing will come any more, or the time is over."""
+        """Waits until there may be something to take, nothing will come any more, or the time is over."""
         if timeout is not None and (not isinstance(timeout, int | float) or isnan(timeout)):
             raise bad_argument("timeout", "a number of seconds, or None", timeout)
         with self._arrived:
@@ -141,7 +141,7 @@ class Subscription:
             return item
 
     def _put_back(self, items: list[Item]) -> None:
-        """What an interruption kept from whoever took it."""
+        """Puts back items that an interruption kept from their reader."""
         with self._arrived:
             later = [] if self._first is None else [self._first]
             self._first = None

@@ -66,11 +66,11 @@ class View(Shown):
         return self._open()._table_at(relation, self.round)
 
     def query(self, question: str) -> Relation:
-        """As `Session.query`, about this round."""
+        """Answers a question as `Session.query` does, about this round."""
         return self._open()._answer(question, self)
 
     def close(self) -> None:
-        """Nothing is read afterwards; relations that were read stay readable."""
+        """Closes the view; relations that were read stay readable."""
         if self._session is not None:
             self._session._followers.leave(self)
             self._session = None

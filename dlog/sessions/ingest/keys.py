@@ -1,4 +1,4 @@
-"""Which rows of a relation have a key, for `upsert`: the committed rows with the staged changes on top.
+"""Indexes from keys to rows, for `upsert`: the committed rows with the staged changes on top.
 
 The index is made at the first upsert with its key, a dict from key to rows, and follows single rows; whatever comes in bulk, a
 rollback or a failed commit drops it. Upserts of many rows at once do without: arrays are matched with arrays.
@@ -68,7 +68,7 @@ class KeyIndex:
 
 
 def having_keys(columns: Columns, rows: int, keys: Columns, count: int) -> np.ndarray:
-    """Which of the first `rows` rows, given by their key columns, have one of the `count` keys."""
+    """The numbers of those of the first `rows` rows, given by their key columns, that have one of the `count` keys."""
     joined = tuple(np.concatenate(pair) for pair in zip(columns, keys, strict=True))
     order, starts = row_groups(joined, rows + count)
     group = np.zeros(rows + count, np.int64)

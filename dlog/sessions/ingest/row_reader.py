@@ -17,10 +17,10 @@ from dlog.rows import fetched, from_tuples, table_of
 from dlog.sessions.ingest.staged_relation import Words
 from dlog.values import Codec
 
-FEW = 64
-"""So many rows are taken one by one."""
+MAX_ROWS_ONE_BY_ONE = 64
+"""Rows that are taken one by one: arrays cost more to make for so few."""
 _LOW, _HIGH = -(2**63), 2**63 - 1
-_KEPT_TEXTS = 1 << 16
+_CACHED_TEXTS = 1 << 16
 
 _Encode = Callable[[Any], int]
 
@@ -73,7 +73,7 @@ class RowReader:
             raise _Unusual
         found = self._texts.get(value)
         if found is None:
-            if len(self._texts) >= _KEPT_TEXTS:
+            if len(self._texts) >= _CACHED_TEXTS:
                 self._texts.clear()
             try:
                 found = self._texts[value] = self._codec.symbols.intern(value)
@@ -87,7 +87,11 @@ class RowReader:
         """The rows one by one if they are few Python tuples."""
         if type(rows) is tuple:
             return [self.row(rows)]
-        if isinstance(rows, list | set | frozenset) and len(rows) <= FEW and all(type(row) is tuple for row in rows):
+        if (
+            isinstance(rows, list | set | frozenset)
+            and len(rows) <= MAX_ROWS_ONE_BY_ONE
+            and all(type(row) is tuple for row in rows)
+        ):
             return [self.row(row) for row in rows]
         return None
 

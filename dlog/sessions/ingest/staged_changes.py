@@ -1,4 +1,4 @@
-"""Where changes wait: everything a session has staged, by relation, and how each relation takes rows."""
+"""The staged changes of a session, by relation, and the reader of rows of each relation."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class StagedChanges:
         self.stage_columns(name, columns, np.ones(len(last), np.int64))
 
     def _index(self, relation: str, key: tuple[int, ...]) -> KeyIndex:
-        """Which rows each key has, the staged changes included."""
+        """The index of rows by key, the staged changes included."""
         found = self._indexes.get(relation)
         if found is None or found.key != key:
             columns, _ = self._present(relation)
@@ -170,7 +170,7 @@ class StagedChanges:
         return self._intakes.get(name) if isinstance(name, str) else None
 
     def row_reader(self, name: str) -> RowReader:
-        """How the relation takes rows; raises where it takes none."""
+        """The reader of the relation's rows; raises where it takes none."""
         if (known := self._known(name)) is not None:
             return known
         program = self._program
@@ -228,11 +228,11 @@ class StagedChanges:
         return {name: staged.updates(round) for name, staged in self.staged.items()}
 
     def frames(self) -> Frames:
-        """What is staged and is elsewhere."""
+        """The staged rows that are elsewhere."""
         return {name: staged.frames for name, staged in self.staged.items() if staged.frames}
 
     def copied(self) -> dict[str, Staged]:
-        """What is staged now, for `restore`."""
+        """A copy of what is staged now, for `restore`."""
         return {name: staged.copy() for name, staged in self.staged.items()}
 
     def restore(self, staged: dict[str, Staged]) -> None:
@@ -241,12 +241,12 @@ class StagedChanges:
         self._indexes.clear()
 
     def forget_indexes(self) -> None:
-        """After changes that were not staged here."""
+        """Drops the indexes, after changes that were not staged here."""
         self._indexes.clear()
 
 
 class _Receiver:
-    """What `load_inputs` needs of an executor."""
+    """The part of an executor that `load_inputs` needs."""
 
     def __init__(self, staged_changes: StagedChanges) -> None:
         self.load = staged_changes.take

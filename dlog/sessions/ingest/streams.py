@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dlog.arguments import MOST, bad_argument
+from dlog.arguments import MAX_COUNT, bad_argument
 from dlog.engine.ir.rules import Relation
 from dlog.engine.values.differences import Columns, last_of_each
 from dlog.engine.values.updates import Updates
@@ -18,7 +18,7 @@ from dlog.rows import arrow_table
 from dlog.sessions.follow.changes import Changes, mark_names
 from dlog.sessions.ingest.row_reader import RowReader
 from dlog.sessions.mistakes import mistake
-from dlog.values import Row, shown
+from dlog.values import Row, value_preview
 
 COMPARED_CHANGES = 8
 """Changes of a round that are compared with each other: one pass over all changes for each distance, where sorting them takes
@@ -51,7 +51,7 @@ def by_relation_of(stream: Any) -> dict[str, list[tuple[int, Row, int]]]:
     found: dict[str, list[tuple[int, Row, int]]] = {}
     for item in stream:
         if not isinstance(item, tuple | list) or len(item) != 4 or not isinstance(item[1], str):
-            raise mistake("bad-rows", f"{shown(item)} is not a change: (round, relation, diff, row)")
+            raise mistake("bad-rows", f"{value_preview(item)} is not a change: (round, relation, diff, row)")
         round, relation, diff, row = item
         found.setdefault(relation, []).append((round, row, diff))
     return found
@@ -71,8 +71,8 @@ def netted(relation: Relation, updates: Updates, after: int) -> Updates:
     if rounds[0] <= after:
         message = f"changes of `{relation.name}` are for round {rounds[0]}, but round {after} is committed"
         raise mistake("past-round", message)
-    if rounds[-1] > MOST:
-        raise mistake("past-round", f"changes of `{relation.name}` are for round {rounds[-1]}, but the last one is {MOST}")
+    if rounds[-1] > MAX_COUNT:
+        raise mistake("past-round", f"changes of `{relation.name}` are for round {rounds[-1]}, but the last one is {MAX_COUNT}")
     if diffs.min() == diffs.max() or not _may_repeat(rounds, columns):
         return Updates(columns, diffs, rounds)
     places = last_of_each((rounds, *columns), len(rounds))
@@ -106,11 +106,11 @@ def _marked(relation: Relation, columns: dict[str, Any]) -> tuple[Any, Any, Any]
 def _listed(relation: Relation, changes: Any) -> tuple[Any, Any, Any]:
     if not isinstance(changes, Iterable) or isinstance(changes, str | bytes):
         note = "give (round, row, diff) tuples, a dict of columns, a table or `Changes`"
-        raise mistake("bad-rows", f"{shown(changes)} is no changes of `{relation.name}`", note)
+        raise mistake("bad-rows", f"{value_preview(changes)} is no changes of `{relation.name}`", note)
     listed = list(changes)
     for item in listed:
         if not isinstance(item, tuple | list) or len(item) != 3:
-            raise mistake("bad-rows", f"{shown(item)} is not a change of `{relation.name}`: (round, row, diff)")
+            raise mistake("bad-rows", f"{value_preview(item)} is not a change of `{relation.name}`: (round, row, diff)")
     return [row for _, row, _ in listed], [round for round, _, _ in listed], [diff for _, _, diff in listed]
 
 
@@ -122,13 +122,13 @@ def _integers(relation: Relation, name: str, values: Any, count: int) -> np.ndar
     try:
         found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     except ValueError:
-        raise mistake("bad-columns", f"{column} is not of integers, but {shown(values)}") from None
+        raise mistake("bad-columns", f"{column} is not of integers, but {value_preview(values)}") from None
     if found.ndim != 1:
-        raise mistake("bad-columns", f"{column} is not a list of integers, but {shown(values)}")
+        raise mistake("bad-columns", f"{column} is not a list of integers, but {value_preview(values)}")
     if len(found) and not np.issubdtype(found.dtype, np.integer):
-        raise mistake("bad-columns", f"{column} is not of integers, but {shown(values)}")
+        raise mistake("bad-columns", f"{column} is not of integers, but {value_preview(values)}")
     if len(found) != count:
         raise mistake("bad-columns", f"the changes of `{relation.name}` have {count} rows, but {len(found)} in `{name}`")
-    if found.dtype == np.uint64 and len(found) and int(found.max()) > MOST:
-        raise mistake("bad-columns", f"{column} has {found.max()}: the largest number is {MOST}")
+    if found.dtype == np.uint64 and len(found) and int(found.max()) > MAX_COUNT:
+        raise mistake("bad-columns", f"{column} has {found.max()}: the largest number is {MAX_COUNT}")
     return np.ascontiguousarray(found, np.int64)

@@ -15,7 +15,7 @@ from dlog.sessions.text import Text
 from dlog.values import Row
 
 
-def written_rows(text: Text, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:
+def rows_of_facts(text: Text, facts: str, shown: str | None = None) -> list[tuple[str, Row]]:
     """The relation and the row of each fact, those of a relation together. DlogError for what is no fact of constants."""
     facts = argument_text("facts", facts, "rows written out as text: edge(1, 2).")
     lines = (facts if shown is None else shown).split("\n")

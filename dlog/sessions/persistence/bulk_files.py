@@ -1,7 +1,7 @@
-"""Rows that came or went at once, so many that they did not pass through this process: each *lot* is files of its own.
+"""Rows that came or went at once, so many that they did not pass through this process: each *bulk change* is files of its own.
 
-The lots of a state are entries of one table, in the order in which they came. An entry may also say that an earlier relation of
-a name has been dropped, with its lots.
+The bulk changes of a state are entries of one table, in the order in which they came. An entry may also say that an earlier
+relation of a name has been dropped, with its bulk changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLE = "lots"
 
 
 @dataclass(frozen=True, slots=True)
-class BulkFiles:
+class BulkChange:
     """Rows of a relation with these kinds, which came (+1) or went (-1); without parts: the relation was dropped."""
 
     relation: str
@@ -40,27 +40,27 @@ class BulkFiles:
 
     @property
     def entry(self) -> bytes:
-        """As it is written."""
+        """The entry as it is written."""
         parts = [(part.name, part.size, part.checksum) for part in self.parts]
         return json.dumps([self.relation, [kind.value for kind in self.kinds], self.diff, parts]).encode()
 
 
-def lot_of(entry: bytes) -> BulkFiles:
-    """What an entry says. Raises ValueError where that makes no sense."""
+def bulk_change_of(entry: bytes) -> BulkChange:
+    """The bulk change of an entry. Raises ValueError where that makes no sense."""
     try:
         relation, kinds, diff, parts = json.loads(entry)
-        found = BulkFiles(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
+        found = BulkChange(relation, tuple(map(Kind, kinds)), diff, tuple(Part(*part) for part in parts))
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     names = (relation, *(part.name for part in found.parts))
     if not all(isinstance(name, str) for name in names) or diff not in ((1, -1) if parts else (0,)):
-        raise ValueError("no lot")
+        raise ValueError("no bulk change")
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """What it takes to read lots: the folder they are in, the relations and types of the program, and the tables for ids."""
+class BulkDecoder:
+    """Decodes bulk files: the folder they are in, the relations and types of the program, and the tables for ids."""
 
     folder: Path
     relations: Mapping[str, Relation]
@@ -68,14 +68,15 @@ class Meaning:
     symbols: SymbolTable
     records: RecordTables
 
-    def rows(self, lot: BulkFiles) -> tuple[Columns, int]:
-        """All rows of a lot as words; a row may be there twice. Raises DlogError where a file is not any more what it was."""
-        for part in lot.parts:
+    def rows(self, bulk: BulkChange) -> tuple[Columns, int]:
+        """All rows of a bulk change as words; a row may be there twice. Raises DlogError where a file is not any more what it
+        was."""
+        for part in bulk.parts:
             check(self.folder, part)
-        return read_parts([self.folder / part.name for part in lot.parts], self.relations[lot.relation], self)
+        return read_parts([self.folder / part.name for part in bulk.parts], self.relations[bulk.relation], self)
 
 
-def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> tuple[Columns, int]:
+def read_parts(paths: Sequence[Path], relation: Relation, decoder: BulkDecoder) -> tuple[Columns, int]:
     """The rows in files, one or several. Raises DlogError for values that the types do not have."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -85,7 +86,7 @@ def read_parts(paths: Sequence[Path], relation: Relation, meaning: Meaning) -> t
     try:
         data = pa.concat_tables([pq.ParquetFile(path).read() for path in paths])
         data.validate(full=True)
-        table = ArrowCodec(meaning.types, meaning.symbols, meaning.records).read(relation, data)
+        table = ArrowCodec(decoder.types, decoder.symbols, decoder.records).read(relation, data)
     except (pa.ArrowException, OSError, ValueError, DlogError) as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise damaged(paths[0], f"a part of a relation cannot be read: {what}") from None

@@ -22,7 +22,7 @@ import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
 from dlog.engine.ir.rules import Constant, Program, Record, Relation, with_inputs
-from dlog.engine.rounds import RELAYED, Beginning, Frames, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -37,17 +37,18 @@ from dlog.sessions.follow.changes import from_table, none
 from dlog.sessions.follow.past import joined
 from dlog.sessions.ingest.streams import netted
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import BulkFiles
+from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered
 from dlog.sessions.text import Text
 
-Facts = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
+ConstantRows = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
 Found = TypeVar("Found")
-FEW = 8
-"""An image is gone on from when the external rows are at least so many times those that have changed since."""
+MIN_ROWS_PER_CHANGE = 8
+"""Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
+anew."""
 
 
 class Durable(PlainRounds):
@@ -124,34 +125,34 @@ class Durable(PlainRounds):
             return self._committed(inputs, ())
         saving = Saving(self._state, self._awake(), self.program)
         try:
-            rows, lots = saving.saved(frames, self.round + 1)
+            rows, bulks = saving.saved(frames, self.round + 1)
             both = {name: [u[name] for u in (inputs, rows) if name in u] for name in {**inputs, **rows}}
             given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in both.items()}
-            return self._committed(given, lots)
+            return self._committed(given, bulks)
         finally:
             saving.forget()
 
-    def _committed(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+    def _committed(self, inputs: Mapping[str, Updates], bulks: Sequence[BulkChange]) -> int:
         mark = self.mark
         try:
-            return self._commit(inputs, lots)
+            return self._commit(inputs, bulks)
         except DlogError as error:
             if not workers_lost(error) or self._inner is not None:
                 raise
         self.mark = mark
-        return self._commit(inputs, lots)
+        return self._commit(inputs, bulks)
 
-    def _commit(self, inputs: Mapping[str, Updates], lots: Sequence[BulkFiles]) -> int:
+    def _commit(self, inputs: Mapping[str, Updates], bulks: Sequence[BulkChange]) -> int:
         before = self._state.round
         given = {name: updates for name, updates in inputs.items() if updates.rows}
         if not before:
             given = self._with_facts(given)
         inner = self._awake()
         try:
-            last = inner.commit(given, frames_of(lots, inner, self._state) or None)
+            last = inner.commit(given, frames_of(bulks, inner, self._state) or None)
             self._told = True
             text = self._text if self._state.text != self._text else None
-            self._state.append(last, given, text, self.mark, lots)
+            self._state.append(last, given, text, self.mark, bulks)
         except BaseException as error:
             if self._state.round == before and (before != inner.round or workers_lost(error)):
                 self._let_go()
@@ -189,7 +190,7 @@ class Durable(PlainRounds):
         rows = {name: self._rows_of(name) for name in names if name not in loaded}
         fed = {name for name, updates in rows.items() if updates.rows} | loaded
         program = with_inputs(replace(self.program, facts={}), fed | self.program.facts.keys())
-        made = self._engines.made(program, self._beginning(max(round - 1, 0)))
+        made = self._engines.make(program, self._starting_point(max(round - 1, 0)))
         if round:
             frames = {}
             for name in loaded:
@@ -208,8 +209,8 @@ class Durable(PlainRounds):
         """The external rows as insertions of the last round."""
         return all_of(self.external(relation), self._state.round)
 
-    def _beginning(self, round: int) -> Beginning:
-        return Beginning(self.symbols, self.records, round, again=self._text == self._state.text)
+    def _starting_point(self, round: int) -> StartingPoint:
+        return StartingPoint(self.symbols, self.records, round, again=self._text == self._state.text)
 
     def _resumed(self) -> RoundsEngine | None:
         """The engine that goes on from the last image; None where there is none, or it is better to derive everything."""
@@ -218,22 +219,22 @@ class Durable(PlainRounds):
             image = self._state.image(self._fingerprint)
             if image is None:
                 return None
-            made = self._engines.resumed(replace(self.program, facts={}), image, self._beginning(round - 1))
+            made = self._engines.resumed(replace(self.program, facts={}), image, self._starting_point(round - 1))
             if made is None:
                 return None
-        except Unfit as why:
+        except IncompatibleImage as why:
             remark(f"what the last session's engine kept cannot be gone on from: {why}; everything is derived anew")
             return None
         changed = self._changed_since(image.round, made)
         inputs = self.program.relations.keys() - self._ruled
-        if changed and FEW * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
+        if changed and MIN_ROWS_PER_CHANGE * sum(u.rows for u in changed.values()) > sum(made.rows(name) for name in inputs):
             made.close()
             return None
         made.commit(changed)
         return made
 
     def _changed_since(self, image: int, engine: RoundsEngine) -> dict[str, Updates]:
-        """What became of the external rows since the round of an image, which the engine has them of."""
+        """The changes of the external rows since the round of an image, as of which the engine has them."""
         found = {}
         for name in (name for name in self._state.externals() if name in self.program.relations):
             kinds = self.program.relations[name].kinds
@@ -251,7 +252,7 @@ class Durable(PlainRounds):
         self._state.copy_nothing()
 
     def _asked(self, question: Callable[[RoundsEngine], Found]) -> Found:
-        """What the engine says: a new one where its workers were lost."""
+        """The engine's reply: that of a new one where its workers were lost."""
         try:
             return question(self._awake())
         except DlogError as error:
@@ -262,7 +263,7 @@ class Durable(PlainRounds):
 
     # ------------------------------------------------------------------------------------------------------------- program
 
-    def change_program(self, came: Facts, gone: Mapping[str, Updates]) -> None:
+    def change_program(self, came: ConstantRows, gone: Mapping[str, Updates]) -> None:
         """Makes this program that of the state: a round in which facts of its text come, and rows go. An engine that is there
         already has had it."""
         behind = self._inner is None
@@ -378,10 +379,10 @@ class Durable(PlainRounds):
 
     def _worth(self, inner: RoundsEngine, relation: str) -> bool:
         """Whether the rows of a relation with rules are written: many that are elsewhere are rather derived again."""
-        return not inner.elsewhere or inner.rows(relation) <= RELAYED
+        return not inner.elsewhere or inner.rows(relation) <= MAX_RELAYED_ROWS
 
-    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkFiles]:
-        """The external rows of relations that have too many lots, in one piece."""
+    def _gathered(self, inner: RoundsEngine) -> dict[str, Table | BulkChange]:
+        """The external rows of relations that have too many bulk changes, in one piece."""
         relations = [self.program.relations[name] for name in self._state.crowded()]
         return {r.name: gathered(self._state, r, inner, r.name in self._ruled) for r in relations}
 
@@ -395,7 +396,7 @@ def workers_lost(error: BaseException) -> bool:
     return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
 
 
-def fact_updates(program: Program, facts: Facts, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
+def fact_updates(program: Program, facts: ConstantRows, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
     """Facts of relations of the program as changes of a round."""
     catalog = Catalog(replace(program, facts=dict(facts)), Memory(None))
     catalog.symbols, catalog.records = interned.symbols, interned.records
@@ -419,5 +420,5 @@ def between(old: Table, new: Table, round: int) -> Updates:
 
 
 def negated(updates: Updates) -> Updates:
-    """What takes the updates back."""
+    """The updates that take these back."""
     return replace(updates, diffs=-updates.diffs)

@@ -1,8 +1,8 @@
-"""The external rows of a relation as the disk has them: those of the last checkpoint, lots in files of their own, and what was
-logged since.
+"""The external rows of a relation as the disk has them: those of the last checkpoint, bulk changes in files of their own, and
+what was logged since.
 
-Later changes of a row replace earlier ones, so that the rows are found in one pass when they are asked for. Lots stay in their
-files: a checkpoint writes, for each, what later changes made of rows, apart from those that were there before it.
+Later changes of a row replace earlier ones, so that the rows are found in one pass when they are asked for. Bulk changes stay
+in their files: a checkpoint writes, for each, what later changes made of rows, apart from those that were there before it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from dlog.engine.values.differences import Columns, apply_changes, last_of_each,
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.sessions.follow.changes import none, typed
-from dlog.sessions.persistence.bulk_files import BulkFiles, ones
+from dlog.sessions.persistence.bulk_files import BulkChange, ones
 from dlog.sessions.persistence.references import are_ids
 
 Chunk = tuple[Columns, np.ndarray]
 """Changed rows and their diffs."""
-ReadLot = Callable[[BulkFiles], tuple[Columns, int]]
-RECENT = 128
-"""So many small chunks become one."""
+ReadBulk = Callable[[BulkChange], tuple[Columns, int]]
+MAX_SMALL_CHUNKS = 128
+"""Small chunks before they are joined to one: trades copying against the number of arrays."""
 
 
-class Stretch:
-    """What became of rows from one lot on, until the next. `number` is the lot's; the first stretch has none. `came` and `went`
-    are what the last checkpoint wrote of it, None where it was not there yet."""
+class Epoch:
+    """The changes from one bulk change on, until the next. `number` is the bulk change's; the first epoch has none. `came`
+    and `went` are what the last checkpoint wrote of it, None where it was not there yet."""
 
-    def __init__(self, lot: BulkFiles | None, number: int, came: Stored | None, went: Stored | None) -> None:
-        self.lot, self.number = lot, number
+    def __init__(self, bulk: BulkChange | None, number: int, came: Stored | None, went: Stored | None) -> None:
+        self.bulk, self.number = bulk, number
         self.came, self.went = came, went
         self._chunks: list[Chunk] = []
         self._recent: list[Chunk] = []
@@ -43,19 +43,19 @@ class Stretch:
         """None before there is anything."""
         for columns, _ in (*self._chunks, *self._recent):
             return len(columns)
-        if self.lot is not None:
-            return len(self.lot.kinds)
+        if self.bulk is not None:
+            return len(self.bulk.kinds)
         return None if self.came is None else len(self.came.kinds)
 
     @property
     def changed(self) -> bool:
         """Whether there is anything that the last checkpoint did not write."""
-        return bool(self._chunks or self._recent) or (self.lot is not None and self.came is None)
+        return bool(self._chunks or self._recent) or (self.bulk is not None and self.came is None)
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
         self._recent.append((updates.columns, updates.diffs))
-        if len(self._recent) >= RECENT:
+        if len(self._recent) >= MAX_SMALL_CHUNKS:
             self._gather()
 
     def _gather(self) -> None:
@@ -65,9 +65,9 @@ class Stretch:
             self._recent = []
 
     def frozen(self) -> Frozen:
-        """How it is now."""
+        """A snapshot that later changes leave as it is."""
         self._gather()
-        return Frozen(self.lot, self.number, self.came, self.went, tuple(self._chunks))
+        return Frozen(self.bulk, self.number, self.came, self.went, tuple(self._chunks))
 
     def rebase(self, came: Stored | None, went: Stored | None, chunks: int) -> None:
         """A checkpoint has written the first so many of the chunks that `frozen` had."""
@@ -77,73 +77,73 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """A stretch at one time. `chunks` are the changes since the last checkpoint, in order."""
+    """An epoch at one time. `chunks` are the changes since the last checkpoint, in order."""
 
-    lot: BulkFiles | None
+    bulk: BulkChange | None
     number: int
     came: Stored | None
     went: Stored | None
     chunks: tuple[Chunk, ...]
 
     def changes(self) -> Updates:
-        """What became of rows after its lot came, the last of each; of stretches that have one."""
-        assert self.lot is not None
+        """The last change of each row after its bulk change came; of epochs that have one."""
+        assert self.bulk is not None
         stored = [chunk_of(s, diff) for s, diff in ((self.came, 1), (self.went, -1)) if s is not None]
-        if any(s.kinds != self.lot.kinds for s in (self.came, self.went) if s is not None):
-            raise ValueError("what became of a lot has other columns")
-        return last_changes([*stored, *self.chunks], len(self.lot.kinds), 0)
+        if any(s.kinds != self.bulk.kinds for s in (self.came, self.went) if s is not None):
+            raise ValueError("what became of a bulk change has other columns")
+        return last_changes([*stored, *self.chunks], len(self.bulk.kinds), 0)
 
 
 class ExternalRows:
-    """Those of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
+    """The external rows of one relation. `stored` is what the last checkpoint wrote, None where the relation was not in it."""
 
     def __init__(self, stored: Stored | None = None) -> None:
-        self.stretches = [Stretch(None, 0, stored, None)]
+        self.epochs = [Epoch(None, 0, stored, None)]
 
     @property
     def arity(self) -> int | None:
         """None before there is anything."""
-        return next((arity for s in self.stretches if (arity := s.arity) is not None), None)
+        return next((arity for s in self.epochs if (arity := s.arity) is not None), None)
 
     @property
-    def lots(self) -> bool:
+    def bulks(self) -> bool:
         """Whether there are any."""
-        return len(self.stretches) > 1
+        return len(self.epochs) > 1
 
     @property
     def changed(self) -> bool:
         """Whether anything has been logged since the checkpoint."""
-        return any(stretch.changed for stretch in self.stretches)
+        return any(epoch.changed for epoch in self.epochs)
 
     def add(self, updates: Updates) -> None:
         """The changes of further rounds."""
         if updates.rows:
-            self.stretches[-1].add(updates)
+            self.epochs[-1].add(updates)
 
-    def load(self, lot: BulkFiles, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
-        """A further lot; perhaps with what the last checkpoint wrote of what came after it."""
-        self.stretches.append(Stretch(lot, number, came, went))
+    def load(self, bulk: BulkChange, number: int, came: Stored | None = None, went: Stored | None = None) -> None:
+        """A further bulk change; perhaps with what the last checkpoint wrote of what came after it."""
+        self.epochs.append(Epoch(bulk, number, came, went))
 
     def frozen(self) -> list[Frozen]:
-        """How everything is now."""
-        return [stretch.frozen() for stretch in self.stretches]
+        """A snapshot of all epochs, which later changes leave as it is."""
+        return [epoch.frozen() for epoch in self.epochs]
 
 
-def applied(stretches: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadLot) -> Table:
+def applied(epochs: Sequence[Frozen], kinds: tuple[Kind, ...], read: ReadBulk) -> Table:
     """The rows after all changes; each once. What is stored of other kinds is of a relation that was dropped. Raises ValueError
     for rows that are none of these kinds."""
-    first, *others = (s for s in stretches if s.lot is None or s.lot.kinds == kinds)
+    first, *others = (s for s in epochs if s.bulk is None or s.bulk.kinds == kinds)
     if any(len(columns) != len(kinds) for s in (first, *others) for columns, _ in s.chunks):
         raise ValueError("rows have other columns than their relation")
     table = empty(kinds) if first.came is None or first.came.kinds != kinds else first.came.table()
     if not others and not first.chunks:
         return table
     chunks = list(first.chunks)
-    for stretch in others:
-        assert stretch.lot is not None
-        columns, rows = read(stretch.lot)
-        changes = stretch.changes()
-        chunks += [(columns, ones(rows, stretch.lot.diff)), (changes.columns, changes.diffs)]
+    for epoch in others:
+        assert epoch.bulk is not None
+        columns, rows = read(epoch.bulk)
+        changes = epoch.changes()
+        chunks += [(columns, ones(rows, epoch.bulk.diff)), (changes.columns, changes.diffs)]
     present = tuple(words(column) for column in table.columns)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))
     columns, rows = apply_changes(present, table.rows, columns, np.concatenate([diffs for _, diffs in chunks]))
@@ -160,7 +160,7 @@ def chunk_of(stored: Stored, diff: int) -> Chunk:
 
 
 def last_changes(chunks: Sequence[Chunk], arity: int, round: int) -> Updates:
-    """What became of each changed row in the end, as changes of one round."""
+    """The net change of each changed row, as changes of one round."""
     if not chunks:
         return none(arity)
     columns = tuple(np.concatenate(parts) for parts in zip(*(columns for columns, _ in chunks), strict=True))

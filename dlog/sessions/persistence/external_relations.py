@@ -1,7 +1,7 @@
 """The external rows of all relations of a state, as records of the log and checkpoints change them.
 
-A checkpoint freezes them, and writes what has changed: of a relation `edge` the rows before any lot as `edge`, and what became
-of rows after lot number 3 as `edge/3+` and `edge/3-`, those that came and those that went.
+A checkpoint freezes them, and writes what has changed: of a relation `edge` the rows before any bulk change as `edge`, and what
+became of rows after bulk change number 3 as `edge/3+` and `edge/3-`, those that came and those that went.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 from dlog.sessions.follow.changes import typed
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, lot_of, ones
-from dlog.sessions.persistence.external_relation import ExternalRows, Frozen, Stretch, applied, with_diff
+from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, bulk_change_of, ones
+from dlog.sessions.persistence.external_relation import Epoch, ExternalRows, Frozen, applied, with_diff
 
 DERIVED = "/rows"
 """Ends the names of all rows of relations with rules, as `path/rows`; `path` itself is the external rows."""
-LOTS = 16
-"""So many lots a relation may have when a session is closed; more are made one."""
+MAX_BULK_CHANGES = 16
+"""Bulk changes of a relation when a session is closed; more are made one: trades writing all rows against reading many
+files."""
 _AFTER = re.compile(r".*/\d+[+-]\Z")
-Written = Callable[[], Table | History]
+CheckpointSource = Callable[[], Table | History]
 """A relation for a checkpoint, made when it is written."""
 
 
 def is_after(name: str) -> bool:
-    """Whether what a checkpoint wrote under this name is what became of rows after a lot."""
+    """Whether what a checkpoint wrote under this name is what became of rows after a bulk change."""
     return _AFTER.match(name) is not None
 
 
 class ExternalRelations:
-    """By relation, its external rows; `entries` are those of all lots, in order."""
+    """The external rows of a state, by relation; `entries` are those of all bulk changes, in order."""
 
     def __init__(self) -> None:
         self.rows: dict[str, ExternalRows] = {}
@@ -54,8 +55,8 @@ class ExternalRelations:
     def of(
         folder: Path, relations: Mapping[str, Stored], tables: Mapping[str, Entries], rounds: Iterable[LoggedRound]
     ) -> ExternalRelations:
-        """Those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody can
-        have written that."""
+        """Reads those of a state: what the last checkpoint wrote, and what has been logged since. Raises DlogError where nobody
+        can have written that."""
         found = ExternalRelations()
         external = {name: stored for name, stored in relations.items() if not name.endswith(DERIVED)}
         try:
@@ -71,45 +72,45 @@ class ExternalRelations:
     # --------------------------------------------------------------------------------------------------------------- changes
 
     def restore(self, relations: Mapping[str, Stored], entries: Sequence[bytes]) -> None:
-        """Takes in what the last checkpoint wrote: external rows, and lots with what came after each."""
+        """Takes in what the last checkpoint wrote: external rows, and bulk changes with what came after each."""
         for name, stored in relations.items():
             if not is_after(name):
                 self.rows[name] = ExternalRows(stored)
-        lots = [lot_of(entry) for entry in entries]
-        for number, lot in enumerate(lots, 1):
-            if not any(later.drops and later.relation == lot.relation for later in lots[number - 1 :]):
-                came, went = (relations.get(f"{lot.relation}/{number}{sign}") for sign in "+-")
-                self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number, came, went)
+        bulks = [bulk_change_of(entry) for entry in entries]
+        for number, bulk in enumerate(bulks, 1):
+            if not any(later.drops and later.relation == bulk.relation for later in bulks[number - 1 :]):
+                came, went = (relations.get(f"{bulk.relation}/{number}{sign}") for sign in "+-")
+                self.rows.setdefault(bulk.relation, ExternalRows()).load(bulk, number, came, went)
         self.entries += entries
 
     def note(self, changes: Mapping[str, Updates], entries: Sequence[bytes] = ()) -> None:
-        """Takes in what a record says: relations that were dropped, then changes, then lots."""
-        listed = list(enumerate(map(lot_of, entries), len(self.entries) + 1))
+        """Takes in what a record says: relations that were dropped, then changes, then bulk changes."""
+        listed = list(enumerate(map(bulk_change_of, entries), len(self.entries) + 1))
         self.entries += entries
-        for _, lot in listed:
-            if lot.drops:
-                self.rows[lot.relation] = ExternalRows()
+        for _, bulk in listed:
+            if bulk.drops:
+                self.rows[bulk.relation] = ExternalRows()
         for name, updates in changes.items():
             if name not in self.rows or self.rows[name].arity not in (None, len(updates.columns)):
                 self.rows[name] = ExternalRows()  # an earlier relation of the name has been dropped
             self.rows[name].add(updates)
-        for number, lot in listed:
-            if not lot.drops:
-                self.rows.setdefault(lot.relation, ExternalRows()).load(lot, number)
+        for number, bulk in listed:
+            if not bulk.drops:
+                self.rows.setdefault(bulk.relation, ExternalRows()).load(bulk, number)
 
-    def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[BulkFiles]:
-        """What says of changed relations that earlier ones, which had lots and other types, have been dropped."""
+    def dropped(self, relations: Mapping[str, Relation], changed: Iterable[str]) -> list[BulkChange]:
+        """Drop records for relations whose earlier namesake had bulk changes of other types."""
         found = []
         for name in sorted(set(changed) & self.rows.keys() & relations.keys()):
-            held = [s.lot.kinds for s in self.rows[name].stretches if s.lot is not None]
+            held = [s.bulk.kinds for s in self.rows[name].epochs if s.bulk is not None]
             if held and held[-1] != relations[name].kinds:
-                found.append(BulkFiles(name, relations[name].kinds, 0, ()))
+                found.append(BulkChange(name, relations[name].kinds, 0, ()))
         return found
 
-    def gather(self, relation: str, piece: Table | BulkFiles, kinds: tuple[Kind, ...]) -> None:
+    def gather(self, relation: str, piece: Table | BulkChange, kinds: tuple[Kind, ...]) -> None:
         """Puts a piece in the place of all external rows of a relation; the next checkpoint makes it hold."""
-        drop = BulkFiles(relation, kinds, 0, ())
-        if isinstance(piece, BulkFiles):
+        drop = BulkChange(relation, kinds, 0, ())
+        if isinstance(piece, BulkChange):
             self.note({}, [drop.entry, piece.entry])
         else:
             every = ones(piece.rows, 1)
@@ -118,62 +119,62 @@ class ExternalRelations:
     # --------------------------------------------------------------------------------------------------------------- reading
 
     def crowded(self) -> list[str]:
-        """The relations that have more lots than is good for reading them."""
-        return [name for name, rows in self.rows.items() if len(rows.stretches) > LOTS + 1]
+        """The relations that have more bulk changes than is good for reading them."""
+        return [name for name, rows in self.rows.items() if len(rows.epochs) > MAX_BULK_CHANGES + 1]
 
     def parts(self) -> list[Part]:
-        """The files of all lots."""
-        return [part for rows in self.rows.values() for s in rows.stretches if s.lot is not None for part in s.lot.parts]
+        """The files of all bulk changes."""
+        return [part for rows in self.rows.values() for s in rows.epochs if s.bulk is not None for part in s.bulk.parts]
 
     def frozen(self) -> FrozenRows:
-        """How everything is now."""
-        return FrozenRows({name: [(s, s.frozen()) for s in rows.stretches] for name, rows in self.rows.items()})
+        """A snapshot of all relations, which later changes leave as it is."""
+        return FrozenRows({name: [(s, s.frozen()) for s in rows.epochs] for name, rows in self.rows.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenRows:
     """All external rows at one time."""
 
-    stretches: Mapping[str, Sequence[tuple[Stretch, Frozen]]]
+    epochs: Mapping[str, Sequence[tuple[Epoch, Frozen]]]
 
-    def written(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, Written]:
-        """What a checkpoint writes, by name. Of relations without kinds, which the program does not have, only what became of
-        lots."""
-        found: dict[str, Written] = {}
-        for name, ((_, first), *others) in self.stretches.items():
+    def checkpoint_contents(self, kinds: Mapping[str, tuple[Kind, ...]]) -> dict[str, CheckpointSource]:
+        """The contents of a checkpoint, by name. Of relations without kinds, which the program does not have, only the changes
+        after bulk changes."""
+        found: dict[str, CheckpointSource] = {}
+        for name, ((_, first), *others) in self.epochs.items():
             if name in kinds:
                 found[name] = _before(first, kinds[name])
-            for _, stretch in others:
+            for _, epoch in others:
                 for sign, diff in (("+", 1), ("-", -1)):
-                    found[f"{name}/{stretch.number}{sign}"] = _after(stretch, diff)
+                    found[f"{name}/{epoch.number}{sign}"] = _after(epoch, diff)
         return found
 
     def rebase(self, stored: Callable[[str], Stored | None]) -> None:
         """A checkpoint has written all of it: what is there from now on are its files, and later changes."""
-        for name, ((first, was), *others) in self.stretches.items():
+        for name, ((first, was), *others) in self.epochs.items():
             first.rebase(stored(name), None, len(was.chunks))
-            for stretch, frozen in others:
+            for epoch, frozen in others:
                 came, went = (stored(f"{name}/{frozen.number}{sign}") for sign in "+-")
-                stretch.rebase(came, went, len(frozen.chunks))
+                epoch.rebase(came, went, len(frozen.chunks))
 
 
-def _before(first: Frozen, kinds: tuple[Kind, ...]) -> Written:
-    """The rows before any lot; those that have not changed stay in the file they are in."""
+def _before(first: Frozen, kinds: tuple[Kind, ...]) -> CheckpointSource:
+    """The rows before any bulk change; those that have not changed stay in the file they are in."""
     stored = first.came
     if stored is not None and stored.kinds == kinds and not first.chunks:
         return lambda: (stored.kinds, stored.batches)
-    return lambda: applied([first], kinds, _no_lot)
+    return lambda: applied([first], kinds, _no_bulk)
 
 
-def _after(stretch: Frozen, diff: int) -> Written:
-    """The same for rows that came or went after a lot."""
-    stored = stretch.came if diff > 0 else stretch.went
-    if stored is not None and not stretch.chunks:
+def _after(epoch: Frozen, diff: int) -> CheckpointSource:
+    """The same for rows that came or went after a bulk change."""
+    stored = epoch.came if diff > 0 else epoch.went
+    if stored is not None and not epoch.chunks:
         return lambda: (stored.kinds, stored.batches)
-    assert stretch.lot is not None
-    kinds = stretch.lot.kinds
-    return lambda: typed(kinds, with_diff(stretch.changes(), diff))
+    assert epoch.bulk is not None
+    kinds = epoch.bulk.kinds
+    return lambda: typed(kinds, with_diff(epoch.changes(), diff))
 
 
-def _no_lot(lot: BulkFiles) -> tuple[Columns, int]:
-    raise InternalError("state", f"a lot of {lot.relation} comes before all lots")
+def _no_bulk(bulk: BulkChange) -> tuple[Columns, int]:
+    raise InternalError("state", f"a bulk change of {bulk.relation} comes before all bulk changes")

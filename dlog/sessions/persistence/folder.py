@@ -3,12 +3,12 @@
 What counts is the program and, of every relation, the external rows: every round logs their changes, the symbols and records
 that are new, and the program's text where that is another one. The rows of relations with rules follow from these. A checkpoint
 when the session is closed writes them too, so that they can be read when it is opened again without deriving them; one while it
-runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *lots*
-(`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image* is what
-the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of the
-external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread of
-its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small one
-is copied within the commit that finds it due, a large one when no commit comes for a moment
+runs would be out of date a round later, and leaves them out. Rows that were too many to pass through this process are *bulk
+changes* (`dlog.sessions.persistence.bulk_files`): files that a record of the log names, and that stay as they are. An *image*
+is what the engine keeps to go on without deriving anything. It is large, so that only some checkpoints have one; what became of
+the external rows since then is a round for the engine that goes on from it. A checkpoint runs beside the commits, in a thread
+of its own, and works on what has been logged, not on the engine's relations, and on a copy of what the engine keeps. A small
+one is copied within the commit that finds it due, a large one when no commit comes for a moment
 (`dlog.sessions.persistence.pauses`). """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from dlog.caches import Untrusted
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
-from dlog.engine.rounds import Image, RoundsEngine, Unfit
+from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine
 from dlog.engine.state import parts
 from dlog.engine.state.checkpoint import History
 from dlog.engine.state.entries import Entries, paths_of
@@ -38,31 +38,34 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from dlog.sessions.follow.changes import none, typed
 from dlog.sessions.mistakes import mistake, remark
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles, Meaning
+from dlog.sessions.persistence.bulk_files import TABLE, BulkChange, BulkDecoder
 from dlog.sessions.persistence.external_relation import Chunk, ExternalRows, Frozen, applied, last_changes
-from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations, FrozenRows, Written
+from dlog.sessions.persistence.external_relations import DERIVED, CheckpointSource, ExternalRelations, FrozenRows
 from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.pauses import Copying
 from dlog.sessions.persistence.references import References, are_ids
 from dlog.version import __version__
 
-LEAST = 1 << 20
-"""Bytes of the log below which no checkpoint begins while the session runs."""
-AHEAD = 1 << 17
-"""Bytes of the log about which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
+MIN_LOG_BYTES = 1 << 20
+"""Bytes of the log below which no checkpoint begins while the session runs: trades replaying them against writing a
+checkpoint."""
+CHECKPOINT_SLACK_BYTES = 1 << 17
+"""Bytes of the log by which a checkpoint may be earlier or later, so that it can be prepared: fewer are not worth that."""
 PROGRAM = "program"
 """The table of texts that the program has had; the last one holds."""
-FIRST = 1 << 22
-"""Bytes of an image from which it is written before anything else makes a checkpoint due, where there is none."""
-MOST = 1 << 30
-"""Bytes of an image above which it is only written when the session is closed."""
-IMAGE_LEAST = 1 << 24
-"""Bytes of the log below which no later image is written while the session runs."""
+FIRST_IMAGE_BYTES = 1 << 22
+"""Bytes of a first image from which on it is written before anything else makes a checkpoint due: less is soon derived
+again."""
+MAX_RUNNING_IMAGE_BYTES = 1 << 30
+"""Bytes of an image above which it is only written when the session is closed: its copy takes as much memory again."""
+MIN_IMAGE_LOG_BYTES = 1 << 24
+"""Bytes of the log below which no later image is written while the session runs: trades replaying them against writing an
+image."""
 IMAGE_SHARE = 4
 """An image is due when so many times what has been logged since the last one is as much as that."""
-AT_ONCE = 1 << 20
-"""Bytes of an image up to which it is copied within a commit."""
-OVERDUE = 1 << 26
+MAX_UNPAUSED_IMAGE_BYTES = 1 << 20
+"""Bytes of an image up to which it is copied within a commit, which waits for that."""
+OVERDUE_LOG_BYTES = 1 << 26
 """Bytes that are logged while a larger one waits for a pause, after which it is copied within a commit all the same: else a
 session that never pauses would be derived anew after a crash."""
 TEXT_MOST = 1 << 28
@@ -111,7 +114,8 @@ class State:
             raise
 
     def _restore(self) -> None:
-        """Maps what the last checkpoint wrote and takes in what has been logged since. Lots that do not count are removed."""
+        """Maps what the last checkpoint wrote and takes in what has been logged since. Bulk changes that do not count are
+        removed."""
         tables = {name: [(paths_of(self.path, name)[0], entries)] for name, entries in self._store.tables.items()}
         rounds = list(self._store.rounds())
         self._held = ExternalRelations.of(self.path, self._store.relations, self._store.tables, rounds)
@@ -129,7 +133,7 @@ class State:
         self.mark: int | None = marks[0] if marks else None
 
     def _sweep(self) -> None:
-        """Removes files that belong to no lot."""
+        """Removes files that belong to no bulk change."""
         parts.sweep(self.path, {part.name for part in self._held.parts()})
 
     def _program(self, packed: bytes) -> str:
@@ -155,15 +159,15 @@ class State:
 
     def external(self, relation: str, kinds: tuple[Kind, ...]) -> Table:
         """The external rows as of the last round; columns may be views of a mapped file."""
-        return self.rows_of(relation, self.stretches(relation), kinds)
+        return self.rows_of(relation, self.epochs(relation), kinds)
 
-    def rows_of(self, relation: str, stretches: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
-        """The rows after these stretches. Raises DlogError where they make no sense."""
+    def rows_of(self, relation: str, epochs: Sequence[Frozen], kinds: tuple[Kind, ...]) -> Table:
+        """The rows after these epochs. Raises DlogError where they make no sense."""
         try:
-            found = applied(stretches, kinds, self.meaning.rows)
+            found = applied(epochs, kinds, self.decoder.rows)
             self._refuse_strange(relation, found)
         except ValueError as error:
-            changed = any(s.lot is not None or s.chunks for s in stretches)
+            changed = any(s.bulk is not None or s.chunks for s in epochs)
             raise damaged(self._place(relation, changed), f"rows of `{relation}` make no sense ({error})") from None
         return found
 
@@ -185,15 +189,15 @@ class State:
         layers = () if changed else self._store.layers(stored)
         return self.path / layers[0] if layers else self._store.log_path
 
-    def stretches(self, relation: str) -> list[Frozen]:
-        """The same as they are kept: a lot begins each but the first."""
+    def epochs(self, relation: str) -> list[Frozen]:
+        """The same as they are kept: a bulk change begins each but the first."""
         with self._lock:
             return self._held.rows.setdefault(relation, ExternalRows()).frozen()
 
     @property
-    def meaning(self) -> Meaning:
-        """What it takes to read lots."""
-        return Meaning(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
+    def decoder(self) -> BulkDecoder:
+        """The decoder of bulk files."""
+        return BulkDecoder(self.path, self.relations, self._types, self.interned.symbols, self.interned.records)
 
     def means(self, program: Program) -> None:
         """The program as it is from now on."""
@@ -225,17 +229,17 @@ class State:
         return stored
 
     def image(self, fingerprint: str) -> Image | None:
-        """What an engine kept as of the last image, if that was for this program. Raises Unfit where it is damaged, or
-        somebody else's."""
+        """The engine's arrays as of the last image, if that was for this program. Raises IncompatibleImage where it is damaged,
+        or somebody else's."""
         file = self._store.image
         if file is None or file.fingerprint != fingerprint:
             return None
         try:
             content = self._store.map_image(self._tables())
         except Untrusted as why:
-            raise Unfit(str(why)) from None
+            raise IncompatibleImage(str(why)) from None
         if content is None:
-            raise Unfit(f"{self.path / file.name} is damaged")
+            raise IncompatibleImage(f"{self.path / file.name} is damaged")
         return Image(file.round, *content)
 
     def imaged(self, fingerprint: str) -> bool:
@@ -249,7 +253,7 @@ class State:
         return file is not None and file.fingerprint == fingerprint
 
     def since(self, round: int, relation: str, kinds: tuple[Kind, ...]) -> Updates | None:
-        """What became of the external rows of a relation after a round, as changes of the last one; None where that is not
+        """The changes of the external rows of a relation after a round, as changes of the last one; None where that is not
         known any more."""
         with self._lock:
             rows = self._held.rows.get(relation)
@@ -257,7 +261,7 @@ class State:
                 return none(len(kinds))
             *before, last = rows.frozen()
         stored = before[0].came if before else last.came
-        loaded = any(stretch.chunks for stretch in before) or (last.lot is not None and last.came is None)
+        loaded = any(epoch.chunks for epoch in before) or (last.bulk is not None and last.came is None)
         if round != self._store.checkpoint_round or loaded or (stored is not None and stored.kinds != kinds):
             return None
         if any(len(columns) != len(kinds) for columns, _ in last.chunks):
@@ -305,17 +309,18 @@ class State:
         changes: Mapping[str, Updates],
         text: str | None = None,
         mark: int | None = None,
-        lots: Sequence[BulkFiles] = (),
+        bulks: Sequence[BulkChange] = (),
     ) -> None:
-        """Logs the rounds up to `round`: what they change in external rows, also by `lots`, the program's `text` if it is a new
-        one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions wait."""
+        """Logs the rounds up to `round`: what they change in external rows, also by `bulks`, the program's `text` if it is a
+        new one, a mark if there is one. When this returns they count; when it raises DlogError they do not. Interruptions
+        wait."""
         fresh = self.interned.fresh()
         new = [] if text is None else [_packed(text)]
         given = {name: updates for name, updates in changes.items() if updates.rows}
         if mark is not None:
             given[MARK] = _marking(self.mark, mark, round)
-        dropped = self._held.dropped(self.relations, [*given, *(lot.relation for lot in lots)])
-        entries = [lot.entry for lot in (*dropped, *lots)]
+        dropped = self._held.dropped(self.relations, [*given, *(bulk.relation for bulk in bulks)])
+        entries = [bulk.entry for bulk in (*dropped, *bulks)]
         tables = {name: Entries.of(listed) for name, listed in ((PROGRAM, new), (TABLE, entries)) if listed}
         with Delayed(), self._logging:
             self._store.append(round, given, fresh | tables)
@@ -334,19 +339,23 @@ class State:
         if self.is_writing:
             return
         due = self._store.log_bytes >= self._due
-        if self._store.log_bytes >= AHEAD and abs(self._store.log_bytes - self._due) < AHEAD and not self._store.prepared:
+        if (
+            self._store.log_bytes >= CHECKPOINT_SLACK_BYTES
+            and abs(self._store.log_bytes - self._due) < CHECKPOINT_SLACK_BYTES
+            and not self._store.prepared
+        ):
             self._writing = Thread(target=self._prepare, name="dlog-checkpoint")
             self._writing.start()
             return
-        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE
+        overdue = self._copying is not None and self._logged - self._copying.logged >= OVERDUE_LOG_BYTES
         if self._copying is not None and (overdue or not self._copying.of(engine, fingerprint)):
             self.copy_nothing()
         image = self._image_of(engine) if self._copying is None and (overdue or self._image_due(fingerprint, due)) else None
-        if image is not None and image.bytes > AT_ONCE and self.interned.stays and not overdue:
-            if due or image.bytes >= FIRST:
+        if image is not None and image.bytes > MAX_UNPAUSED_IMAGE_BYTES and self.interned.stays and not overdue:
+            if due or image.bytes >= FIRST_IMAGE_BYTES:
                 self._copying = Copying(self, engine, fingerprint, self._most_copied, self._logged).start()
             image = None
-        if not due and (image is None or image.bytes < FIRST):
+        if not due and (image is None or image.bytes < FIRST_IMAGE_BYTES):
             return
         with self._logging:
             steps = self._begun(fingerprint, None if image is None else image.copied)
@@ -408,24 +417,24 @@ class State:
             # Asking an engine for its size takes as long as a small commit: it is done after 1, 2, 4, 8 ... of them.
             self._asked += 1
             return due or self._asked & (self._asked - 1) == 0
-        return due and self._logged >= max(IMAGE_LEAST, file.size // IMAGE_SHARE)
+        return due and self._logged >= max(MIN_IMAGE_LOG_BYTES, file.size // IMAGE_SHARE)
 
     def _image_of(self, engine: RoundsEngine) -> Image | None:
-        """What an engine keeps, if there is room for it twice, and it is copied in no time that matters."""
+        """The engine's image, if there is room for it twice, and it is copied in no time that matters."""
         image = engine.image()
         return None if image is None or image.bytes > self._most_copied else image
 
     @property
     def _most_copied(self) -> int:
         """Bytes of the largest image that there is room for twice."""
-        return MOST if self._memory is None else min(MOST, self._memory // 2)
+        return MAX_RUNNING_IMAGE_BYTES if self._memory is None else min(MAX_RUNNING_IMAGE_BYTES, self._memory // 2)
 
     def lotted(self, relation: str) -> bool:
-        """Whether there are rows in lots."""
-        return relation in self._held.rows and self._held.rows[relation].lots
+        """Whether there are rows in bulk changes."""
+        return relation in self._held.rows and self._held.rows[relation].bulks
 
     def crowded(self) -> list[str]:
-        """The relations of the program that have too many lots."""
+        """The relations of the program that have too many bulk changes."""
         return [name for name in self._held.crowded() if name in self.relations]
 
     def settle(
@@ -433,7 +442,7 @@ class State:
         fingerprint: str,
         derived: Mapping[str, Callable[[], Table]],
         image: Image | None,
-        gathered: Mapping[str, Table | BulkFiles] | None = None,
+        gathered: Mapping[str, Table | BulkChange] | None = None,
     ) -> None:
         """Writes everything: the external rows, some of them `gathered` in one piece, and, of relations with rules, all rows,
         and what the engine keeps."""
@@ -460,7 +469,7 @@ class State:
         with self._lock:
             frozen = self._held.frozen()
         kinds = {MARK: (Kind.NUMBER,), **{name: relation.kinds for name, relation in self.relations.items()}}
-        readers: dict[str, Written] = {**derived, **frozen.written(kinds)}
+        readers: dict[str, CheckpointSource] = {**derived, **frozen.checkpoint_contents(kinds)}
         self._store.fingerprint = fingerprint
         tables = self._tables(entries)
         self._unimaged = 0 if image is not None else self._unimaged + self._store.log_bytes
@@ -489,10 +498,10 @@ class State:
 
     def _next_due(self) -> int:
         """A checkpoint writes about as many bytes as the layers have: it should be worth that."""
-        return max(LEAST, self._store.layer_bytes // 2)
+        return max(MIN_LOG_BYTES, self._store.layer_bytes // 2)
 
     def _wait(self) -> None:
-        """Until no checkpoint runs, and none will begin by itself."""
+        """Waits until no checkpoint runs, and none will begin by itself."""
         self.copy_nothing()
         if self._writing is not None:
             self._writing.join()
@@ -509,7 +518,7 @@ class State:
 class _Read(Mapping[str, "Table | History"]):
     """Relations that are made when they are written."""
 
-    def __init__(self, readers: Mapping[str, Written]) -> None:
+    def __init__(self, readers: Mapping[str, CheckpointSource]) -> None:
         self._readers = readers
 
     def __getitem__(self, name: str) -> Table | History:

@@ -27,7 +27,7 @@ from dlog.engine.state.segments import span
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.sessions.mistakes import mistake
-from dlog.sessions.persistence.bulk_files import TABLE, BulkFiles
+from dlog.sessions.persistence.bulk_files import TABLE, BulkChange
 from dlog.sessions.persistence.external_relations import DERIVED, ExternalRelations
 from dlog.sessions.persistence.folder import MARK, State
 from dlog.sessions.text import Text, stored_text
@@ -75,7 +75,7 @@ def dump_state(folder: str | Path, output: str | Path) -> list[str]:
 
 @contextmanager
 def _looked_over(folder: str | Path) -> Iterator[Inspection]:
-    """What is in a folder, which nobody else has meanwhile."""
+    """Inspects a folder, which nobody else has meanwhile."""
     path = Path(folder)
     if not any((path / name).exists() for name in (NAME, COPY)):
         raise DlogError(Diagnostic("state-missing", "there is no state of dlog", place=str(path)))
@@ -87,7 +87,7 @@ def _looked_over(folder: str | Path) -> Iterator[Inspection]:
 
 
 def _rounds(found: Inspection) -> list[LoggedRound]:
-    """What is in the log up to where it is damaged."""
+    """The rounds in the log up to where it is damaged."""
     rounds: list[LoggedRound] = []
     for segment in found.contents.segments:
         rounds += segment.rounds() if segment.records else []
@@ -101,10 +101,10 @@ def _held(found: Inspection) -> ExternalRelations:
 
 
 def _lost_parts(found: Inspection) -> dict[str, DlogError]:
-    """By relation, the damage to files of rows that did not pass through a session."""
+    """The damage to files of bulk changes, by relation."""
     lost: dict[str, DlogError] = {}
     for name, rows in _held(found).rows.items():
-        for part in (part for s in rows.stretches if s.lot is not None for part in s.lot.parts):
+        for part in (part for s in rows.epochs if s.bulk is not None for part in s.bulk.parts):
             try:
                 parts.check(found.folder, part)
             except DlogError as error:
@@ -184,7 +184,7 @@ def _repaired(found: Inspection, without: Collection[str]) -> list[str]:
     derived = sorted(name for name in found.contents.lost_relations if name.endswith(DERIVED))
     said = [f"`{name.removesuffix(DERIVED)}` is derived anew when the state is opened" for name in derived]
     said += [f"lost: all rows of the input `{name}`" for name in inputs]
-    drops = {TABLE: Entries.of([BulkFiles(name, (), 0, ()).entry for name in inputs])} if inputs else {}
+    drops = {TABLE: Entries.of([BulkChange(name, (), 0, ()).entry for name in inputs])} if inputs else {}
     return said + repair(found, lambda name: bool(inputs) and name.endswith(DERIVED), drops)
 
 

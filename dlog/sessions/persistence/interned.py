@@ -101,7 +101,7 @@ class Interned:
 
 
 def _arity(table: str) -> int | None:
-    """Of the records in a table; None where it is one of something else."""
+    """The arity of the records in a table; None where it is one of something else."""
     arity = table.removeprefix(_RECORDS)
     return int(arity) if arity != table and re.fullmatch("0|[1-9][0-9]{0,5}", arity) else None
 

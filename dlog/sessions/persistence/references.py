@@ -1,4 +1,4 @@
-"""Whether the ids in rows of a state stand for anything: symbols and records that are there, of the right types, none inside
+"""A check of the ids in rows of a state: they stand for symbols and records that are there, of the right types, none inside
 itself. Compiled code looks ids up without asking, so ids of somebody else's choice must not come that far.
 
 Records of one arity share a table, whatever their types, so a record may be right as one type and wrong as another. A record
@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.values.symbols import SymbolTable
 
-_MOST = 2**31 - 1
+_MAX_ID = 2**31 - 1
 
 
 class References:
@@ -47,7 +47,7 @@ class References:
     # ------------------------------------------------------------------------------------------------------------- records
 
     def _all_wrong(self) -> dict[str, np.ndarray]:
-        """By type, which of the restored records of its arity cannot be of it."""
+        """Masks by type of the restored records of its arity that cannot be of it."""
         found = {type.name: self._wrong_by_itself(type) for type in self._types.values() if type.kind is Kind.RECORD}
         self._spread(found)
         mixed = self._mixed()
@@ -76,7 +76,7 @@ class References:
         return wrong
 
     def _spread(self, wrong: dict[str, np.ndarray]) -> None:
-        """What has something wrong inside is wrong."""
+        """Marks records wrong that have something wrong inside."""
         waiting = {name for name, found in wrong.items() if found.any()}
         while waiting:
             inner = waiting.pop()
@@ -98,7 +98,7 @@ class References:
         }  # fmt: skip
 
     def _rooted(self, mixed: set[str], wrong: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """By type, the records that come to an end: from those with none of these types inside, to those around them."""
+        """The records that come to an end, by type: from those with none of these types inside, to those around them."""
         starts: dict[str, int] = {}
         count = 0
         for name in sorted(mixed):
@@ -134,11 +134,11 @@ def within(ids: np.ndarray, least: int, most: int) -> bool:
 def are_ids(kinds: Sequence[Kind], columns: Sequence[np.ndarray]) -> bool:
     """Whether words of symbols and records can be ids at all."""
     ids = (column for kind, column in zip(kinds, columns, strict=True) if kind in (Kind.SYMBOL, Kind.RECORD))
-    return all(within(column, 0, _MOST) for column in ids)
+    return all(within(column, 0, _MAX_ID) for column in ids)
 
 
 def _taken(wrong: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What is said of the records with these ids, as far as there are such."""
+    """The flags of the records with these ids, False where there are none."""
     there = (values > 0) & (values <= len(wrong))
     found = np.zeros(len(values), bool)
     found[there] = wrong[values[there] - 1]

@@ -19,12 +19,12 @@ from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
-from dlog.sessions.persistence.durable import Durable, Facts, all_of, fact_updates, negated
+from dlog.sessions.persistence.durable import ConstantRows, Durable, all_of, fact_updates, negated
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
 
-_SHOWN = 10
+_SHOWN_CLAUSES = 10
 """So many clauses are named."""
 
 
@@ -52,7 +52,7 @@ def reopen(state: State, given: Text | None, engines: Engines) -> tuple[Text, Du
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What ids and words of an attribute mean: its kind and, of a record, all types in it."""
+    """The layout of an attribute's values: its kind and, of a record, all types in it."""
 
     kind: Kind
     records: frozenset[Type]
@@ -129,7 +129,7 @@ def declaration(relation: Relation) -> str:
 # ---------------------------------------------------------------------------------------------------------------- changes
 
 
-def _more(some: Program, others: Program) -> Facts:
+def _more(some: Program, others: Program) -> ConstantRows:
     """The facts that some text has and another has not."""
     found = {name: tuple(r for r in rows if r not in set(others.facts.get(name, ()))) for name, rows in some.facts.items()}
     return {name: rows for name, rows in found.items() if rows}
@@ -137,17 +137,17 @@ def _more(some: Program, others: Program) -> Facts:
 
 def _as_before(engine: RoundsEngine, program: Program) -> list[str]:
     """The relations with rules that an engine has taken over."""
-    return sorted(engine.taken & program.derived.keys())
+    return sorted(engine.reused_relations & program.derived.keys())
 
 
 def _told(left: Text, text: Text, round: int, kept: Sequence[str]) -> str:
-    """What is another in the program, and what is done about it."""
+    """The notice of a changed program: its differences, and what is done about them."""
     before, now = Counter(left.formatted), Counter(text.formatted)
     lines = ["the program is not the one that the state was left with"]
     for sign, items in (("-", before - now), ("+", now - before)):
         listed = list(items.elements())
-        lines += [f"  {sign} {item}" for item in listed[:_SHOWN]]
-        lines += [f"  {sign} {len(listed) - _SHOWN} more"] * (len(listed) > _SHOWN)
+        lines += [f"  {sign} {item}" for item in listed[:_SHOWN_CLAUSES]]
+        lines += [f"  {sign} {len(listed) - _SHOWN_CLAUSES} more"] * (len(listed) > _SHOWN_CLAUSES)
     named = f", and so is what follows as before ({', '.join(kept)})" if kept else ""
     return "\n".join([*lines, f"  its inputs are kept{named}, everything else was derived anew: round {round + 1}"])
 

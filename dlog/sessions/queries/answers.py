@@ -19,7 +19,7 @@ from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.optimize import optimize
 from dlog.engine.optimize.demand import demanded
-from dlog.engine.plan.demand_cost import WORTH_WHILE, share_asked
+from dlog.engine.plan.demand_cost import MAX_DEMANDED_SHARE, share_asked
 from dlog.engine.runtime.static.executor import Executor
 from dlog.engine.runtime.storage.statistics import OfTables
 from dlog.engine.values.differences import row_groups, words
@@ -62,7 +62,7 @@ def select(question: Question, tables: Tables, codec: Codec) -> Relation | None:
 
 
 def evaluation(question: Question, tables: Tables, external: Tables, codec: Codec) -> Evaluation:
-    """How a question is evaluated. `tables` are the relations that are there, `external` the rows that those to be computed
+    """The evaluation of a question. `tables` are the relations that are there, `external` the rows that those to be computed
     have from outside."""
     codec = Codec(question.program, codec.symbols, codec.records)
     if not question.evaluates:
@@ -84,7 +84,7 @@ def _asking(program: rules.Program, tables: Mapping[str, Table]) -> tuple[rules.
         return program, "all of what it reads is computed: nothing in it is asked for by value"
     share = share_asked(program, better, asked, OfTables(tables))
     names = ", ".join(sorted(name.removesuffix("?") for name in asked))
-    if share > WORTH_WHILE:
+    if share > MAX_DEMANDED_SHARE:
         return program, f"all of what it reads is computed: {names} would be asked for {_percent(share)} of their values"
     return better, f"by demand: {names} are asked for {_percent(share)} of their values at first"
 
@@ -124,7 +124,7 @@ def _select(rule: rules.Rule, atom: rules.Atom, table: Table, codec: Codec) -> T
 
 
 def _matching(atom: rules.Atom, table: Table, codec: Codec) -> np.ndarray:
-    """Which rows agree with the atom's constants and repeated variables."""
+    """A mask of rows that agree with the atom's constants and repeated variables."""
     mask = np.ones(table.rows, bool)
     first: dict[int, np.ndarray] = {}
     for arg, column in zip(atom.args, table.columns, strict=True):

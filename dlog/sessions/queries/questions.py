@@ -10,8 +10,8 @@ from dlog.sessions.queries.compiled import Question, compile_question
 from dlog.sessions.text import Text
 from dlog.values import Codec
 
-KEPT = 256
-"""So many compiled questions are kept."""
+MAX_COMPILED_QUESTIONS = 256
+"""Compiled questions that are kept: trades memory against compiling again."""
 
 
 class Questions:
@@ -30,7 +30,7 @@ class Questions:
         found = self._compiled.get(key) if isinstance(question, str) else None
         if found is None:
             found = compile_question(self._text, *key)
-            if len(self._compiled) >= KEPT:
+            if len(self._compiled) >= MAX_COMPILED_QUESTIONS:
                 self._compiled.clear()
             self._compiled[key] = found
         return found

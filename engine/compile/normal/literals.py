@@ -13,7 +13,7 @@ LIMITS: Final = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 
 FITTING = 18
 """Of so many digits every number fits every kind."""
 
-_MOST_DIGITS = 400
+_MAX_DIGITS = 400
 """A number of more digits fits no kind."""
 
 
@@ -75,4 +75,4 @@ def _integer(text: str) -> int:
 def _decimal(digits: str) -> int:
     """The number; another one that fits no kind either where Python would refuse to convert so many digits."""
     digits = digits.lstrip("0") or "0"
-    return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS

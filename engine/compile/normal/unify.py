@@ -93,7 +93,7 @@ class _Unifier:
         return self._equation(literal) if isinstance(literal, Compare) and literal.op == "=" else [literal]
 
     def _equation(self, equation: Compare) -> list[Raw]:
-        """What is left of an equation: nothing, itself, or those of its records' fields."""
+        """The rest of an equation: nothing, itself, or those of its records' fields."""
         left, right = self.substitution.term(equation.left), self.substitution.term(equation.right)
         match left, right:
             case (Constant(value=a), Constant(value=b)):

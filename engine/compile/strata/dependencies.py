@@ -1,4 +1,4 @@
-"""Which relation is computed from which, by which literal, and the cycles among them."""
+"""The dependency graph of relations, with the literals that make its edges, and its cycles."""
 
 from __future__ import annotations
 

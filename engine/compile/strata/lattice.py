@@ -35,7 +35,7 @@ _ALLOWED: Final = "allowed are v, v + e, e + v, v - e, min and max"
 
 
 class NotWellDefined(Exception):
-    """Why a recursion through an aggregate is refused."""
+    """Raised where a recursion through an aggregate is refused; says why."""
 
 
 def lattice_of(relation: str, rules: list[Rule]) -> Lattice:

@@ -267,5 +267,5 @@ class _Checker:
 
 
 def _what(found: Type) -> str:
-    """What a conflict of representations calls a type: records by name, subtypes by their kind."""
+    """The name of a type in a conflict of representations: records by name, subtypes by their kind."""
     return found.name if found.kind is Kind.RECORD else found.kind.value

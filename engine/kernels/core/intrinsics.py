@@ -1,4 +1,4 @@
-"""What kernels do that Numba has no word for: one or a few machine instructions, or a function of the C library, each.
+"""The intrinsics of kernels, which Numba has no word for: one or a few machine instructions, or a C library function, each.
 
 Only compiling needs this module (`jit.intrinsic` stands for its names elsewhere). What each does is said where its twin
 without the JIT is: memory.py, words.py, numerals.py.

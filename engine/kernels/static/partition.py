@@ -1,4 +1,5 @@
-"""What rows between workers take: which worker has a value, the rows of each worker side by side, room where they arrive.
+"""Partitions rows for the exchange between workers: the owner of a value, each worker's rows side by side, room where they
+arrive.
 
 The owner follows from a value's content alone, so all workers agree on it: numbers by their bits, strings by their bytes.
 """

@@ -1,4 +1,4 @@
-"""What moving rows costs, by estimates: what plans for several workers are chosen by.
+"""Estimated costs of moving rows, by which plans for several workers are chosen.
 
 The unit is a row that is written down, read and looked at once more than if it had stayed in its path.
 """
@@ -11,14 +11,14 @@ from dlog.engine.ir.nodes import HalfJoin
 from dlog.engine.plan.exchange.places import EVERYWHERE, SELF, Place
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, Statistics
 
-SEND = 1.5
-"""What a row costs besides for each other worker that it goes to."""
-FEWEST = 1e-6
-"""Least share of rows that are taken to lead anywhere."""
-FEW = 0.7
-"""Share of rows below which it pays to ask first whether they lead anywhere."""
-WORKERS = 2
-"""Where nobody said how many there are."""
+SEND_COST = 1.5
+"""The cost of a row for each other worker that it goes to, in rows written down and read once more."""
+MIN_SHARE = 1e-6
+"""The least share of rows that are assumed to lead anywhere."""
+SIFTED_SHARE = 0.7
+"""Share of rows that lead anywhere below which a semijoin pays that removes the others before they are sent."""
+ASSUMED_WORKERS = 2
+"""The number of workers where nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Sizes:
     """Figures of complete relations, over all `workers`."""
 
     statistics: Statistics
-    workers: int = WORKERS
+    workers: int = ASSUMED_WORKERS
 
     def rows(self, name: str) -> int:
         return self.statistics.rows(name) or 2**62
@@ -45,15 +45,15 @@ class Sizes:
         name, key = join.arrangement.relation, tuple(sorted(set(join.arrangement.key)))
         rows = self.about(name)
         group = rows / (self.distinct(name, key) or rows or 1.0)
-        return min(1.0, max(join.rows / max(group, 1.0), FEWEST))
+        return min(1.0, max(join.rows / max(group, 1.0), MIN_SHARE))
 
     def price(self, place: Place) -> float:
-        """Of a row that goes to a place."""
+        """The cost of a row that goes to a place."""
         others = self.workers - 1
         match place:
             case _ if place == SELF:
                 return 1.0
             case _ if place == EVERYWHERE:
-                return self.workers + SEND * others
+                return self.workers + SEND_COST * others
             case _:
-                return 1.0 + SEND * others / self.workers
+                return 1.0 + SEND_COST * others / self.workers

@@ -27,17 +27,17 @@ from dlog.engine.ir.nodes import (
     SemiJoin,
     Step,
     Unit,
-    Unpack,
+    UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Kind, Term, Variable
 from dlog.engine.plan.column_types import ColumnType
-from dlog.engine.plan.exchange.costs import FEW
+from dlog.engine.plan.exchange.costs import SIFTED_SHARE
 from dlog.engine.plan.exchange.exchanges import Exchange
 from dlog.engine.plan.exchange.partition_context import PartitionContext
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, SELF, SOME, Copy, Heavy, Place
 from dlog.engine.plan.joins.emit import binds_of, reads, relations_of, sink_terms
 from dlog.engine.plan.query import mask_all
-from dlog.engine.plan.steps import apart, asked, proposed, reading, with_key
+from dlog.engine.plan.steps import apart, key_terms, proposed, reading, with_key
 
 REACHED = 0.25
 """Share of a growing relation's rows that are taken to be reached from the rows of one that does not change."""
@@ -45,7 +45,7 @@ REACHED = 0.25
 
 @dataclass(frozen=True, slots=True)
 class EarlyExchange:
-    """Where rows move other than step by step: ahead of step `at` they go to the owner of a variable, or to all workers
+    """An exchange of rows other than step by step: ahead of step `at` they go to the owner of a variable, or to all workers
     (`EVERYWHERE`), of which each goes on with the matches whose value of `owner` is its own; or they stay (`SELF`) while the
     relation of that step, which grows, has a copy everywhere."""
 
@@ -64,7 +64,7 @@ class Cutter:
         partition_context: PartitionContext,
         path: Path,
         label: str,
-        turn: EarlyExchange | None = None,
+        early_exchange: EarlyExchange | None = None,
         patient: bool = True,
     ) -> None:
         self.partition_context = partition_context
@@ -73,8 +73,8 @@ class Cutter:
         self.at: int | None = None
         self.spread_for: str | None = None
         self.exchanged = False
-        self.turn = turn
-        self.turning = None if turn is None else path.steps[turn.at]
+        self.early_exchange = early_exchange
+        self.early_step = None if early_exchange is None else path.steps[early_exchange.at]
         self.dealt_for: int | None = None
         """The variable whose owners go on with rows that all have, until it is bound."""
         self.patient = patient
@@ -110,7 +110,7 @@ class Cutter:
                 assert_never(self.path.seed)
 
     def cut(self) -> Path:
-        """The first piece; later ones go to the world's streams."""
+        """The first piece; later ones go to the context's streams."""
         self.run_steps()
         sink: Insert | Accumulate = self.sink
         if isinstance(sink, Insert) and not self._is_home(sink):
@@ -124,8 +124,8 @@ class Cutter:
     def run_steps(self) -> None:
         while self.pending:
             step = self.pending.pop(0)
-            turn = self.turn if step is self.turning else None
-            placed = self._place(step) if turn is None else self._take_turn(step, turn)
+            early_exchange = self.early_exchange if step is self.early_step else None
+            placed = self._place(step) if early_exchange is None else self._exchange_early(step, early_exchange)
             if placed is not None:
                 self._append(placed)
                 if any(self.partition_context.grows(name) for name in relations_of(step)):
@@ -149,7 +149,7 @@ class Cutter:
     def _place(self, step: Step) -> Step | None:
         """The step as the worker at hand can do it; None when other steps were put before it instead."""
         match step:
-            case Filter() | Map() | Unpack():
+            case Filter() | Map() | UnpackRecord():
                 return step
             case HalfJoin(binds=binds) if self.dealt_for is not None and self.dealt_for in (v for _, v in binds):
                 return self._own_matches(step, self.dealt_for)
@@ -217,13 +217,15 @@ class Cutter:
             return None
         use, share = self._use_of(relation, step)
         self.partition_context.mirrors.setdefault(found, {})[use] = None
-        if use is None and self.turn is not None and self.turn.place == SELF:
+        if use is None and self.early_exchange is not None and self.early_exchange.place == SELF:
             self.traffic = inf  # all of what grows, everywhere: more memory than one worker may have
-        self.traffic += share * self.partition_context.grown(relation) * self.partition_context.sizes.price(found.place)
+        self.traffic += (
+            share * self.partition_context.estimated_rows(relation) * self.partition_context.sizes.price(found.place)
+        )
         return found.name
 
     def _use_of(self, relation: str, step: Step) -> tuple[SemiJoin | None, float]:
-        """Which rows of a growing relation's copy this path can use, and how many: those that lead to rows of a complete
+        """The rows of a growing relation's copy that this path can use, and their share: those that lead to rows of a complete
         relation later, or can be reached from such rows."""
         if not isinstance(step, HalfJoin | SemiJoin) or self.partition_context.is_lattice(relation):
             return None, 1.0
@@ -234,7 +236,7 @@ class Cutter:
             if isinstance(term, Variable) and term.id in columns:
                 use = self._passing(join.arrangement.relation, join.arrangement.key[0], columns[term.id])
                 return use, self.partition_context.sizes.share(join)
-        keys = {t.id: c for c, t in asked(step).items() if isinstance(t, Variable)}
+        keys = {t.id: c for c, t in key_terms(step).items() if isinstance(t, Variable)}
         for join in (s for s in self.path.steps if isinstance(s, HalfJoin)):
             name = join.arrangement.relation
             for column, variable in join.binds:
@@ -299,17 +301,17 @@ class Cutter:
 
     # ------------------------------------------------------------------------------------------------------------- turns
 
-    def _take_turn(self, step: Step, turn: EarlyExchange) -> Step | None:
+    def _exchange_early(self, step: Step, early_exchange: EarlyExchange) -> Step | None:
         """Sends on the rows that lead anywhere, or has them meet a copy here."""
-        if turn.place == SELF:
+        if early_exchange.place == SELF:
             (relation,) = relations_of(step)
             name = self._read(Copy(relation, EVERYWHERE), relation, step)
             return None if name is None else reading(step, name)
-        self.turn = None
+        self.early_exchange = None
         step, *self.pending = (self._sifted(s) for s in (step, *self.pending))
-        self._exchange(turn.place, step)
-        if turn.place == EVERYWHERE:
-            self.dealt_for = turn.owner
+        self._exchange(early_exchange.place, step)
+        if early_exchange.place == EVERYWHERE:
+            self.dealt_for = early_exchange.owner
         return None
 
     def _sifted(self, step: Step) -> Step:
@@ -319,7 +321,7 @@ class Cutter:
         if not all(isinstance(t, Constant) or (isinstance(t, Variable) and self.bound >> t.id & 1) for t in step.key):
             return step
         name, share = step.arrangement.relation, self.partition_context.sizes.share(step)
-        keyed = asked(step)
+        keyed = key_terms(step)
         args = tuple(keyed.get(c) for c in range(len(self.partition_context.types.columns(name))))
         self.steps.append(SemiJoin(self._copy(name, EVERYWHERE), args))
         self.estimate *= share
@@ -331,7 +333,7 @@ class Cutter:
         return (
             bool(join.key)
             and self.partition_context.reaches_everywhere(name)
-            and self.partition_context.sizes.share(join) < FEW
+            and self.partition_context.sizes.share(join) < SIFTED_SHARE
         )
 
     def _own_matches(self, join: HalfJoin, variable: int) -> Step:

@@ -1,4 +1,5 @@
-"""Which strata workers can maintain without a word to each other, each on its share of the rows, and which one maintains alone.
+"""Decomposable strata, which workers maintain without a word to each other, each on its share of the rows; the rest one
+maintains alone.
 
 A stratum is local if its relations have homes such that every rule passes its head's home value on from a positive atom, and
 all that the rule reads is either cut by that same value or an input, of which every worker can have a copy. Each worker then
@@ -34,14 +35,14 @@ from dlog.engine.plan.exchange.pivots import PivotPlan
 from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
 from dlog.engine.plan.exchange.places import allowed as columns_for
 
-Part = OneOf["shared", "alone", "together"]
+Maintainer = OneOf["shared", "alone", "together"]
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Where changes of a relation from outside go: to relation `name` of an engine, at the workers that `place` says."""
+    """The destination of a relation's changes from outside: relation `name` of an engine, at the workers that `place` says."""
 
-    part: Part
+    part: Maintainer
     name: str
     place: Place
 
@@ -68,7 +69,7 @@ def exchanged(program: Program, plan: PivotPlan) -> DecomposablePlan:
     return DecomposablePlan(None, None, feeds, {name: found[0] for name, found in held.items()}, plan)
 
 
-def local_first(program: Program, workers: int) -> DecomposablePlan:
+def decomposable_plan(program: Program, workers: int) -> DecomposablePlan:
     """Parts a program."""
     homes = _homes(program) if workers > 1 else {}
     derived = [s for s in program.strata if s.rules]

@@ -32,12 +32,12 @@ from dlog.engine.plan.joins.emit import binds_of, relations_of
 NONE: Mapping[str, Heavy] = {}
 EVERYWHERE_ROWS = 4_000_000
 """Rows up to which a relation that does not change may be copied to every worker."""
-TRIALS = 16
-"""Homes tried for the relations of a scope, if it has few paths."""
-PATHS = 400
-"""Paths that are cut to try homes."""
-MUCH = 0.8
-"""Share of what the first homes cost below which others are worth having: later strata were counted on for those."""
+MAX_TRIED_HOMES = 16
+"""Homes tried for the relations of a scope, if it has few paths: trades planning time against rows sent."""
+MAX_CUT_PATHS = 400
+"""Paths that are cut in all to try homes: keeps planning short where there are hundreds of rules."""
+WORTHWHILE_COST_SHARE = 0.8
+"""Share of the first homes' cost below which others are worth having: later strata were counted on for those."""
 
 
 def distribute(
@@ -65,20 +65,20 @@ def distribute(
         Relations of the scope that have no rows yet: they may get other homes.
     """
     best = _Cut(scope, program, homes, sizes, everywhere, split)
-    bound = MUCH * best.traffic
+    bound = WORTHWHILE_COST_SHARE * best.traffic
     if scope.variables and bound:
         for others in _other_homes(scope, program, homes, movable):
             tried = _Cut(scope, program, {**homes, **others}, sizes, everywhere, split)
             if tried.traffic < bound:
                 best, bound = tried, tried.traffic
-    return best.made()
+    return best.build()
 
 
 def _other_homes(
     scope: Scope, program: Program, homes: Mapping[str, Place], movable: Collection[str]
 ) -> Iterator[dict[str, Place]]:
     names = [name for name in scope.relations if name in movable]
-    trials = min(TRIALS, PATHS // max(len(scope.enter) + len(scope.loop), 1))
+    trials = min(MAX_TRIED_HOMES, MAX_CUT_PATHS // max(len(scope.enter) + len(scope.loop), 1))
     for places in islice(product(*(allowed(program, name) for name in names)), trials):
         others = dict(zip(names, places, strict=True))
         if any(homes[name] != place for name, place in others.items()):
@@ -108,7 +108,7 @@ class _Cut:
         self.enter = self._phase(scope.enter, "e")
         self.loop = self._phase(scope.loop, "l")
 
-    def made(self) -> DistributedScope:
+    def build(self) -> DistributedScope:
         partition_context, scope = self.partition_context, self.scope
         loop = partition_context.restricted(partition_context.with_mirrors(self.loop))
         apart = frozenset(r.relation for r in scope.reductions) - self.aligned
@@ -131,38 +131,40 @@ class _Cut:
         return frozenset(r.relation for r in self.scope.reductions) - apart
 
     def _phase(self, paths: Sequence[Path], label: str) -> Phase:
-        turns = [self._cheapest(path) for path in paths]
-        hasty = self._hasty(paths, turns)
+        early_exchanges = [self._cheapest(path) for path in paths]
+        hasty = self._hasty(paths, early_exchanges)
         cutters = [
-            Cutter(self.partition_context, path, f"{label}.{i}", turn, patient=i not in hasty)
-            for i, (path, turn) in enumerate(zip(paths, turns, strict=True))
+            Cutter(self.partition_context, path, f"{label}.{i}", early_exchange, patient=i not in hasty)
+            for i, (path, early_exchange) in enumerate(zip(paths, early_exchanges, strict=True))
         ]
         first = tuple(cutter.cut() for cutter in cutters)
         self.traffic += sum(cutter.traffic for cutter in cutters)
         return self.partition_context.take_phase(first)
 
     def _cheapest(self, path: Path) -> EarlyExchange | None:
-        """The turn by which a path sends least; none where nothing is gained."""
+        """The early exchange by which a path sends least; none where nothing is gained."""
         best, least = None, self._tried(path, None).traffic
-        for turn in (*_stays(path, self.partition_context), *_turns(path, self.partition_context)) if least else ():
-            traffic = self._tried(path, turn).traffic
+        for early_exchange in (
+            (*_stays(path, self.partition_context), *_early_exchanges(path, self.partition_context)) if least else ()
+        ):
+            traffic = self._tried(path, early_exchange).traffic
             if traffic < least:
-                best, least = turn, traffic
+                best, least = early_exchange, traffic
         return best
 
-    def _tried(self, path: Path, turn: EarlyExchange | None) -> Cutter:
-        cutter = Cutter(self.partition_context.trial(), path, "", turn)
+    def _tried(self, path: Path, early_exchange: EarlyExchange | None) -> Cutter:
+        cutter = Cutter(self.partition_context.trial(), path, "", early_exchange)
         cutter.cut()
         return cutter
 
-    def _hasty(self, paths: Sequence[Path], turns: Sequence[EarlyExchange | None]) -> set[int]:
+    def _hasty(self, paths: Sequence[Path], early_exchanges: Sequence[EarlyExchange | None]) -> set[int]:
         """The paths whose rows meet a mirror without waiting: one of two that find each other's rows, where the other waits or
         moves."""
         found = set()
         for rule, count in Counter(path.rule for path in paths).items():
             both = [i for i, path in enumerate(paths) if path.rule == rule]
             if count == 2 and all(self._meets_one(paths[i]) for i in both):
-                tried = [self._tried(paths[i], turns[i]) for i in both]
+                tried = [self._tried(paths[i], early_exchanges[i]) for i in both]
                 if all(cutter.settled for cutter in tried):
                     found.update([i for i, cutter in zip(both, tried, strict=True) if cutter.waited][:1])
         return found
@@ -178,14 +180,14 @@ def _home_of(columns: Sequence[object]) -> Place:
 
 
 def _stays(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
-    """Where a path's rows can meet a relation that grows without moving."""
+    """The steps at which a path's rows can meet a relation that grows without moving."""
     for at, step in enumerate(path.steps):
         if isinstance(step, HalfJoin | SemiJoin) and partition_context.grows(*relations_of(step)):
             yield EarlyExchange(at, SELF)
 
 
-def _turns(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
-    """Where a path's rows can leave for the home of its results before these are complete."""
+def _early_exchanges(path: Path, partition_context: PartitionContext) -> Iterator[EarlyExchange]:
+    """The steps at which a path's rows can leave for the home of its results before these are complete."""
     sink = path.sink
     if not isinstance(sink, Insert) or partition_context.is_lattice(sink.relation) or sink.relation in partition_context.split:
         return

@@ -1,4 +1,4 @@
-"""What workers hand to each other while they run one scope: exchanges, the phases these belong to, the cut scope."""
+"""Communication while workers run one scope: exchanges, the phases these belong to, the cut scope."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Exchange:
 
     @property
     def transfer(self) -> Path:
-        """What the exchange does to rows, for those who ask where values come from."""
+        """The exchange as a path, to tell where values come from."""
         columns = range(len(self.types))
         seed = Scan(self.name, tuple((c, c) for c in columns))
         return Path(-1, seed, (), Insert(self.inbox, tuple(Variable(c) for c in columns), False), len(self.types))
@@ -47,7 +47,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What workers run together until nobody has anything to send: `paths` from their own rows, `streams` from inboxes.
+    """A phase that workers run together until nobody has anything to send: `paths` from their own rows, `streams` from inboxes.
     `copies` of complete relations are made before."""
 
     paths: tuple[Path, ...] = ()

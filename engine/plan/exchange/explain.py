@@ -85,7 +85,7 @@ def _place(place: Place) -> str:
 
 
 def _arities(plan: DistributedScope, program: Program) -> Arities:
-    """Of everything that paths read: relations, the planner's own, copies, inboxes."""
+    """The arities of everything that paths read: relations, the planner's own, copies, inboxes."""
     scope = plan.scope
     arities = Arities(program, scope)
     types = Types(scope, program)

@@ -35,42 +35,42 @@ from dlog.engine.ir.rules import (
 from dlog.engine.ir.traversal import occurrences
 
 
-def got(name: str) -> str:
+def received_name(name: str) -> str:
     """The relation with the rows of another one that arrived."""
     return f"{name}@got"
 
 
-def new(name: str) -> str:
+def new_name(name: str) -> str:
     """The relation with the rows that another one did not have in the superstep before."""
     return f"{name}@new"
 
 
-def left(name: str) -> str:
+def held_name(name: str) -> str:
     """The relation with the rows of a lattice that no new ones replace."""
     return f"{name}@left"
 
 
 def increment(first: Program, stratum: Stratum, outs: Iterable[str]) -> Program:
-    """What later supersteps evaluate of a stratum of the program `first`, whose rules send rows of the relations `outs`. Its
+    """The program of later supersteps for a stratum of the program `first`, whose rules send rows of the relations `outs`. Its
     relations may be given as they are, and as what was got; what is new of them comes out."""
     own = stratum.relations
     versions = tuple(version for rule in stratum.rules for version in _versions(rule, own))
     differences = tuple(rule for name in own for rule in _differences(first, name))
-    growing = (*(made(name) for name in own for made in (got, new)), *outs)
+    growing = (*(made(name) for name in own for made in (received_name, new_name)), *outs)
     kept = [name for name in own if name in first.lattices]
     read = (x.atom.relation for rule in versions for x in occurrences(rule.body))
     given = tuple(dict.fromkeys((*(name for name in read if name not in growing), *own)))
     strata = (
         *(Stratum((name,), (), False) for name in given),
         Stratum(growing, (*versions, *differences), True),
-        *(Stratum((left(name),), (_remaining(first, name),), False) for name in kept),
+        *(Stratum((held_name(name),), (_remaining(first, name),), False) for name in kept),
     )
     relations = {name: first.relations[name] for name in (*given, *outs)}
-    relations |= {made(n): _named(first, n, made(n)) for n in own for made in (got, new)}
-    relations |= {left(n): _named(first, n, left(n)) for n in kept}
+    relations |= {made(n): _named(first, n, made(n)) for n in own for made in (received_name, new_name)}
+    relations |= {held_name(n): _named(first, n, held_name(n)) for n in kept}
     lattices = {o: first.lattices[o] for o in outs if o in first.lattices}
-    lattices |= {made(n): replace(first.lattices[n], relation=made(n)) for n in kept for made in (got, new)}
-    io = tuple(Io("input", name) for name in (*given, *(got(n) for n in own)))
+    lattices |= {made(n): replace(first.lattices[n], relation=made(n)) for n in kept for made in (received_name, new_name)}
+    io = tuple(Io("input", name) for name in (*given, *(received_name(n) for n in own)))
     return replace(first, relations=relations, strata=strata, facts={}, io=io, lattices=lattices)
 
 
@@ -81,32 +81,32 @@ def _named(program: Program, name: str, made: str) -> Relation:
 def _versions(rule: Rule, own: tuple[str, ...]) -> Iterator[Rule]:
     """The rule for each choice of atoms that read new rows."""
     choices = [
-        (x, replace(x, relation=new(x.relation))) if isinstance(x, Atom) and x.relation in own else (x,) for x in rule.body
+        (x, replace(x, relation=new_name(x.relation))) if isinstance(x, Atom) and x.relation in own else (x,) for x in rule.body
     ]
-    head = replace(rule.head, relation=got(rule.head.relation)) if rule.head.relation in own else rule.head
+    head = replace(rule.head, relation=received_name(rule.head.relation)) if rule.head.relation in own else rule.head
     for body in product(*choices):
         if body != rule.body:
             yield replace(rule, head=head, body=tuple(body))
 
 
 def _differences(program: Program, name: str) -> Iterator[Rule]:
-    """What is new of what was got: rows that were not there; of a lattice also better values of a key."""
+    """Rules for the new part of what was got: rows that were not there; of a lattice also better values of a key."""
     relation = program.relations[name]
     lattice = program.lattices.get(name)
     if lattice is None:
-        yield _rule(relation, new(name), Atom(got(name), _all(relation)), Negation(Atom(name, _all(relation))))
+        yield _rule(relation, new_name(name), Atom(received_name(name), _all(relation)), Negation(Atom(name, _all(relation))))
         return
-    arrived, value, before = Atom(got(name), _all(relation)), Variable(lattice.column), Variable(relation.arity)
+    arrived, value, before = Atom(received_name(name), _all(relation)), Variable(lattice.column), Variable(relation.arity)
     assert lattice.dominance is not None
     better = Compare(lattice.dominance.comparison, value, before, relation.kinds[lattice.column])
-    yield _rule(relation, new(name), arrived, Negation(Atom(name, _keys(relation, lattice))))
-    yield _rule(relation, new(name), arrived, Atom(name, _keys(relation, lattice, before)), better)
+    yield _rule(relation, new_name(name), arrived, Negation(Atom(name, _keys(relation, lattice))))
+    yield _rule(relation, new_name(name), arrived, Atom(name, _keys(relation, lattice, before)), better)
 
 
 def _remaining(program: Program, name: str) -> Rule:
     relation = program.relations[name]
-    replaced = Negation(Atom(new(name), _keys(relation, program.lattices[name])))
-    return _rule(relation, left(name), Atom(name, _all(relation)), replaced)
+    replaced = Negation(Atom(new_name(name), _keys(relation, program.lattices[name])))
+    return _rule(relation, held_name(name), Atom(name, _all(relation)), replaced)
 
 
 def _all(relation: Relation) -> tuple[Variable, ...]:

@@ -1,5 +1,5 @@
-"""What several workers cannot do: rules that ask for the number of a string or a record, as each worker numbers its own, and
-recursion through `count` and `sum`, whose sums are in one place."""
+"""Checks for what several workers cannot do: rules that use the number of a string or a record, as each worker numbers its own,
+and recursion through `count` and `sum`, whose sums are in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cutting the paths of a scope needs to know, and the books of what the cut paths need: exchanges, copies, mirrors."""
+"""The context in which the paths of a scope are cut, and the record of what the cut paths need: exchanges, copies, mirrors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GROWTH = 50.0
 
 @dataclass
 class PartitionContext:
-    """What cutting a path needs to know, and what the cut paths of a phase need. Each reader of a mirror says which rows it can
+    """The inputs of cutting a path, and the needs of the cut paths of a phase. Each reader of a mirror says which rows it can
     use: those that pass a semijoin with a relation that is everywhere, or all (None)."""
 
     scope: Scope
@@ -45,7 +45,7 @@ class PartitionContext:
             self.largest = max([UNKNOWN_ROWS, *(self.sizes.about(name) for name in read if not self.grows(name))])
 
     def trial(self) -> PartitionContext:
-        """A world like this whose books are thrown away."""
+        """A context like this whose records are thrown away."""
         return PartitionContext(
             self.scope, self.types, self.homes, self.sizes, self.everywhere, self.split, largest=self.largest
         )
@@ -101,9 +101,11 @@ class PartitionContext:
         """How many rows seed a path, about."""
         if not isinstance(path.seed, Scan):
             return 1.0
-        return self.grown(path.seed.relation) if self.grows(path.seed.relation) else self.sizes.about(path.seed.relation)
+        return (
+            self.estimated_rows(path.seed.relation) if self.grows(path.seed.relation) else self.sizes.about(path.seed.relation)
+        )
 
-    def grown(self, relation: str) -> float:
+    def estimated_rows(self, relation: str) -> float:
         """How many rows a relation that grows will have, about: pairs of values become many more than they are made from."""
         columns = len(self.types.columns(relation)) - self.is_lattice(relation)
         return self.largest * (GROWTH if columns > 1 else 1.0)

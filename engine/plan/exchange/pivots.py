@@ -62,10 +62,10 @@ class PivotPlan:
     held: Mapping[str, tuple[str, ...]]
 
 
-def together(program: Program, sending: int = _SEND) -> PivotPlan | None:
-    """How workers maintain a program together; None where they cannot: ids that must be the same on all workers, limits on the
-    rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that sends costs,
-    where a copy of a whole input costs 4."""
+def pivot_plan(program: Program, sending: int = _SEND) -> PivotPlan | None:
+    """The plan by which workers maintain a program together; None where they cannot: ids that must be the same on all workers,
+    limits on the rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that
+    sends costs, where a copy of a whole input costs 4."""
     if any(io.action == "limitsize" for io in program.io):
         return None
     if any(any(ords(rule)) for stratum in program.strata for rule in stratum.rules):
@@ -130,7 +130,7 @@ class _Parting:
         return total
 
     def _place(self, atom: Atom, pivot: Variable | None, homes: Mapping[str, Place]) -> Place:
-        """Where the rows are that an atom of a rule with this pivot reads."""
+        """The place of the rows that an atom of a rule with this pivot reads."""
         if pivot is None:
             return ROOT
         columns = [c for c in allowed(self.program, atom.relation) if c != ROOT and atom.args[c] == pivot]

@@ -1,4 +1,4 @@
-"""Where rows live when several workers run one program: each relation is cut by the value of one of its columns.
+"""Placement of rows when several workers run one program: each relation is cut by the value of one of its columns.
 
 A row of a relation whose home is column c belongs to the worker that owns the value there. `ROOT` puts a relation on one
 worker: relations without columns, and lattices whose only column is the value. A `Copy` is a second cut of a relation by

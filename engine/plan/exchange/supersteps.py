@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from dlog.engine.ir.rules import Head, Io, Program, Stratum
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.plan.exchange.increments import increment
-from dlog.engine.plan.exchange.pivots import HERE, PivotPlan, together
+from dlog.engine.plan.exchange.pivots import HERE, PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place
 
 SENDING = 10
@@ -26,8 +26,8 @@ SENDING = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What tasks evaluate at once: `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
+class Superstep:
+    """One superstep: tasks evaluate `program`. It leaves rows of `relations`: of those that are `given` from outside, of those
     that the step before sent, which are `settled` here, and of those that it derives. It `reads` what earlier steps left.
     `sent` says whose rows its relations of rows to be sent have.
 
@@ -52,16 +52,16 @@ class Supersteps:
     program: Program
     homes: Mapping[str, Place]
     held: Mapping[str, tuple[str, ...]]
-    steps: tuple[Step, ...]
+    steps: tuple[Superstep, ...]
     alone: bool = False
 
 
 def supersteps(program: Program, tasks: int) -> Supersteps:
     """The supersteps of a program."""
-    plan = together(program, SENDING) if tasks > 1 else None
+    plan = pivot_plan(program, SENDING) if tasks > 1 else None
     if plan is None:
         names = tuple(program.relations)
-        only = Step(names, names, program)
+        only = Superstep(names, names, program)
         return Supersteps(program, dict.fromkeys(names, ROOT), {name: (name,) for name in names}, (only,), True)
     outside = {io.relation for io in program.io if io.action == "input"} | {n for n, facts in program.facts.items() if facts}
     given = {held for name in outside for held in plan.held[name]}
@@ -81,7 +81,7 @@ class _Draft:
         return next((s for s, sends in self.strata if s.recursive and sends), None)
 
 
-def _steps(plan: PivotPlan, given: set[str]) -> Iterator[Step]:
+def _steps(plan: PivotPlan, given: set[str]) -> Iterator[Superstep]:
     drafts = _drafts(plan)
     inputs = [name for s in plan.program.strata if not s.rules for name in s.relations]
     for number, draft in enumerate(drafts):
@@ -109,12 +109,12 @@ def _drafts(plan: PivotPlan) -> list[_Draft]:
 
 
 def _below(stratum: Stratum) -> list[str]:
-    """What a stratum reads of others."""
+    """The relations of others that a stratum reads."""
     read = dict.fromkeys(x.atom.relation for rule in stratum.rules for x in occurrences(rule.body))
     return [name for name in read if name not in stratum.relations]
 
 
-def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) -> Step:
+def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) -> Superstep:
     derived = [name for s, _ in draft.strata for name in s.relations]
     relations = (*inputs, *draft.settled, *derived)
     reads = tuple(dict.fromkeys(n for s, _ in draft.strata for n in _below(s) if n not in relations))
@@ -123,7 +123,7 @@ def _step(plan: PivotPlan, draft: _Draft, inputs: list[str], given: set[str]) ->
     program = _program(plan.program, (*reads, *inputs, *draft.settled), relations, sending)
     from_outside = tuple(name for name in (*inputs, *derived) if name in given or name in inputs)
     lasting = draft.lasting
-    step = Step(relations, from_outside, program, tuple(draft.settled), reads, sent)
+    step = Superstep(relations, from_outside, program, tuple(draft.settled), reads, sent)
     if lasting is None:
         return step
     (recursion,) = [(s, tuple(outs)) for s, outs in sending if s.relations == lasting.relations]
@@ -147,7 +147,7 @@ def _apart(stratum: Stratum, sends: frozenset[int]) -> Stratum:
 def _program(
     whole: Program, below: tuple[str, ...], relations: tuple[str, ...], sending: list[tuple[Stratum, dict[str, str]]]
 ) -> Program:
-    """What a task evaluates of the `whole` program; all of its relations may be given."""
+    """The part of the `whole` program that a task evaluates; all of its relations may be given."""
     strata = (*(Stratum((name,), (), False) for name in below), *(p for s, outs in sending for p in _parts(s, tuple(outs))))
     sent = {o: name for _, outs in sending for o, name in outs.items()}
     named = {name: whole.relations[name] for name in dict.fromkeys((*below, *relations))}
@@ -177,7 +177,7 @@ AGAIN = ", and again from what is new until nothing is sent"
 
 
 def explain_supersteps(plan: Supersteps) -> str:
-    """What each step evaluates, and where its rows go.
+    """The steps as text: what each evaluates, and where its rows go.
 
     step 1, and again from what is new until nothing is sent
       reads up@1 by 1
@@ -189,7 +189,7 @@ def explain_supersteps(plan: Supersteps) -> str:
     return "\n".join(_explained(plan, number, step) for number, step in enumerate(plan.steps, 1))
 
 
-def _explained(plan: Supersteps, number: int, step: Step) -> str:
+def _explained(plan: Supersteps, number: int, step: Superstep) -> str:
     lines = [f"step {number}{AGAIN if step.increment else ''}"]
     read = {name for stratum in step.program.strata for name in _below(stratum)}.difference({HERE}, step.settled)
     there = [name for s in step.program.strata if not s.rules for name in s.relations if name in read]
@@ -199,7 +199,7 @@ def _explained(plan: Supersteps, number: int, step: Step) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rules(plan: Supersteps, step: Step) -> Iterator[str]:
+def _rules(plan: Supersteps, step: Superstep) -> Iterator[str]:
     for rule in (rule for s in step.program.strata for rule in s.rules):
         name = step.sent.get(rule.head.relation, rule.head.relation)
         leaves = "  (sent to the owners)" if rule.head.relation in step.sent else ""

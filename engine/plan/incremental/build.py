@@ -12,7 +12,7 @@ from dlog.engine.ir.nodes import Path, Scan, Scope
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.check import check_rounds
-from dlog.engine.plan.incremental.delayed_minima import staggered
+from dlog.engine.plan.incremental.delayed_minima import with_delayed_minima
 from dlog.engine.plan.incremental.implied import with_named_results
 from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.repeated import Repeated
@@ -27,8 +27,8 @@ from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
 from dlog.engine.plan.statistics import Statistics
 
-MANY = 8
-"""Of so many bodies some may be like others."""
+MIN_BODIES_WITH_SHAPES = 8
+"""Bodies of a stratum from which on bodies of one shape are looked for: trades finding shapes against planning each."""
 
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
@@ -42,9 +42,9 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     if stratum.recursive:
         estimator.bound(domains([(b.sink.relation, b.query) for b in bodies], feedback, estimator))
     bodies = [replace(b, query=separate_existence(b.query, b.rule, aggregates)) for b in bodies]
-    repeated = Repeated(paths) if len(bodies) >= MANY else None
+    repeated = Repeated(paths) if len(bodies) >= MIN_BODIES_WITH_SHAPES else None
     enter = repeated.enter if repeated is not None else lambda b: paths.enter(b.query, b.sink, b.rule)[0]
-    made = staggered([path for b in bodies for path in enter(b)], program)
+    made = with_delayed_minima([path for b in bodies for path in enter(b)], program)
     scope = Scope(
         relations=stratum.relations,
         variables=stratum.relations if stratum.recursive else (),
@@ -56,7 +56,7 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
         loop=tuple(p for p in made if _changed(p) in feedback),
         lattices=tuple(program.lattices[r] for r in stratum.relations if r in program.lattices),
         model="partial" if stratum.recursive else "total",
-        derived=(*paths.derived, *((p.rule, p.seed, p.staggered) for p in made if p.staggered != "no")),
+        derived=(*paths.derived, *((p.rule, p.seed, p.delayed) for p in made if p.delayed != "no")),
     )
     scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
     check_rounds(scope, program)

@@ -18,7 +18,7 @@ from dlog.engine.ir.nodes import (
     Scope,
     SemiJoin,
     Step,
-    Unpack,
+    UnpackRecord,
     View,
 )
 from dlog.engine.ir.rules import Program
@@ -63,7 +63,7 @@ class _RoundsChecker(Checker):
                 self.require(relation not in self.variables, f"times of `{relation}` are lost")
             case LookUp(relation=relation):
                 self.require(self.reduced(relation), f"`{relation}` is looked up but no reduction")
-            case HalfJoin() | Extend() | Filter() | Map() | Unpack():
+            case HalfJoin() | Extend() | Filter() | Map() | UnpackRecord():
                 pass
 
     def entering(self, path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.plan.incremental.temporaries import Temporaries
-from dlog.engine.plan.joins.computed import FEW_ROWS
+from dlog.engine.plan.joins.computed import MIN_INDEXED_ROWS
 from dlog.engine.plan.query import Condition, Query, Reading, closure, condition_mask, mask_all
 
 
@@ -25,7 +25,7 @@ def with_computed(query: Query, temporaries: Temporaries) -> Query:
 
 
 def _is_scanned(reading: Reading, computed: int, query: Query, temporaries: Temporaries) -> bool:
-    if reading.relation in temporaries.paths.feedback or temporaries.paths.estimator.rows(reading.relation) <= FEW_ROWS:
+    if reading.relation in temporaries.paths.feedback or temporaries.paths.estimator.rows(reading.relation) <= MIN_INDEXED_ROWS:
         return False
     others = [r for r in query.readings if r is not reading]
     asking = [mask_all(r.args) for r in others]

@@ -20,7 +20,7 @@ from dlog.engine.ir.rules import Constant, Kind, Lattice, Program, Term, Variabl
 from dlog.engine.plan.query import mask
 
 
-def staggered(paths: Sequence[Path], program: Program) -> list[Path]:
+def with_delayed_minima(paths: Sequence[Path], program: Program) -> list[Path]:
     """The paths of a stratum, those that derive a minimum of whole numbers with the order in which these enter."""
     made = list(paths)
     for lattice in program.lattices.values():
@@ -36,10 +36,10 @@ def _of_lattice(paths: Sequence[Path], lattice: Lattice) -> list[Path]:
     begins_alike = all(_is_constant(_value(p, lattice), p) for p in paths if not p.advance)
     reads = [_reads(_value(p, lattice), p) for p in paths if p.advance]
     if any(read > 1 or (read and not begins_alike) for read in reads):
-        return [replace(p, staggered="ordered") for p in paths]
+        return [replace(p, delayed="ordered") for p in paths]
     if begins_alike:
         return list(paths)
-    return [p if p.advance or _is_constant(_value(p, lattice), p) else replace(p, staggered="apart") for p in paths]
+    return [p if p.advance or _is_constant(_value(p, lattice), p) else replace(p, delayed="apart") for p in paths]
 
 
 def _value(path: Path, lattice: Lattice) -> Term:
@@ -48,7 +48,7 @@ def _value(path: Path, lattice: Lattice) -> Term:
 
 
 def _computed(term: Term, path: Path) -> Term | None:
-    """What a path computes a term from, if it does."""
+    """The term by which a path computes this one, if it does."""
     if isinstance(term, Variable):
         return next((s.term for s in path.steps if isinstance(s, Map) and s.variable == term.id), None)
     return None

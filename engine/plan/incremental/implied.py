@@ -1,4 +1,4 @@
-"""What the rest of a body says anyway is not asked again, over rounds: less to keep, and fewer paths.
+"""Removes atoms that the rest of a body implies, over rounds: less to keep, and fewer paths.
 
     node(y) :- edge(_, y).
     near(x) :- node(x), edge(y, x), s(y).                      becomes    near(x) :- edge(y, x), s(y).
@@ -18,7 +18,7 @@ from dlog.engine.ir.nodes import Insert, LookUp, Path, Scan, Scope
 from dlog.engine.ir.rules import Arg, Atom, Constant, Program, Rule, Term, Variable
 from dlog.engine.plan.query import Query, Reading, condition_mask, mask_all, plain
 
-Names: TypeAlias = dict[int, "Term | None"]
+Substitution: TypeAlias = dict[int, "Term | None"]
 """What the variables of a pattern stand for; None for something that has no name."""
 
 
@@ -79,7 +79,7 @@ def _has_match(body: Query, keys: Sequence[Term], wanted: Sequence[Term], readin
     if body.conditions or names is None:
         return False
 
-    def found(names: Names, left: Sequence[Reading]) -> bool:
+    def found(names: Substitution, left: Sequence[Reading]) -> bool:
         if not left:
             return True
         matches = (_matched(left[0].args, r.args, names) for r in readings if r.relation == left[0].relation)
@@ -113,7 +113,7 @@ def _used_beside(reading: Reading, look_up: LookUp, query: Query) -> int:
 # ------------------------------------------------------------------------------------------------------------- matching
 
 
-def _matched(pattern: Sequence[Arg], args: Sequence[Arg], names: Names) -> Names | None:
+def _matched(pattern: Sequence[Arg], args: Sequence[Arg], names: Substitution) -> Substitution | None:
     """`names` and what the pattern's variables stand for, if its arguments are these; None if they are not."""
     result = dict(names)
     for wanted, arg in zip(pattern, args, strict=True):
@@ -124,7 +124,7 @@ def _matched(pattern: Sequence[Arg], args: Sequence[Arg], names: Names) -> Names
     return result
 
 
-def _value(term: Term, names: Names) -> Term | None:
+def _value(term: Term, names: Substitution) -> Term | None:
     if isinstance(term, Variable):
         return names.get(term.id)
     return term if isinstance(term, Constant) else None

@@ -31,7 +31,7 @@ from dlog.engine.plan.joins.moves import Index, Seed
 from dlog.engine.plan.joins.order import cheapest
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, mask, mask_all, plain
 
-Part: TypeAlias = Reading | AntiJoin | LookUp
+BodyPart: TypeAlias = Reading | AntiJoin | LookUp
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class RoundsPaths(Paths):
         key = tuple(a for a in step.args if a is not None)
         return HalfJoin(Arrangement(step.relation, tuple(range(len(key)))), key, (), step.view)
 
-    def _parts(self, query: Query) -> tuple[Part, ...]:
+    def _parts(self, query: Query) -> tuple[BodyPart, ...]:
         """The parts in their order, which `Reading.place` tells, too."""
         conditions = dict.fromkeys(c for c in query.conditions if isinstance(c, AntiJoin | LookUp))
         negated = [c for c in conditions if isinstance(c, AntiJoin)]
@@ -97,7 +97,7 @@ class RoundsPaths(Paths):
         if len(imports) > 1 and not variables:
             best = self._best_seed(query)
             imports = [*imports[:best], *imports[best + 1 :], imports[best]]
-        ordered: list[Part] = [*negated, *look_ups, *imports, *variables]
+        ordered: list[BodyPart] = [*negated, *look_ups, *imports, *variables]
         return tuple(replace(p, place=i) if isinstance(p, Reading) else p for i, p in enumerate(ordered))
 
     def _best_seed(self, query: Query) -> int:
@@ -135,7 +135,7 @@ class _EveryIndex(frozenset[Index]):
 # --------------------------------------------------------------------------------------------------------------- seeds
 
 
-def _seeded(query: Query, parts: Sequence[Part], seed: int) -> Query:
+def _seeded(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
     """The query with part `seed` as its first reading, the others seen as they are when that part changes."""
     part = parts[seed]
     match part:
@@ -151,7 +151,7 @@ def _seeded(query: Query, parts: Sequence[Part], seed: int) -> Query:
     return replace(seen, readings=(reading, *seen.readings))
 
 
-def _seeded_by_missing(query: Query, parts: Sequence[Part], seed: int) -> Query:
+def _seeded_by_missing(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
     """The query seeded by the keys that look-up `seed` does not find, for which it gives its default."""
     part = parts[seed]
     assert isinstance(part, LookUp) and part.default is not None
@@ -163,14 +163,14 @@ def _seeded_by_missing(query: Query, parts: Sequence[Part], seed: int) -> Query:
     return replace(seen, readings=(reading, *seen.readings), conditions=(*seen.conditions, given))
 
 
-def _seen(query: Query, parts: Sequence[Part], seed: int) -> Query:
+def _seen(query: Query, parts: Sequence[BodyPart], seed: int) -> Query:
     """The query without part `seed`: those before it at `neu`, those after it at `alt`."""
-    views: dict[Part, View] = {p: "neu" if i < seed else "alt" for i, p in enumerate(parts) if i != seed}
+    views: dict[BodyPart, View] = {p: "neu" if i < seed else "alt" for i, p in enumerate(parts) if i != seed}
     readings = tuple(replace(p, view=v) for p, v in views.items() if isinstance(p, Reading))
     return replace(query, readings=readings, conditions=tuple(_views(query.conditions, views)))
 
 
-def _views(conditions: Iterable[Condition], views: dict[Part, View]) -> Iterator[Condition]:
+def _views(conditions: Iterable[Condition], views: dict[BodyPart, View]) -> Iterator[Condition]:
     for c in dict.fromkeys(conditions):
         if not isinstance(c, AntiJoin | LookUp):
             yield c

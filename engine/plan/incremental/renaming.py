@@ -29,7 +29,7 @@ Build: TypeAlias = Callable[[Named], Any]
 
 
 class Builders:
-    """What makes the same value with other names."""
+    """Functions that make the same value with other names."""
 
     def __init__(self, source: object, names: Names) -> None:
         """`source` is what the values were made from."""
@@ -38,7 +38,7 @@ class Builders:
         """The program's own constants: those that the planner makes are no names."""
 
     def of(self, value: object) -> Build | None:
-        """None where the value has no names."""
+        """The builder of a value with other names; None where it has no names."""
         match value:
             case Constant():
                 number = self._constants.get(id(value))
@@ -80,7 +80,7 @@ class Builders:
                 return self.of(value)
 
     def derived(self, value: tuple[Any, ...]) -> Build | None:
-        """Of a relation, and more."""
+        """The builder of a tuple that begins with a relation."""
         return _tuple(value, [self._relation(value[0]), *map(self.of, value[1:])])
 
     def _relation(self, name: Any) -> Build | None:

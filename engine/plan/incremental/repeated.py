@@ -20,10 +20,10 @@ from dlog.engine.plan.query import Query, Reading
 from dlog.engine.plan.static.build import Body
 from dlog.engine.plan.statistics import Estimator, Key
 
-MOST = 8
-"""Of so many bodies of one shape the answers are compared."""
+MAX_COMPARED_BODIES = 8
+"""Bodies of one shape whose answers are compared: trades comparing against planning."""
 
-Asked: TypeAlias = dict[tuple[str, str, tuple[Any, ...]], object]
+EstimatorAnswers: TypeAlias = dict[tuple[str, str, tuple[Any, ...]], object]
 """What was asked (a method of the estimator, or `index`), of which relation, with which further arguments, and the answers."""
 
 
@@ -46,13 +46,13 @@ class Repeated:
         for known in alike:
             if known.fits(named, paths):
                 return known.entered(named, paths, body.rule)
-        if len(alike) == MOST:
+        if len(alike) == MAX_COMPARED_BODIES:
             return paths.enter(body.query, body.sink, body.rule)[0]
         return self._noted(body, names, alike)
 
     def _noted(self, body: Body, names: Names, alike: list[_Paths]) -> tuple[Path, ...]:
         """The paths of a body, which may serve others like it."""
-        paths, asked, made = self._paths, Asked(), self._stages.made
+        paths, asked, made = self._paths, EstimatorAnswers(), self._stages.made
         estimator, indexes = paths.estimator, paths.indexes
         noted = _NotedIndexes(indexes, asked)
         paths.estimator, paths.indexes = _NotedEstimator(estimator, asked), noted
@@ -74,7 +74,7 @@ def _reads_stages(query: Query) -> bool:
 class _NotedEstimator(Estimator):
     """An estimator that writes down what it is asked."""
 
-    def __init__(self, estimator: Estimator, asked: Asked) -> None:
+    def __init__(self, estimator: Estimator, asked: EstimatorAnswers) -> None:
         self._estimator, self._asked = estimator, asked
 
     def declare(self, relation: str, arity: int, rows: float) -> None:
@@ -107,7 +107,7 @@ class _NotedEstimator(Estimator):
 class _NotedIndexes(set[Index]):
     """The indexes that there are, and `new` ones; writes down what it is asked of the former."""
 
-    def __init__(self, there: set[Index], asked: Asked) -> None:
+    def __init__(self, there: set[Index], asked: EstimatorAnswers) -> None:
         self._there, self._asked = there, asked
         self.new: set[Index] = set()
 
@@ -132,7 +132,7 @@ class _Paths:
         paths: tuple[Path, ...],
         indexes: Iterable[Index],
         derived: tuple[Any, ...],
-        asked: Asked,
+        asked: EstimatorAnswers,
     ) -> None:
         builders = Builders((body.query, body.sink.terms, body.sink.weight), names)
         self._asked = [(what, names.relations[name], rest, answer) for (what, name, rest), answer in asked.items()]

@@ -35,7 +35,8 @@ Shape: TypeAlias = tuple[object, ...]
 
 @dataclass(slots=True)
 class Names:
-    """What strata of one shape differ in: each relation, constant and span by the order in which a stratum mentions them."""
+    """The names in which strata of one shape differ: each relation, constant and span by the order in which a stratum mentions
+    them."""
 
     relations: dict[str, int] = field(default_factory=dict)
     constants: dict[Constant, int] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class Names:
                 return self.literal(condition)
 
     def order(self) -> Shape:
-        """Where nothing else decides, the planner goes by names and values: which come before which."""
+        """The order of names and values, by which the planner goes where nothing else decides."""
         values = {f"{c.kind.value} {c.value!r}": i for c, i in self.constants.items()}
         return _ranks(self.relations), _ranks(values)
 
@@ -127,12 +128,12 @@ class Shapes:
         return (body, own, self._around(names)), names
 
     def _around(self, names: Names) -> Shape:
-        """What the planner may know of the relations and constants that have names."""
+        """The planner's knowledge of the relations and constants that have names."""
         copied = tuple([self._copied(r, names) for r in tuple(names.relations)])
         return tuple([self._relation(r) for r in names.relations]), copied, names.order()
 
     def _relation(self, name: str) -> Shape:
-        """What the planner may know of a relation besides its figures."""
+        """The planner's knowledge of a relation besides its statistics."""
         found = self._declared.get(name)
         if found is None:
             program, lattice = self.program, self.program.lattices.get(name)

@@ -17,21 +17,21 @@ from dlog.engine.plan.incremental.renaming import Build, Builders, Named, named_
 from dlog.engine.plan.incremental.shapes import Names, Shape, Shapes
 from dlog.engine.plan.statistics import Statistics
 
-MOST = 8
-"""Of so many plans for strata of one shape the figures are compared."""
+MAX_COMPARED_PLANS = 8
+"""Plans for strata of one shape whose statistics are compared: trades comparing against planning."""
 
-LARGEST = 32
-"""A stratum of more rules is like no other."""
+MAX_TEMPLATE_RULES = 32
+"""Rules of the largest stratum that is compared with others: larger ones are taken to be like no other."""
 
-Told: TypeAlias = tuple[str, str, Sequence[int], float | None]
-"""A figure (`rows`, `distinct` or `pairs`), of which relation and columns, and what it was."""
+StatisticEntry: TypeAlias = tuple[str, str, Sequence[int], float | None]
+"""A statistic (`rows`, `distinct` or `pairs`), its relation and columns, and its value."""
 
 
-class Telling(Statistics, Protocol):
-    """Statistics that know what they have told, in the order in which they were asked."""
+class Recording(Statistics, Protocol):
+    """Statistics that record what they were asked, in order, and their answers."""
 
     def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None: ...
-    def told(self) -> list[Told]: ...
+    def entries(self) -> list[StatisticEntry]: ...
 
 
 class Templates:
@@ -42,9 +42,9 @@ class Templates:
         self._shapes = Shapes(program)
         self._made: dict[Shape, list[_Template]] = {}
 
-    def scope(self, stratum: Stratum, statistics: Telling) -> Scope:
+    def scope(self, stratum: Stratum, statistics: Recording) -> Scope:
         """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
-        if len(stratum.rules) > LARGEST:
+        if len(stratum.rules) > MAX_TEMPLATE_RULES:
             return build_rounds_scope(stratum, self.program, statistics)
         shape, names = self._shapes.of(stratum)
         named = named_by(names)
@@ -53,8 +53,8 @@ class Templates:
             if template.fits(named, statistics):
                 return template.filled(named, stratum)
         scope = build_rounds_scope(stratum, self.program, statistics)
-        told = statistics.told()
-        if len(templates) < MOST and all(relation in names.relations for _, relation, _, _ in told):
+        told = statistics.entries()
+        if len(templates) < MAX_COMPARED_PLANS and all(relation in names.relations for _, relation, _, _ in told):
             templates.append(_Template(stratum, scope, names, told))
         return scope
 
@@ -62,12 +62,12 @@ class Templates:
 class _Template:
     """The plan of one stratum for others of its shape."""
 
-    def __init__(self, stratum: Stratum, scope: Scope, names: Names, told: Iterable[Told]) -> None:
+    def __init__(self, stratum: Stratum, scope: Scope, names: Names, told: Iterable[StatisticEntry]) -> None:
         self._asked = [(what, names.relations[name], tuple(columns), found) for what, name, columns, found in told]
         self._stratum, self._scope, self._names = stratum, scope, names
         self._build: Build | None = None
 
-    def fits(self, named: Named, statistics: Telling) -> bool:
+    def fits(self, named: Named, statistics: Recording) -> bool:
         """Whether the planner would be told the same. It would ask for no more than is asked for here."""
         for what, number, columns, before in self._asked:
             relation = named.relations[number]

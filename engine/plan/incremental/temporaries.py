@@ -23,7 +23,7 @@ REPEATED = 2.0
 
 
 class NotIncremental(Exception):
-    """Why a stratum is computed anew in each round that changes what it reads."""
+    """Raised for a stratum that must be computed anew in each round that changes what it reads; says why."""
 
 
 @dataclass(slots=True)
@@ -150,6 +150,6 @@ def _used(reading: Reading, query: Query) -> int:
 
 
 def evaluable(readings: Iterable[Reading], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Those of the conditions of which the readings and the conditions bind all variables."""
+    """The conditions whose variables the readings and the conditions bind."""
     bound = closure(mask_all(a for r in readings for a in r.args), conditions)
     return tuple(c for c in conditions if not condition_mask(c) & ~bound)

@@ -37,8 +37,8 @@ MARK: Final = "%"
 """Stands in the names of the relations that are made here, and in no others of a program."""
 
 
-class Scope(Protocol):
-    """What is made of a stratum. `bounds` are rules of strata before it, `sums` says that there is a column for them."""
+class StratumRewriting(Protocol):
+    """The rewriting of a stratum. `bounds` are rules of strata before it, `sums` says that there is a column for them."""
 
     program: Program
     sums: bool
@@ -50,8 +50,8 @@ class Scope(Protocol):
     def declare(self, name: str, kinds: Iterable[Kind]) -> None: ...
 
 
-def rules_of(scope: Scope, rule: Rule, own: set[str]) -> list[Rule]:
-    """What a rule becomes; `own` are the relations of its cycle."""
+def rules_of(scope: StratumRewriting, rule: Rule, own: set[str]) -> list[Rule]:
+    """The rules that one becomes; `own` are the relations of its cycle."""
     return _Body(scope, rule, own).rules()
 
 
@@ -62,7 +62,7 @@ def counts(rule: Rule, own: set[str]) -> bool:
 class _Body:
     """The rules that one rule becomes."""
 
-    def __init__(self, scope: Scope, rule: Rule, own: set[str]) -> None:
+    def __init__(self, scope: StratumRewriting, rule: Rule, own: set[str]) -> None:
         self.scope = scope
         self.rule = rule
         self.own = own
@@ -131,7 +131,7 @@ class _Body:
         return all(x in asked for x in self.rest) and used <= {v.id for v in known}
 
     def _holds(self, name: str, args: tuple[Arg, ...]) -> tuple[Literal, ...]:
-        """That a row of the groups holds."""
+        """The condition that a row of the groups holds."""
         if not self.scope.sums:
             return (Atom(name, args),)
         column = len(args)
@@ -191,7 +191,7 @@ class _Body:
     # --------------------------------------------------------------------------------------------------------------- bounds
 
     def _bound(self, threshold: Threshold) -> tuple[Term, tuple[Literal, ...]]:
-        """What the weights must exceed, and the literals that compute its parts."""
+        """The bound that the weights must exceed, and the literals that compute its parts."""
         aggregate, computing = threshold.aggregate, tuple[Literal, ...]()
         whole: Term | None = None
         if threshold.falls:

@@ -37,7 +37,7 @@ def summed(program: Program) -> Program:
 
 
 def pieces(program: Program, stratum: Stratum) -> tuple[Program, tuple[Stratum, ...]]:
-    """What a stratum becomes `weighted`, and the program with it."""
+    """The strata that one becomes, with the `weighted` one, and the program with them."""
     made = weighted(replace(program, strata=(stratum,)))
     return made, made.strata
 

@@ -1,4 +1,5 @@
-"""What matches weigh, and what their sum must exceed (see thresholds). No term leaves 64 bits, whatever the values are."""
+"""The weights of matches, and the bound that their sum must exceed (see thresholds). No term leaves 64 bits, whatever the
+values are."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _BELOW: Final = Constant(_GREATEST - 1, NUMBER)
 
 
 def exceeded(op: str, bound: Term, whole: Term | None) -> Term:
-    """What the weights must exceed where `aggregate op bound`. With `whole`, the aggregate is that less the weights."""
+    """The bound that the weights must exceed where `aggregate op bound`. With `whole`, the aggregate is that less the
+    weights."""
     if whole is None:
         return bound if op == ">" else _functor("-", greatest(bound, ZERO), ONE)
     if op == "<":
@@ -38,7 +40,7 @@ def signed(term: Term, kind: Kind) -> Term:
 
 
 def weight_of(value: Term, level: Variable | Constant) -> Term:
-    """What a match weighs: no more than takes a sum above its bound. A value that is negative, or too much then, stops the
+    """The weight of a match: no more than takes a sum above its bound. A value that is negative, or too much then, stops the
     run."""
     if value == ONE:
         return value

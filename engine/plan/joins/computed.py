@@ -17,8 +17,8 @@ from dlog.engine.plan.joins.delta import Paths
 from dlog.engine.plan.query import Condition, Query, Reading, canonical, closure, is_partial, mask_all
 from dlog.engine.plan.static.stages import Stages
 
-FEW_ROWS = 16.0
-"""A smaller relation may as well be scanned."""
+MIN_INDEXED_ROWS = 16.0
+"""Rows below which a relation may as well be scanned."""
 
 
 def with_computed(query: Query, rule: int, paths: Paths, stages: Stages) -> Query:
@@ -37,7 +37,7 @@ def _scanned(query: Query, conditions: Sequence[Condition], paths: Paths) -> lis
     changing = [r for r in query.readings if r.relation in paths.feedback]
     each = [_missed(query, conditions, seed) for seed in changing or query.readings]
     missed = [r for found in each for r in found] if changing else min(each, key=len, default=[])
-    return [r for r in missed if r.relation not in paths.feedback and paths.estimator.rows(r.relation) > FEW_ROWS]
+    return [r for r in missed if r.relation not in paths.feedback and paths.estimator.rows(r.relation) > MIN_INDEXED_ROWS]
 
 
 def _missed(query: Query, conditions: Sequence[Condition], seed: Reading) -> list[Reading]:

@@ -1,4 +1,4 @@
-"""What a move costs and how many rows remain after it, by estimates; costs are in the time to scan one row."""
+"""Estimates of a move's cost and of the rows that remain after it; costs are in the time to scan one row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import log2, sqrt
 
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Constant, Unpack, Variable
-from dlog.engine.plan.joins.moves import Index, State
+from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all
 from dlog.engine.plan.statistics import Estimator
 
@@ -23,13 +23,13 @@ CACHED = 15
 
 
 def lookup_cost(rows: float) -> float:
-    """Of one random access in a relation of so many rows, in scanned rows."""
+    """The cost of one random access in a relation of so many rows, in scanned rows."""
     return min(6.0, 1.0 + 0.5 * max(0.0, log2(max(rows, 1.0)) - CACHED))
 
 
 @dataclass(slots=True)
 class _Known:
-    """What the matches of a reading depend on beside the rows before it: its index, its rows, how many keys there are, how many
+    """The parameters of a reading's matches beside the rows before it: its index, its rows, how many keys there are, how many
     are asked for and by how many variables, and the root of the skew."""
 
     index: Index
@@ -60,7 +60,7 @@ class Costs:
             result |= self.readers[variable]
         return result
 
-    def rows_at(self, i: int, state: State, skewed: bool = True) -> tuple[float, Index]:
+    def rows_at(self, i: int, state: SearchState, skewed: bool = True) -> tuple[float, Index]:
         """Estimated matches of reading i per row of `state`, and the index that finds them.
 
         Values are taken to be contained in each other: of two sets that are compared, the smaller is part of the larger.
@@ -80,7 +80,7 @@ class Costs:
             fanout *= known.skew
         return fanout, known.index
 
-    def _look(self, i: int, state: State) -> _Known:
+    def _look(self, i: int, state: SearchState) -> _Known:
         reading = self.readings[i]
         key = bound_columns(reading, state.bound)
         rows = self.estimator.rows(reading.relation)
@@ -95,7 +95,7 @@ class Costs:
                 columns += 1
         return _Known((reading.relation, key), rows, there, asked, columns)
 
-    def _values_of(self, variable: int, state: State) -> float:
+    def _values_of(self, variable: int, state: SearchState) -> float:
         """Distinct values of a bound variable, as far as the placed readings tell; 0 if they do not."""
         placed = state.placed & self.readers.get(variable, 0)
         if (found := self._values.get((variable, placed))) is not None:
@@ -117,7 +117,7 @@ class Costs:
             seen |= mask(arg)
         return result
 
-    def build(self, state: State, index: Index) -> float:
+    def build(self, state: SearchState, index: Index) -> float:
         if index in self.shared or index in state.built:
             return 0.0
         relation, key = index

@@ -24,11 +24,11 @@ from dlog.engine.ir.nodes import (
     Path,
     Scan,
     SemiJoin,
-    Unpack,
+    UnpackRecord,
 )
 from dlog.engine.ir.rules import Constant, Term
 from dlog.engine.plan.joins.emit import emit
-from dlog.engine.plan.joins.moves import Index, State
+from dlog.engine.plan.joins.moves import Index, SearchState
 from dlog.engine.plan.joins.order import cheapest
 from dlog.engine.plan.keys import injective, key_of
 from dlog.engine.plan.query import Query, Reading, closure, mask
@@ -80,7 +80,7 @@ class Paths:
             return reading
         return replace(reading, view="neu" if reading.place < seed.place else "alt")
 
-    def _finish(self, query: Query, state: State, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
+    def _finish(self, query: Query, state: SearchState, sink: Insert | Accumulate, rule: int, changes: bool) -> Path:
         path = emit(query, state.moves, _with_terms(sink, query.output), rule, changes)
         self.indexes.update(_indexes(path))
         return path
@@ -97,7 +97,7 @@ def _with_terms(sink: Insert | Accumulate, output: tuple[Term, ...]) -> Insert |
 
 
 def seeds(query: Query) -> Sequence[int | None]:
-    """Where a path without changes may start: at any reading, or at one empty row where that already says something."""
+    """The starts of a path without changes: any reading, or one empty row where that already says something."""
     known = closure(0, query.conditions)
     unit = any(isinstance(a, Constant) or mask(a) & known for r in query.readings for a in r.args)
     only_asks = not query.bag and any(_apart(r, query) for r in query.readings)
@@ -120,7 +120,7 @@ def _indexes(path: Path) -> list[Index]:
                 found.extend((p.arrangement.relation, p.arrangement.key) for p in proposers)
             case SemiJoin(relation=relation, args=args) | AntiJoin(relation=relation, args=args):
                 found.append((relation, tuple(c for c, a in enumerate(args) if a is not None)))
-            case Filter() | Map() | Unpack() | LookUp():
+            case Filter() | Map() | UnpackRecord() | LookUp():
                 pass
     return found
 

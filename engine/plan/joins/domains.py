@@ -1,4 +1,4 @@
-"""How many values the columns of a stratum's own relations can have, as far as the relations tell from which they come.
+"""Bounds on the distinct values in columns of a stratum's own relations, from the relations that the values come from.
 
     path(x, y) :- edge(x, y).    path(x, z) :- path(x, y), edge(y, z).
 

@@ -28,7 +28,7 @@ from dlog.engine.ir.nodes import (
     Step,
     Unit,
 )
-from dlog.engine.ir.nodes import Unpack as UnpackStep
+from dlog.engine.ir.nodes import UnpackRecord as UnpackStep
 from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, Term, Unpack, Variable
 from dlog.engine.plan.joins.moves import Apply, Join, Keep, Meet, Move, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, ids, mask, mask_all, solve
@@ -92,7 +92,7 @@ class _Emitter:
         return tuple(binds), checks
 
     def _kind(self, term: Variable | Constant) -> Kind:
-        """How a row's value is compared with the term's: floats by their bits, as joins do."""
+        """The kind by which a row's value is compared with the term's: floats by their bits, as joins do."""
         kind = term.kind if isinstance(term, Constant) else self.query.kinds[term.id]
         return Kind.NUMBER if kind is Kind.FLOAT else kind
 
@@ -271,7 +271,7 @@ def term_kind(term: Term, kinds: Sequence[Kind]) -> Kind:
 
 
 def relations_of(step: Step) -> list[str]:
-    """Those that a step looks into."""
+    """The relations that a step looks into."""
     match step:
         case HalfJoin(arrangement=arrangement):
             return [arrangement.relation]

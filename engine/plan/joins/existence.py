@@ -16,8 +16,8 @@ from dlog.engine.ir.rules import Variable
 from dlog.engine.plan.query import Condition, Query, Reading, bindable, canonical, condition_mask, ids, is_partial, mask_all
 from dlog.engine.plan.static.aggregates import Aggregates
 
-FEWEST_READINGS = 3
-"""Smaller bodies have no part of two readings beside another one."""
+MIN_READINGS = 3
+"""Readings from which on a body can have a part of two beside another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Part:
 
 def separate_existence(query: Query, rule: int, scope: Aggregates) -> Query:
     """The query with the parts that pay off replaced by readings of temporaries, which `scope` gets."""
-    while len(query.readings) >= FEWEST_READINGS and not query.bag:
+    while len(query.readings) >= MIN_READINGS and not query.bag:
         parts = tuple(_parts(query, scope.feedback))
         cost = scope.paths.cost(query)[0] if parts else 0.0
         separated = next((s for part in parts if (s := _separate(query, part, rule, scope, cost))), None)

@@ -1,4 +1,4 @@
-"""The moves from which an order of a body is made, and a `State`: what the moves made so far amount to.
+"""The moves from which an order of a body is made, and a `SearchState`: what the moves made so far amount to.
 
     Seed    the rows of one reading, to start with,
     Join    the rows of one more reading that agree with the bound variables (a half-join),
@@ -49,9 +49,9 @@ Move: TypeAlias = Seed | Join | Keep | Meet | Apply
 
 
 @dataclass(slots=True)
-class State:
-    """What has been read so far. `placed` and `done` are masks over the query's readings and conditions, `bound` over
-    variables; `built` are the indexes that this order pays for."""
+class SearchState:
+    """A partial join order. `placed` and `done` are masks over the query's readings and conditions, `bound` over variables;
+    `built` are the indexes that this order pays for."""
 
     cost: float
     rows: float

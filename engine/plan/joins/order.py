@@ -13,39 +13,40 @@ from math import inf, prod, sqrt
 from dlog.engine.ir.nodes import AntiJoin, LookUp
 from dlog.engine.ir.rules import Compare, Unpack, Variable
 from dlog.engine.plan.joins.costs import Costs, bound_columns, lookup_cost, readers_of, selectivity
-from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, Seed, State
+from dlog.engine.plan.joins.moves import Apply, Index, Join, Keep, Meet, SearchState, Seed
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, is_partial, mask_all, newly_bound, targets
 from dlog.engine.plan.statistics import Estimator
 
-EXHAUSTIVE = 8
-"""Up to so many readings all orders are considered."""
+MAX_EXHAUSTIVE_READINGS = 8
+"""Readings up to which all orders are considered: their number grows fast."""
 
-GREEDY_SEEDS = 6
-"""Of so many seeds a large body is ordered greedily."""
+MAX_GREEDY_SEEDS = 6
+"""Seeds from which a large body is ordered greedily, those with the fewest rows: trades planning time against a better
+order."""
 
-LARGE_SEEDS = 24
-"""Of so many, the smallest, it is found out what the checks that are possible at once leave of them."""
+MAX_CHECKED_SEEDS = 24
+"""Seeds, the smallest ones, to which the checks that are possible at once are applied before those are chosen."""
 
-MEET = 2.0
+EXTENSION_COST = 2.0
 """Cost per incoming row of an extension beyond its lookups."""
 
 SINK = 2.0
 """Cost per row of the sink, which looks each row up."""
 
-TINY = 16.0
-"""A cross product is considered beside connected readings if it multiplies rows by no more than this."""
+MAX_PRODUCT_GROWTH = 16.0
+"""Growth of rows up to which a cross product is considered beside connected readings."""
 
 
-def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> State:
+def cheapest(query: Query, seeds: Sequence[int | None], estimator: Estimator, shared: Set[Index] = frozenset()) -> SearchState:
     """The best complete state that starts with one of `seeds`: the number of a reading, or None for one empty row.
     Indexes in `shared` cost nothing, other paths have paid for them."""
     search = _Search(query, estimator, shared)
     starts = [search.start(seed) for seed in seeds]
-    if len(query.readings) <= EXHAUSTIVE:
+    if len(query.readings) <= MAX_EXHAUSTIVE_READINGS:
         return search.exhaustive([search.settle(s) for s in starts])
-    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:LARGE_SEEDS]]
+    starts = [search.settle(s) for s in sorted(starts, key=lambda s: s.rows)[:MAX_CHECKED_SEEDS]]
     starts.sort(key=lambda s: s.rows)
-    return min((search.greedy(s) for s in starts[:GREEDY_SEEDS]), key=lambda s: s.cost)
+    return min((search.greedy(s) for s in starts[:MAX_GREEDY_SEEDS]), key=lambda s: s.cost)
 
 
 class _Search:
@@ -84,9 +85,9 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------------------- search
 
-    def start(self, seed: int | None) -> State:
+    def start(self, seed: int | None) -> SearchState:
         """The state with nothing but the seed, not settled."""
-        state = State(0.0, 1.0, 0, 0, 0, frozenset(), ())
+        state = SearchState(0.0, 1.0, 0, 0, 0, frozenset(), ())
         if seed is not None:
             reading = self.readings[seed]
             state.rows = state.cost = self.estimator.rows(reading.relation)
@@ -95,9 +96,9 @@ class _Search:
             state.rows *= self.costs.seed_selectivity(reading)
         return state
 
-    def exhaustive(self, starts: Sequence[State]) -> State:
+    def exhaustive(self, starts: Sequence[SearchState]) -> SearchState:
         """Dijkstra's algorithm over the sets of placed readings."""
-        heap: list[tuple[float, int, State]] = []
+        heap: list[tuple[float, int, SearchState]] = []
         number = 0
         self.least = {}
         for state in starts:
@@ -116,13 +117,13 @@ class _Search:
                     heappush(heap, (following.cost, number, following))
                     number += 1
 
-    def greedy(self, state: State) -> State:
+    def greedy(self, state: SearchState) -> SearchState:
         """Always the move after which the fewest rows remain for what it costs."""
         while state.placed != self.all:
             state = min(self.next(state), key=lambda s: s.cost + s.rows)
         return state
 
-    def next(self, state: State) -> Iterator[State]:
+    def next(self, state: SearchState) -> Iterator[SearchState]:
         yield from self._meets(state)
         apart = []
         connected = False
@@ -133,12 +134,12 @@ class _Search:
             else:
                 apart.append(i)
         for i in apart:
-            if not connected or self.costs.rows_at(i, state)[0] <= TINY:
+            if not connected or self.costs.rows_at(i, state)[0] <= MAX_PRODUCT_GROWTH:
                 yield from self._join(state, i)
 
     # -------------------------------------------------------------------------------------------------------- moves
 
-    def _join(self, state: State, i: int) -> Iterator[State]:
+    def _join(self, state: SearchState, i: int) -> Iterator[SearchState]:
         """The state after a join, unless the same readings have been placed and settled at no more than the join costs."""
         reading = self.readings[i]
         fanout, index = self.costs.rows_at(i, state)
@@ -150,7 +151,7 @@ class _Search:
         if self.least is not None and total >= self.least.get(placed, inf):
             return
         repeated = self.given[i] - len(key) - _count(self.masks[i] & ~state.bound)
-        result = State(
+        result = SearchState(
             cost=total,
             rows=state.rows * fanout * 0.1**repeated,
             placed=placed,
@@ -164,7 +165,7 @@ class _Search:
             self.least[placed] = min(result.cost, self.least.get(placed, inf))
         yield result
 
-    def _meets(self, state: State) -> Iterator[State]:
+    def _meets(self, state: SearchState) -> Iterator[SearchState]:
         candidates: dict[int, list[int]] = {}
         for i in ids(self.all & ~state.placed):
             unbound = self.masks[i] & ~state.bound
@@ -174,8 +175,8 @@ class _Search:
             if len(members) > 1:
                 yield self._meet(state, unbound, members)
 
-    def _meet(self, state: State, unbound: int, members: list[int]) -> State:
-        fanouts, cost, build, built = [], MEET, 0.0, set(state.built)
+    def _meet(self, state: SearchState, unbound: int, members: list[int]) -> SearchState:
+        fanouts, cost, build, built = [], EXTENSION_COST, 0.0, set(state.built)
         domain = 1.0
         for i in members:
             relation = self.readings[i].relation
@@ -194,7 +195,7 @@ class _Search:
         placed = state.placed
         for i in members:
             placed |= 1 << i
-        result = State(
+        result = SearchState(
             cost=state.cost + build + state.rows * (cost + fanouts[0] * 0.5 * len(members)),
             rows=state.rows * rows,
             placed=placed,
@@ -205,7 +206,7 @@ class _Search:
         )
         return self.settle(result)
 
-    def settle(self, state: State) -> State:
+    def settle(self, state: SearchState) -> SearchState:
         """Takes all `Apply` and `Keep` moves that are possible, and pays for the sink if nothing else is left; changes `state`
         in place."""
         while self._apply(state) or self._keep(state):
@@ -214,7 +215,7 @@ class _Search:
             state.cost += state.rows * SINK
         return state
 
-    def _apply(self, state: State) -> bool:
+    def _apply(self, state: SearchState) -> bool:
         best: tuple[int, int] | None = None
         for c, late in enumerate(self.late):
             if state.done >> c & 1 or (late and state.placed != self.all):
@@ -242,7 +243,7 @@ class _Search:
             self._bound[what] = None if added is None else (_rank(condition, added), added)
         return self._bound[what]
 
-    def _keep(self, state: State) -> bool:
+    def _keep(self, state: SearchState) -> bool:
         """The most selective `Keep` of those possible."""
         best: tuple[float, float, int, Index] | None = None
         for i in ids(self.all & ~state.placed):
@@ -263,7 +264,7 @@ class _Search:
         state.moves = (*state.moves, Keep(self.readings[i]))
         return True
 
-    def _only_asks(self, i: int, state: State) -> bool:
+    def _only_asks(self, i: int, state: SearchState) -> bool:
         """Whether reading i binds nothing that is used later, and multiplies nothing that is counted."""
         unbound = self.masks[i] & ~state.bound
         if self.query.bag:

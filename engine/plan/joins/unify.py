@@ -16,7 +16,7 @@ from dlog.engine.ir.rules import Arg, Compare, Constant, Functor, Kind, Record, 
 from dlog.engine.plan.query import Condition, Query, Reading, condition_mask, ids, mask
 from dlog.grammar.source import NOWHERE
 
-Names: TypeAlias = dict[int, int]
+Representatives: TypeAlias = dict[int, int]
 Records: TypeAlias = Mapping[Record, Variable]
 
 def unify(query: Query) -> Query:
@@ -29,15 +29,16 @@ def unify(query: Query) -> Query:
 
 
 def _read_once(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Of readings that say the same the first: what matches one matches all."""
+    """The first of readings that say the same: what matches one matches all."""
     first: dict[tuple[str, tuple[Arg, ...], View], Reading] = {}
     for reading in readings:
         first.setdefault((reading.relation, reading.args, reading.view), reading)
     return tuple(first.values())
 
 
-def _equal_variables(conditions: Iterable[Condition]) -> Names:
-    """Of the first `x = y` that is about two variables: y is x. Floats stay: they are compared by value, joined by bits."""
+def _equal_variables(conditions: Iterable[Condition]) -> Representatives:
+    """The representative by the first `x = y` of two variables: y is x. Floats stay: they are compared by value, joined by
+    bits."""
     for c in conditions:
         match c:
             case Compare(op="=", left=Variable(id=x), right=Variable(id=y), kind=kind) if x != y and kind is not Kind.FLOAT:
@@ -47,7 +48,7 @@ def _equal_variables(conditions: Iterable[Condition]) -> Names:
     return {}
 
 
-def _equal_records(conditions: Iterable[Condition]) -> Names:
+def _equal_records(conditions: Iterable[Condition]) -> Representatives:
     seen: dict[Record, int] = {}
     for record, variable in _unpacked(conditions):
         first = seen.setdefault(record, variable.id)
@@ -70,7 +71,7 @@ def _records(conditions: Iterable[Condition]) -> dict[Record, Variable]:
 # ------------------------------------------------------------------------------------------------------------ renaming
 
 
-def _rename(query: Query, names: Names) -> Query:
+def _rename(query: Query, names: Representatives) -> Query:
     renamed = (_rename_condition(c, names) for c in query.conditions)
     return replace(
         query,
@@ -98,11 +99,11 @@ def _says_nothing(condition: Condition) -> bool:
     )
 
 
-def _rename_all(args: tuple[Arg, ...], names: Names) -> tuple[Arg, ...]:
+def _rename_all(args: tuple[Arg, ...], names: Representatives) -> tuple[Arg, ...]:
     return tuple(Variable(names.get(a.id, a.id)) if isinstance(a, Variable) else a for a in args)
 
 
-def _rename_term(term: Term, names: Names) -> Term:
+def _rename_term(term: Term, names: Representatives) -> Term:
     match term:
         case Variable(id=i):
             return Variable(names.get(i, i))
@@ -112,7 +113,7 @@ def _rename_term(term: Term, names: Names) -> Term:
             return term
 
 
-def _rename_condition(condition: Condition, names: Names) -> Condition:
+def _rename_condition(condition: Condition, names: Representatives) -> Condition:
     match condition:
         case Compare(left=left, right=right):
             return replace(condition, left=_rename_term(left, names), right=_rename_term(right, names))

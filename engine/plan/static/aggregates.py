@@ -53,7 +53,7 @@ class Aggregates:
 
 @dataclass(slots=True)
 class _Lowering:
-    """Of the aggregates of one rule, which share its variables."""
+    """Lowers the aggregates of one rule, which share its variables."""
 
     scope: Aggregates
     rule: Rule

@@ -67,7 +67,7 @@ def build_scope(stratum: Stratum, program: Program, statistics: Statistics, load
 
 
 def estimates(stratum: Stratum, program: Program, statistics: Statistics) -> Estimator:
-    """What is known and assumed of the relations that the stratum reads."""
+    """The known and assumed statistics of the relations that the stratum reads."""
     estimator = Estimator(statistics, program.relations, stratum.relations)
     estimator.assume(sorted({a.relation for rule in stratum.rules for a in positive_atoms(rule.body)}))
     return estimator
@@ -108,7 +108,7 @@ def single_sources(stratum: Stratum, program: Program) -> frozenset[str]:
 
 
 def _keys_of_lattices(stratum: Stratum, program: Program, loaded: Collection[str]) -> Iterator[tuple[str, Key]]:
-    """Their rows have one value for all that stands in other columns."""
+    """The keys of lattices: their rows have one value for all that stands in other columns."""
     for name in stratum.relations:
         if name in program.lattices and name not in loaded:
             value = program.lattices[name].column

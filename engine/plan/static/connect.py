@@ -26,7 +26,8 @@ class _Hop:
 
 
 def connection(scope: Scope) -> Connection | None:
-    """What the loop of the scope computes, if it is the best value of each component; None for every other loop."""
+    """The connection that the loop of the scope computes, if it is the best value of each component; None for every other
+    loop."""
     if len(scope.variables) != 1 or len(scope.lattices) != 1 or not scope.loop:
         return None
     (lattice,) = scope.lattices

@@ -19,8 +19,9 @@ from typing import Final
 from dlog.engine.ir.nodes import HalfJoin, Only, Path, Scope, Step
 from dlog.engine.ir.rules import Variable
 
-FEW: Final = 0.5
-"""Matches of the later step per row below which an arrangement of its own pays."""
+MAX_MATCHES_PER_ROW: Final = 0.5
+"""Matches of the later step per row below which an arrangement of its own pays: trades building it against looking rows up in
+vain."""
 
 
 def restrict(scope: Scope) -> Scope:
@@ -47,7 +48,7 @@ def _step(step: Step, later: Sequence[Step], variables: frozenset[str], lattices
         (after.rows, Only(columns[after.key[0].id], after.arrangement.relation, after.arrangement.key[0]))
         for after in later
         if isinstance(after, HalfJoin) and after.arrangement.relation not in variables and len(after.key) == 1
-        if isinstance(after.key[0], Variable) and after.key[0].id in columns and after.rows < FEW
+        if isinstance(after.key[0], Variable) and after.key[0].id in columns and after.rows < MAX_MATCHES_PER_ROW
     ]
     if not tests:
         return step

@@ -1,4 +1,4 @@
-"""What a scope computes for itself before its rules: temporaries and reductions (@1, @2, ...) and the paths that fill them.
+"""The stages of a scope, computed before its rules: temporaries and reductions (@1, @2, ...) and the paths that fill them.
 
 Stages are in order: one reads what earlier ones fill."""
 

@@ -24,13 +24,13 @@ from dlog.engine.kernels.static import storage
 from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.incremental.thresholds import MARK
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.runtime.incremental.planner_statistics import Recorded
+from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
 from dlog.engine.runtime.incremental.schedule import Reading, Task, Visits, connect, connect_scope, path_task
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode, Source
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.collection import Collection, Life, Role, new_list
+from dlog.engine.runtime.storage.collection import Collection, DataflowStatus, Role, new_list
 from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
@@ -40,7 +40,7 @@ GIVEN = " given"
 """Ends the name of the collection with a derived relation's external rows."""
 
 
-class Unable(Exception):
+class CannotReuse(Exception):
     """A stratum (its first relation) cannot be taken over: it has left out what is asked for now."""
 
     def __init__(self, stratum: str) -> None:
@@ -52,12 +52,12 @@ def _planned(number: int) -> Statistics:
     raise InternalError("rounds", f"stratum {number} has been planned")
 
 
-Plan: TypeAlias = tuple[nodes.Scope, Recorded]
+Plan: TypeAlias = tuple[nodes.Scope, RecordingStatistics]
 """The plan of a stratum, and what it was made from."""
 
 
-class Heirs(Protocol):
-    """What is taken over from another dataflow (see state reuse)."""
+class ReusedState(Protocol):
+    """State taken over from another dataflow (see state_reuse)."""
 
     def gives(self, relation: str) -> bool: ...
     def takes(self, number: int) -> bool: ...
@@ -77,16 +77,16 @@ class Dataflow:
         catalog: Catalog,
         memory: Memory,
         statistics: Callable[[int], Statistics],
-        state_reuse: Heirs | None = None,
+        state_reuse: ReusedState | None = None,
     ) -> None:
-        """`statistics` is what is known when a stratum (its number) is planned. Raises Unable where a stratum of the state
+        """`statistics` is what is known when a stratum (its number) is planned. Raises CannotReuse where a stratum of the state
         reuse cannot be taken over."""
         self.program = program
         self.catalog = catalog
         self.memory = memory
         self.statistics = statistics
         self._templates = Templates(program)
-        self.figures: dict[int, Recorded] = {}
+        self.recorded_statistics: dict[int, RecordingStatistics] = {}
         """By stratum, what it was planned from."""
         self.collections: dict[str, Collection] = {}
         self.reductions: dict[str, Reduction] = {}
@@ -97,7 +97,7 @@ class Dataflow:
         self.owners: list[tuple[LoweredPath, Stratum]] = []
         self.started = False
         """Whether a batch has been committed."""
-        self.life = Life()
+        self.status = DataflowStatus()
         self.state_reuse = state_reuse
         self.taken: set[str] = set()
         """The collections that were taken over."""
@@ -117,12 +117,12 @@ class Dataflow:
                     self._taken_tasks.update(range(first, len(self._tasks)))
         self._leave_out()
         own = {name for name in program.relations if MARK not in name}
-        self.told = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
+        self.observed = {name: c for name, c in self.collections.items() if name in own or c.role is Role.INPUT}
         """The collections whose changes somebody may ask for."""
         self.looks_back = bool(self._loops) or any(c.asked for c in self.collections.values())
         """Whether a path may meet rows that were there before its seed's change."""
         self.has_candidates = any(r.candidates is not None for r in self.reductions.values())
-        self._names = {c.address: name for name, c in self.told.items()}
+        self._names = {c.address: name for name, c in self.observed.items()}
         self._keeps = False
         self._counted: dict[str, int] = {}
         self._uncounted = {name for name, c in self.collections.items() if c.role is Role.INPUT}
@@ -136,14 +136,14 @@ class Dataflow:
 
     @property
     def running(self) -> bool:
-        return self.life.running
+        return self.status.running
 
     @running.setter
     def running(self, running: bool) -> None:
-        self.life.running = running
+        self.status.running = running
 
     def _leave_out(self) -> None:
-        """Nothing is kept that nobody asks for."""
+        """Leaves out the structures that no path reads."""
         for name, collection in self.collections.items():
             if name not in self.taken:
                 collection.quieten()
@@ -158,10 +158,10 @@ class Dataflow:
     def _builder(self, stratum: Stratum, number: int) -> StratumBuilder:
         plan = None if self.state_reuse is None else self.state_reuse.plan(number)
         if plan is None:
-            figures = Recorded(self.statistics(number))
-            plan = self._templates.scope(stratum, figures), figures
-            figures.close()
-        scope, self.figures[number] = plan
+            recorded = RecordingStatistics(self.statistics(number))
+            plan = self._templates.scope(stratum, recorded), recorded
+            recorded.close()
+        scope, self.recorded_statistics[number] = plan
         return StratumBuilder(self, stratum, number, scope)
 
     def _inputs(self) -> None:
@@ -179,7 +179,7 @@ class Dataflow:
             self.taken.add(name)
         else:
             found = Collection(name, kinds, role, self.memory, scope)
-            found.life = self.life
+            found.status = self.status
         self.collections[name] = found
         return found
 
@@ -216,13 +216,13 @@ class Dataflow:
 
     @property
     def phase(self) -> Literal["before", "during", "after"]:
-        """Where native code is with the present batch: it has not begun it, has not ended it, has settled it."""
+        """The phase of native code in the present batch: it has not begun it, has not ended it, has settled it."""
         if self.work[L.WORK_ROUNDS] == 0:
             return "before"
         return "after" if self.work[L.WORK_OVER] else "during"
 
     def touched(self) -> list[str]:
-        """The collections of `told` that the last batch has touched: no others have changed."""
+        """The collections of `observed` that the last batch has touched: no others have changed."""
         addresses = view(self.work[L.WORK_TOUCHED], self.work[L.WORK_TOUCHED_COUNT], np.int64).tolist()
         return [self._names[address] for address in addresses if address in self._names]
 
@@ -230,20 +230,21 @@ class Dataflow:
     def visits(self) -> Visits:
         return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
 
-    def kept(self) -> list[str]:
-        """The collections of `told` with changes of a stretch that are kept."""
+    def touched_by_fused_batches(self) -> list[str]:
+        """The collections of `observed` with kept changes of fused batches."""
         addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
         return [self._names[address] for address in addresses]
 
     def keep_changes(self) -> None:
-        """Has the batches of a stretch leave their changes with the collections of `told`; forgets those of an earlier one."""
+        """Has fused batches leave their changes with the collections of `observed`; forgets those of an earlier
+        one."""
         if not self._keeps:
-            for collection in self.told.values():
+            for collection in self.observed.values():
                 collection.keep_changes()
             self._keeps = True
         fused_batches.forget_kept(self.work.address, self.memory.control.address)
 
-    def given(self, names: Iterable[str]) -> None:
+    def note_input_changes(self, names: Iterable[str]) -> None:
         """Notes that inputs change."""
         self._uncounted.update(names)
 
@@ -271,7 +272,7 @@ class Dataflow:
         return work
 
     def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
-        """What a batch does, and who reads what."""
+        """Writes the schedule of a batch: its tasks, and the readers of every log."""
         work.point(L.WORK_TASKS, words(w for task in tasks for w in (task.kind, task.address)))
         work[L.WORK_COUNT] = len(tasks)
         work.point(L.WORK_MARKS, Struct((len(tasks) + 63) // 64))
@@ -308,12 +309,12 @@ class Dataflow:
     def free(self) -> None:
         """Gives all memory back, but for what belongs to another dataflow; a second time there is none."""
         control = self.memory.control.address
-        self.life.over = True
+        self.status.over = True
         for reduction in self.reductions.values():
-            if reduction.result.life is self.life:
+            if reduction.result.status is self.status:
                 reduction.free()
         for collection in self.collections.values():
-            if collection.life is self.life:
+            if collection.status is self.status:
                 collection.free()
         for loop in self._loops:
             storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
@@ -418,7 +419,7 @@ class StratumBuilder:
         body = self._lower(self.scope.loop)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
-        loop[L.SC_STAGGERED] = int(any(p.path.staggered != "no" for p in enter))
+        loop[L.SC_STAGGERED] = int(any(p.path.delayed != "no" for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, reads)
 

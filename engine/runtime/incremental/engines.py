@@ -1,4 +1,4 @@
-"""Which engine maintains a program."""
+"""The choice of the engine that maintains a program."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
 from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.query import can_stop
-from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
+from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 
 
 def make_engine(
@@ -18,7 +18,7 @@ def make_engine(
     threads: int = 1,
     memory: int | None = None,
     max_iterations: int | None = None,
-    old: RoundsEngine | Beginning | None = None,
+    old: RoundsEngine | StartingPoint | None = None,
 ) -> RoundsEngine:
     """The engine for a program: its strata are maintained, but for those that cannot be, which are computed anew.
 
@@ -39,21 +39,21 @@ class EmbeddedMaker:
         self._threads = threads
 
     def __call__(
-        self, program: Program, *, old: RoundsEngine | Beginning | None, memory: int | None, max_iterations: int | None
+        self, program: Program, *, old: RoundsEngine | StartingPoint | None, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
         return make_engine(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
 
     def resumed(
-        self, program: Program, image: Image, *, old: Beginning, memory: int | None, max_iterations: int | None
+        self, program: Program, image: Image, *, old: StartingPoint, memory: int | None, max_iterations: int | None
     ) -> RoundsEngine:
         if not is_incremental(program):
-            raise Unfit("the program cannot be maintained")
+            raise IncompatibleImage("the program cannot be maintained")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
         return made
 
     def close(self) -> None:
-        """Nothing is shared."""
+        """Closes nothing: engines of this process share nothing."""
 
 
 def is_incremental(program: Program) -> bool:
@@ -69,7 +69,7 @@ def unmaintained(program: Program) -> dict[int, str]:
             if any(can_stop(rule) for rule in stratum.rules):
                 whole, made = pieces(program, stratum)
                 for piece in made:
-                    build_rounds_scope(piece, whole, Figures({}, frozenset(whole.relations)))
+                    build_rounds_scope(piece, whole, DataflowStatistics({}, frozenset(whole.relations)))
         except NotIncremental as why:
             found[number] = str(why)
     return found

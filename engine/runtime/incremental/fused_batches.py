@@ -1,5 +1,5 @@
 """A commit of many rounds of one input, in short batches that kernels go through on their own
-(kernels/incremental/loop/fused_batches.py); and what batches have changed, those of a stretch or others."""
+(kernels/incremental/loop/fused_batches.py); and what batches have changed, fused or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.values.updates import Updates
 
 
-class Stretch:
+class FusedBatches:
     """Changes of an input, for batches of so many rounds."""
 
     def __init__(self, given: Collection, updates: Updates, rounds: int) -> None:
@@ -45,8 +45,8 @@ class Stretch:
         return self.struct[L.ST_FIRST] != 0 and not (self.is_begun and self.struct[L.ST_FIRST] == self.columns[-1][0])
 
     def changes(self, collection: Collection) -> Updates:
-        """What the batches that are over have changed."""
-        updates = collection.kept()
+        """The changes of the batches that are over."""
+        updates = collection.fused_changes()
         if collection is not self.given or not self.struct[L.ST_REPEATED]:
             return updates
         rows = np.unique(np.stack(updates.columns), axis=1, return_inverse=True)[1].reshape(-1)
@@ -54,16 +54,16 @@ class Stretch:
         return Updates(tuple(column[places] for column in updates.columns), diffs, updates.rounds[places])
 
 
-def take_changes(flow: Dataflow, stretch: Stretch | None, first: int) -> dict[str, Updates]:
-    """The changes of a batch that begins at round `first`, or of the stretch that it was, by collection."""
-    changed = flow.touched() if stretch is None else flow.kept()
-    return {name: batch_changes(flow.told[name], stretch, first) for name in changed}
+def take_changes(flow: Dataflow, fused: FusedBatches | None, first: int) -> dict[str, Updates]:
+    """The changes of a batch that begins at round `first`, or of the fused batches that it was, by collection."""
+    changed = flow.touched() if fused is None else flow.touched_by_fused_batches()
+    return {name: batch_changes(flow.observed[name], fused, first) for name in changed}
 
 
-def batch_changes(collection: Collection, stretch: Stretch | None, first: int) -> Updates:
+def batch_changes(collection: Collection, fused: FusedBatches | None, first: int) -> Updates:
     """`take_changes` of one collection."""
-    if stretch is not None:
-        return stretch.changes(collection)
+    if fused is not None:
+        return fused.changes(collection)
     updates = collection.updates(first)
     if collection.role is Role.INPUT and collection.may_repeat():
         rows, rounds, _ = collection.changes()  # of the log itself, which the next batch writes over

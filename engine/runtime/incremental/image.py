@@ -3,7 +3,8 @@ without evaluating anything.
 
 An image is put into a dataflow that has just been built and has no rows. That has to be the same one: planned from the same
 figures, which the image has with it, for the same program by the same version of dlog. Where anything differs the image is of
-no use (`Unfit`), and the program is evaluated. Addresses are never part of an image; what is not listed in `held` begins anew.
+no use (`IncompatibleImage`), and the program is evaluated. Addresses are never part of an image; what is not listed in `held`
+begins anew.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 from dlog.engine.kernels.static import storage
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.rounds import Image, ImageArray, Unfit
+from dlog.engine.rounds import Image, ImageArray, IncompatibleImage
 from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow
-from dlog.engine.runtime.incremental.planner_statistics import Retold
+from dlog.engine.runtime.incremental.planner_statistics import ReplayedStatistics
 from dlog.engine.runtime.storage import memory_map
 from dlog.engine.runtime.storage.collection import Collection, Index, give_back
 from dlog.engine.runtime.storage.native import view
@@ -70,7 +71,7 @@ def take(flow: Dataflow, round: int) -> Image:
     head = {
         "version": version(),
         "plan": _plan(flow),
-        "figures": {str(number): figures.told() for number, figures in flow.figures.items()},
+        "figures": {str(n): recorded.entries() for n, recorded in flow.recorded_statistics.items()},
         "given": [name.removesuffix(GIVEN) for name in flow.collections if name.endswith(GIVEN)],
         "ways": {collection.name: collection.ways for collection in flow.stamped()},
         "holders": told,
@@ -78,45 +79,45 @@ def take(flow: Dataflow, round: int) -> Image:
     return Image(round, head, arrays)
 
 
-def figures_of(image: Image, number: int) -> Statistics:
-    """What was known when a stratum was planned. Raises Unfit where the planner asks for more."""
+def statistics_of(image: Image, number: int) -> Statistics:
+    """The statistics with which a stratum was planned. Raises IncompatibleImage where the planner asks for more."""
     try:
-        return Retold(image.head["figures"][str(number)])
+        return ReplayedStatistics(image.head["figures"][str(number)])
     except KeyError:
-        raise Unfit("the program has another stratum") from None
+        raise IncompatibleImage("the program has another stratum") from None
 
 
 def put(flow: Dataflow, image: Image) -> None:
-    """Gives a dataflow without rows everything that an image has. Raises Unfit, or DlogError where memory does not suffice; the
-    dataflow is of no use then, but to be freed."""
+    """Gives a dataflow without rows everything that an image has. Raises IncompatibleImage, or DlogError where memory does not
+    suffice; the dataflow is of no use then, but to be freed."""
     check_version(image)
     if image.head["plan"] != _plan(flow):
-        raise Unfit("the program is planned in another way")
+        raise IncompatibleImage("the program is planned in another way")
     for collection in flow.stamped():
         if not collection.take_ways(image.head["ways"][collection.name]):
-            raise Unfit(f"{collection.name} is not kept in this way")
+            raise IncompatibleImage(f"{collection.name} is not kept in this way")
     told = image.head["holders"]
     arrays = iter(image.arrays)
     wanted = {holder.name: holder for holder in _holders(flow)}
     for name, (words, sizes) in told.items():
         holder = wanted.pop(name, None)
         if holder is None or len(words) != sum(len(fields) for _, fields in holder.cells):
-            raise Unfit(f"{name} is not kept in this way")
+            raise IncompatibleImage(f"{name} is not kept in this way")
         _fill(flow, holder, words, sizes, arrays)
     if wanted:
-        raise Unfit(f"{next(iter(wanted))} is not in it")
+        raise IncompatibleImage(f"{next(iter(wanted))} is not in it")
     flow.work[L.WORK_FIRST] = 0
     flow.started = True
 
 
 def check_version(image: Image) -> None:
-    """Raises Unfit where the image is of another dlog."""
+    """Raises IncompatibleImage where the image is of another dlog."""
     if image.head["version"] != version():
-        raise Unfit("it is of another version of dlog")
+        raise IncompatibleImage("it is of another version of dlog")
 
 
 def _table(array: memory_map.Array) -> np.ndarray:
-    """What an array says, as rows of its columns."""
+    """An array as rows of its columns."""
     address = array.struct[array.field]
     if not array.columns:
         return view(address, array.used, np.uint8).reshape(-1, 1)
@@ -136,14 +137,14 @@ def _fill(
         if size < 0:
             continue
         if size != array.used:
-            raise Unfit(f"{holder.name} has an array of another size")
+            raise IncompatibleImage(f"{holder.name} has an array of another size")
         address = int(storage.zeroed(control, array.size))
         flow.memory.check()
         array.struct[array.field] = address
         if size:
             table, columns = _table(array), next(arrays)
             if len(columns) != table.shape[1] or any(len(c) not in (1, len(table)) for c in columns):
-                raise Unfit(f"{holder.name} has an array of another size")
+                raise IncompatibleImage(f"{holder.name} has an array of another size")
             _write(table, columns)
     if isinstance(holder.owner, Collection):
         holder.owner.point_columns()

@@ -18,7 +18,7 @@ import numpy as np
 from dlog.engine.interruption import Delayed
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.incremental.layers import Part, parts
-from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
+from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental.batches import insertions, no_updates
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.runtime.incremental.recompute import Recompute
@@ -53,14 +53,14 @@ class Layered(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         self.program = program
         self._options = {"threads": threads, "memory": memory, "max_iterations": max_iterations}
         self.symbols: SymbolTable = SymbolTable() if old is None else old.symbols
         self.records = RecordTables(Memory(None)) if old is None else old.records
         self.round = 0 if old is None else old.round
-        self._again = isinstance(old, Beginning) and old.again
+        self._again = isinstance(old, StartingPoint) and old.again
         self._lock = RLock()
         self._parts = parts(program, reasons)
         self._layers = [self._made(part, self._again) for part in self._parts]
@@ -73,9 +73,9 @@ class Layered(PlainRounds):
         """How to go back to the last round, where a commit failed and so did the way back."""
 
     def _made(self, part: Part, again: bool) -> _Layer:
-        beginning = Beginning(self.symbols, self.records, self.round, again=again)
+        starting_point = StartingPoint(self.symbols, self.records, self.round, again=again)
         engine = Maintained if part.why is None else Recompute
-        return _Layer(part, engine(part.program, old=beginning, **self._options))  # type: ignore[arg-type]
+        return _Layer(part, engine(part.program, old=starting_point, **self._options))  # type: ignore[arg-type]
 
     # -------------------------------------------------------------------------------------------------------------- commit
 
@@ -101,7 +101,7 @@ class Layered(PlainRounds):
             return last
 
     def _share(self, part: Part, given: Mapping[str, Updates]) -> dict[str, Updates]:
-        """What changes for a part, those before it having committed."""
+        """The changes for a part, those before it having committed."""
         found = {name: given[name] for name in part.fed if name in given}
         for name in part.reads:
             updates = self._changes_of(name)
@@ -110,7 +110,7 @@ class Layered(PlainRounds):
         return found
 
     def _changes_of(self, relation: str) -> Updates | None:
-        """What this commit has changed in a relation so far; None where its part had no share in it."""
+        """The changes of a relation by this commit so far; None where its part had no share in it."""
         layer = self._layers[self._owner[relation]]
         return layer.engine.changes(relation) if layer.committed == self._commits else None
 
@@ -167,7 +167,7 @@ class Layered(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------- reading
 
     def _of(self, relation: str, question: Callable[[RoundsEngine], Found]) -> Found:
-        """What the engine says that derives a relation, or is given it."""
+        """The reply of the engine that derives a relation, or is given it."""
         with self._lock:
             self._go_back()
             return question(self._layers[self._owner[relation]].engine)

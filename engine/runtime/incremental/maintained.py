@@ -23,17 +23,17 @@ from dlog.engine.kernels.incremental.store import loading
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.build import NotIncremental
 from dlog.engine.plan.incremental.thresholds import weighted
-from dlog.engine.rounds import Beginning, Frames, Image, PlainRounds, RoundsEngine, Unfit
+from dlog.engine.rounds import Frames, Image, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.batches import insertions, no_updates, of_rounds, staged
 from dlog.engine.runtime.incremental.cutting import cut, stretched_rounds
 from dlog.engine.runtime.incremental.dataflow import Dataflow
-from dlog.engine.runtime.incremental.fused_batches import Stretch, batch_changes, take_changes
+from dlog.engine.runtime.incremental.fused_batches import FusedBatches, batch_changes, take_changes
 from dlog.engine.runtime.incremental.mistakes import at_rule, mistake
-from dlog.engine.runtime.incremental.planner_statistics import Figures, Left
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.program_change import derive_new, followed
 from dlog.engine.runtime.incremental.reading import ranks_of, rows_of, table_of
-from dlog.engine.runtime.incremental.rebuilding import FEWEST_ROWS, Before, Wear, all_rows, dwarfs
+from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS, Before, Fragmentation, all_rows, dwarfs
 from dlog.engine.runtime.incremental.replanning import NEVER, WORK_OF_A_ROW, Watched, exchanged, planned_again
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.lowering.external import evaluate
@@ -51,18 +51,18 @@ from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates, joined
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
-BUDGET = 1 << 20
-"""Rows that paths may make before signals and readers in other threads get their turn."""
-PIECE = 1 << 20
-"""Bytes of an image that are copied while a commit waits."""
-MANY_TICKS = 2**30
+MAX_ROWS_PER_CALL = 1 << 20
+"""Rows that paths may make before signals and readers in other threads get their turn: trades their latency against calls."""
+IMAGE_PIECE_BYTES = 1 << 20
+"""Bytes of an image that are copied while a commit waits: trades its latency against the number of pieces."""
+MAX_TICKS = 2**30
 """Ticks of the clock after which stamps are cleared: a batch has fewer than are left."""
 BULK_ROWS = 4096
 """Rows from which an empty input is loaded by columns."""
 
 
 class ReadersWriterLock:
-    """Who is at the collections: native code with the lock, or readers, who wait for a turn."""
+    """A readers-writer lock on the collections: native code holds it to write, readers wait for a turn."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -84,15 +84,15 @@ class Maintained(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         preload()
         self.program = program
         self.whole = program = weighted(program)
         """The program as it is maintained."""
         self._places = {name: number for number, name in enumerate(program.relations)}
-        self._elder = old if type(old) is type(self) is Maintained and old.has_rows else None
-        self.memory: Memory = Memory(memory, threads) if self._elder is None else self._elder.memory
+        self._predecessor = old if type(old) is type(self) is Maintained and old.has_rows else None
+        self.memory: Memory = Memory(memory, threads) if self._predecessor is None else self._predecessor.memory
         self.max_iterations = max_iterations
         self.catalog = Catalog(program, self.memory)
         if old is not None:
@@ -103,25 +103,25 @@ class Maintained(PlainRounds):
         self._flow: Dataflow | None = None
         self._first = self.round + 1
         self._batches: list[dict[str, Updates]] = []
-        self._turns: ReadersWriterLock = ReadersWriterLock() if self._elder is None else self._elder._turns
+        self._access: ReadersWriterLock = ReadersWriterLock() if self._predecessor is None else self._predecessor._access
         self._news: frozenset[str] | None = None
         """After the commit that took over from another engine: the relations that were not taken over."""
         self._forgotten = False
         """Whether the engine is at its last round without knowing what that changed."""
         self._lending = False
         """Whether another engine takes over at this moment."""
-        self._again = isinstance(old, Beginning) and old.again
+        self._again = isinstance(old, StartingPoint) and old.again
         """Whether the first commit is still to come, and no limit of iterations holds for it."""
         self._taken: tuple[str, ...] = ()
-        self._stretch: Stretch | None = None
+        self._fused: FusedBatches | None = None
         """The last part of the last commit, if it was one."""
         self._before: Before | None = None
         """What there was before the last commit, if that began anew."""
         self._watched = Watched()
-        self._wear = Wear()
+        self._fragmentation = Fragmentation()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
-        self.worker.control[L.CTL_BUDGET] = BUDGET
+        self.worker.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
 
     @property
     def symbols(self) -> SymbolTable:
@@ -134,12 +134,12 @@ class Maintained(PlainRounds):
     # -------------------------------------------------------------------------------------------------------------- commit
 
     def commit(self, inputs: Mapping[str, Updates], frames: Frames | None = None) -> int:
-        elder, self._elder = self._elder, None
-        self._turns.changes += 1
-        if elder is not None:
-            return self._follow(elder, inputs)
+        predecessor, self._predecessor = self._predecessor, None
+        self._access.changes += 1
+        if predecessor is not None:
+            return self._follow(predecessor, inputs)
         if self._owing is not None:
-            with self._turns.lock:
+            with self._access.lock:
                 self._go_back(self._owing)
         first, last = self._span(inputs)
         given = {name: updates for name, updates in inputs.items() if updates.rows}
@@ -150,11 +150,11 @@ class Maintained(PlainRounds):
             return self._commit(self._flow, given, first, last)
 
     def _commit(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> int:
-        with self._turns.lock:
-            self._turns.changes += 1
-            self._batches, self._news, self._forgotten, self._stretch, self._before = [], None, False, None, None
+        with self._access.lock:
+            self._access.changes += 1
+            self._batches, self._news, self._forgotten, self._fused, self._before = [], None, False, None, None
             coming = sum([updates.rows for updates in given.values()])
-            self._wear.changed += coming
+            self._fragmentation.changed += coming
             anew = first == last and flow.started and self._begins_anew(flow, given, coming)
             if anew and self._begin_anew(flow, given, first):
                 return last
@@ -164,13 +164,13 @@ class Maintained(PlainRounds):
                 if watched.work >= watched.due:
                     flow = self._looked_at(flow, given, first)
             self._keep_ticks(flow)
-            flow.given(given)
+            flow.note_input_changes(given)
             flow.running = True
             try:
                 for start, end in self._batches_of(flow, given, first, last):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
-                        self._stretch = None
+                        self._fused = None
                     flow.work[L.WORK_ROUNDS] = 0
                     if start > first and watched.due != NEVER:
                         watched.work += self.worker.control[L.CTL_WORK]
@@ -182,7 +182,7 @@ class Maintained(PlainRounds):
                     self._run(flow, batch, start, end - start + 1)
             except BaseException:
                 # Whatever a signal's handler raises may come when the native part is over.
-                if flow.phase == "after" and end == last and (self._stretch is None or self._stretch.is_over):
+                if flow.phase == "after" and end == last and (self._fused is None or self._fused.is_over):
                     self._note(flow, last)
                 else:
                     self._go_back(lambda: self._restore(flow))
@@ -192,15 +192,15 @@ class Maintained(PlainRounds):
 
     def _begins_anew(self, flow: Dataflow, given: Mapping[str, Updates], coming: int) -> bool:
         """Whether to begin anew: not where others have part of what there is, or all rows may take too many iterations."""
-        if coming < FEWEST_ROWS or self._taken or self.max_iterations is not None:
+        if coming < MIN_REBUILD_ROWS or self._taken or self.max_iterations is not None:
             return False
-        return dwarfs(given, flow) or self._wear.worn(coming, flow, self.memory.used)
+        return dwarfs(given, flow) or self._fragmentation.is_fragmented(coming, flow, self.memory.used)
 
     def _begin_anew(self, old: Dataflow, given: Mapping[str, Updates], round: int) -> bool:
         """A commit, of one round, for which another dataflow takes the place of this one; until then it is read. False where
         there is no memory for both."""
         self._forgotten = True
-        left = self._watched.left(old, self._figures(old, given))
+        left = self._watched.out_of_range(old, self._statistics_now(old, given))
         rows, before = all_rows(old, given, round), Before(old, self._now)
         flow = self._build(rows)
         flow.running, self._first = True, round
@@ -211,7 +211,7 @@ class Maintained(PlainRounds):
                 flow.free()
                 self.worker.prepare(old.tables)
                 self._watched.planned(old)
-                self._wear.begin(old, self.memory.used)
+                self._fragmentation.begin(old, self.memory.used)
                 if is_exhausted(error):
                     return False
                 raise
@@ -220,7 +220,7 @@ class Maintained(PlainRounds):
         self._replace(flow, left, before, round)
         return True
 
-    def _replace(self, flow: Dataflow, left: Mapping[int, Left], before: Before, round: int) -> None:
+    def _replace(self, flow: Dataflow, left: Mapping[int, StatisticChange], before: Before, round: int) -> None:
         old, self._flow, self._before = self._flow, flow, before
         assert old is not None
         changed = [number for number, scope in flow.scopes.items() if number in left and scope != old.scopes[number]]
@@ -237,22 +237,24 @@ class Maintained(PlainRounds):
         range of those that there are."""
         if not flow.started:
             return flow
-        now = self._figures(flow, of_rounds(given, start, NEVER))
-        left = self._watched.left(flow, now)
+        now = self._statistics_now(flow, of_rounds(given, start, NEVER))
+        left = self._watched.out_of_range(flow, now)
         return self._replanned(flow, left, now, start) if left else flow
 
-    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Figures:
-        return Figures(waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations})
+    def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> DataflowStatistics:
+        return DataflowStatistics(
+            waiting, frozenset(), {n: c for n, c in flow.collections.items() if n in self.whole.relations}
+        )
 
-    def _replanned(self, old: Dataflow, left: Mapping[int, Left], now: Figures, round: int) -> Dataflow:
+    def _replanned(self, old: Dataflow, left: Mapping[int, StatisticChange], now: DataflowStatistics, round: int) -> Dataflow:
         """The dataflow with new plans for strata that have left the range of theirs, if there are any."""
         plans = planned_again(old, left, now)
         self._watched.give_up(left.keys() - plans.keys())
         changed = {number: plan for number, plan in plans.items() if plan[0] != old.scopes[number]}
-        for number, (scope, figures) in plans.items():
+        for number, (scope, recorded) in plans.items():
             if number not in changed:  # but in what is expected of its steps, which an image's reader must find again
                 old.scopes[number] = replace(scope, derived=old.scopes[number].derived)
-                old.figures[number] = figures
+                old.recorded_statistics[number] = recorded
         if not changed:
             return old
         self._forgotten = True
@@ -266,18 +268,16 @@ class Maintained(PlainRounds):
         self._watched.note(changed, flow, left, round)
         return flow
 
-    def _batches_of(
-        self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int
-    ) -> Iterable[tuple[int, int]]:
-        return cut(flow, given, first, last, lambda: self._stretched(flow, given))
+    def _batches_of(self, flow: Dataflow, given: Mapping[str, Updates], first: int, last: int) -> Iterable[tuple[int, int]]:
+        return cut(flow, given, first, last, lambda: self._rounds_to_fuse(flow, given))
 
-    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+    def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return stretched_rounds(flow, given)
 
     def _note(self, flow: Dataflow, last: int) -> None:
         """Takes note of a commit that has happened."""
         if not flow.started:
-            self._wear.begin(flow, self.memory.used)
+            self._fragmentation.begin(flow, self.memory.used)
         flow.started, flow.running = True, False
         self.round, self._forgotten = last, False
         if self._again:
@@ -286,14 +286,14 @@ class Maintained(PlainRounds):
 
     def _keep_ticks(self, flow: Dataflow) -> None:
         """Begins the stamps' clock anew before it passes 32 bits."""
-        if flow.work[L.WORK_TICK] > MANY_TICKS:
+        if flow.work[L.WORK_TICK] > MAX_TICKS:
             for collection in flow.stamped():
                 collection.clear_stamps()
             flow.work[L.WORK_TICK] = 0
 
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
         """The changes of the batch just run, out of the kernels' memory."""
-        return take_changes(flow, self._stretch, self._first)
+        return take_changes(flow, self._fused, self._first)
 
     def _span(self, inputs: Mapping[str, Updates]) -> tuple[int, int]:
         """The first and the last round of a commit. What the program's text alone says comes with the very first round."""
@@ -319,10 +319,10 @@ class Maintained(PlainRounds):
         derived = self.whole.derived.keys()
         known = frozenset(self.whole.relations.keys() - derived)
         try:
-            flow = self._dataflow(Figures(given, known))
+            flow = self._dataflow(DataflowStatistics(given, known))
         except NotIncremental:
             # Orders chosen for these sizes may lead there; those chosen for none do not (`engines.is_incremental`).
-            flow = self._dataflow(Figures({}, known))
+            flow = self._dataflow(DataflowStatistics({}, known))
         self._watched.planned(flow)
         return self._prepared(flow)
 
@@ -336,21 +336,21 @@ class Maintained(PlainRounds):
         if self.max_iterations is not None:
             flow.work[L.WORK_LIMIT] = self.max_iterations
 
-    def _dataflow(self, figures: Figures) -> Dataflow:
-        return Dataflow(self.whole, self.catalog, self.memory, lambda _: figures)
+    def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
+        return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics)
 
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
         control, work = self.worker.control, flow.work.address
         control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
-        self._stretch = None
+        self._fused = None
         if len(given) == 1:
             ((name, updates),) = given.items()
-            stretched = self._stretched(flow, given) if count > 1 else 0
-            if 0 < stretched < count:
+            fused_rounds = self._rounds_to_fuse(flow, given) if count > 1 else 0
+            if 0 < fused_rounds < count:
                 flow.keep_changes()
-                self._stretch = Stretch(self._input(flow, name), updates, stretched)
-                return self._finish(flow, fused_batches.run_stretch(self._stretch.address, work, control.address))
+                self._fused = FusedBatches(self._input(flow, name), updates, fused_rounds)
+                return self._finish(flow, fused_batches.run_stretch(self._fused.address, work, control.address))
             if updates.rows < BULK_ROWS:
                 _held, at = staged(updates, first)
                 target = self._input(flow, name).address
@@ -382,22 +382,22 @@ class Maintained(PlainRounds):
                 raise self._mistake(flow)
             if status == L.EXTERNAL:
                 self._call(flow)
-            self._watched.work += BUDGET if status == L.YIELD else 0
-            begun = self._batches or (self._stretch is not None and self._stretch.has_changed)
-            if self._turns.waiting and not begun and self._owing is None:
+            self._watched.work += MAX_ROWS_PER_CALL if status == L.YIELD else 0
+            begun = self._batches or (self._fused is not None and self._fused.has_changed)
+            if self._access.waiting and not begun and self._owing is None:
                 # What readers see then is the state before this batch (see `_present`), hence before the commit.
-                self._turns.lock.release()
+                self._access.lock.release()
                 try:
                     time.sleep(0)
                 finally:
-                    self._turns.lock.acquire()
+                    self._access.lock.acquire()
             check()
             status = self._resume(flow)
 
     def _resume(self, flow: Dataflow) -> int:
         work, control = flow.work.address, self.worker.control.address
-        if self._stretch is not None:
-            return int(fused_batches.run_stretch(self._stretch.address, work, control))
+        if self._fused is not None:
+            return int(fused_batches.run_stretch(self._fused.address, work, control))
         return int(rounds.run_batch(work, control))
 
     def _input(self, flow: Dataflow, name: str) -> Collection:
@@ -420,18 +420,18 @@ class Maintained(PlainRounds):
     @property
     def has_rows(self) -> bool:
         """Whether there is something to take over."""
-        return self._flow is not None and self._flow.started and not self._flow.life.over
+        return self._flow is not None and self._flow.started and not self._flow.status.over
 
     @property
     def inherited(self) -> frozenset[str]:
-        elder = None if self._elder is None else self._elder._flow
-        return frozenset() if elder is None else frozenset(StateReuse(elder, self.whole).inputs())
+        predecessor = None if self._predecessor is None else self._predecessor._flow
+        return frozenset() if predecessor is None else frozenset(StateReuse(predecessor, self.whole).inputs())
 
     @property
-    def taken(self) -> frozenset[str]:
+    def reused_relations(self) -> frozenset[str]:
         return frozenset(self._taken)
 
-    def _follow(self, elder: Maintained, inputs: Mapping[str, Updates]) -> int:
+    def _follow(self, predecessor: Maintained, inputs: Mapping[str, Updates]) -> int:
         """The first commit, after what another engine has: that is taken over, what is new derived, and then the inputs
         change. Whatever is raised, the other engine is as it was."""
         given = self._with_facts({name: u for name, u in inputs.items() if u.rows}, self.round + 1)
@@ -440,26 +440,26 @@ class Maintained(PlainRounds):
         controls = self.memory.control, self.worker.control
         with Delayed():
             try:
-                with self._turns.lock:
-                    self._take_over(elder, given, controls)
+                with self._access.lock:
+                    self._take_over(predecessor, given, controls)
                 try:
                     last = self.commit(given)
                 except BaseException:
-                    elder.take_back(self)
+                    predecessor.take_back(self)
                     raise
             finally:
                 for control in controls:
                     control[L.CTL_LIMIT] = self.memory.limit
-        self._news = frozenset(self.program.relations.keys() - self.taken)
+        self._news = frozenset(self.program.relations.keys() - self.reused_relations)
         self._watched.soon()
         return last
 
-    def _take_over(self, elder: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
+    def _take_over(self, predecessor: Maintained, given: Mapping[str, Updates], controls: Sequence[Struct]) -> None:
         """Has in this engine what the other has, and derives what is new."""
-        old = elder._flow
+        old = predecessor._flow
         assert old is not None
-        elder._lending = True
-        self._turns.changes += 1
+        predecessor._lending = True
+        self._access.changes += 1
         try:
             flow, state_reuse = followed(self.whole, self.catalog, self.memory, old, given)
             # What is not taken over goes with the other engine: for now there is room besides that.
@@ -470,11 +470,11 @@ class Maintained(PlainRounds):
             self._prepared(flow)
             derive_new(flow, state_reuse, lambda: self._run_new(flow))
         finally:
-            elder._lending = False
+            predecessor._lending = False
         self._taken = tuple(n for n in self.whole.relations if flow.collections[n] is old.collections.get(n))
         self._flow = flow
         self._watched.planned(flow)
-        self._watched.noted = {k: [*v] for k, v in elder._watched.noted.items() if set(k) <= set(self._taken)}
+        self._watched.noted = {k: [*v] for k, v in predecessor._watched.noted.items() if set(k) <= set(self._taken)}
 
     def _run_new(self, flow: Dataflow) -> None:
         control, work = self.worker.control, flow.work.address
@@ -482,27 +482,27 @@ class Maintained(PlainRounds):
         rounds.begin_batch(work, control.address, 1)
         self._finish(flow, rounds.run_batch(work, control.address))
 
-    def take_back(self, heir: RoundsEngine) -> None:
+    def take_back(self, successor: RoundsEngine) -> None:
         flow = self._flow
-        if not isinstance(heir, Maintained) or flow is None or not heir.taken:
+        if not isinstance(successor, Maintained) or flow is None or not successor.reused_relations:
             return
-        with self._turns.lock:
-            self._turns.changes += 1
-            if heir.round > self.round and heir._flow is not None:
-                heir._restore(heir._flow)
-            followed = heir._flow
+        with self._access.lock:
+            self._access.changes += 1
+            if successor.round > self.round and successor._flow is not None:
+                successor._restore(successor._flow)
+            followed = successor._flow
             assert followed is not None
             inputs = [name for name in self.whole.relations if flow.input(name) is not None]
             before = {}
             for name in inputs:
                 found: Collection | None = self._input(flow, name)
-                if found is not None and found.life is not flow.life:
-                    # The heir may have lost one that was empty: its program need not ask for it.
+                if found is not None and found.status is not flow.status:
+                    # The successor may have lost one that was empty: its program need not ask for it.
                     found = followed.input(name)
                 if found is not None:
                     rows = found.present()
                     before[name] = insertions(found.raw_columns(rows), len(rows), 1)
-            heir._flow = None
+            successor._flow = None
             followed.free()
             flow.free()
             self._forgotten = True
@@ -515,28 +515,28 @@ class Maintained(PlainRounds):
         return None if flow is None or not flow.started else image.take(flow, self.round)
 
     def copied_image(self, most: int) -> Image | None:
-        turns = self._turns
-        with turns.lock:
-            changes = turns.changes
+        access = self._access
+        with access.lock:
+            changes = access.changes
             taken = None if self._flow is None or self._flow.running or self._lending else self.image()
         if taken is None or taken.bytes > most:
             return None
-        copy, pieces = taken.copies(PIECE)
+        copy, pieces = taken.copies(IMAGE_PIECE_BYTES)
         for target, source in pieces:
-            with turns.lock:
-                if turns.changes != changes:
+            with access.lock:
+                if access.changes != changes:
                     return None
                 target[:] = source
         return copy
 
     def resume(self, found: Image) -> None:
-        """Takes over everything that an image has, before the first commit. Raises Unfit where that is not what the program's
-        engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
+        """Takes over everything that an image has, before the first commit. Raises IncompatibleImage where that is not what the
+        program's engine would keep, DlogError where memory does not suffice; then nothing has been taken."""
         image.check_version(found)
         try:
-            flow = Dataflow(self.whole, self.catalog, self.memory, lambda number: image.figures_of(found, number))
+            flow = Dataflow(self.whole, self.catalog, self.memory, lambda number: image.statistics_of(found, number))
         except NotIncremental:
-            raise Unfit("the program cannot be maintained") from None
+            raise IncompatibleImage("the program cannot be maintained") from None
         try:
             image.put(flow, found)
         except BaseException:
@@ -562,12 +562,12 @@ class Maintained(PlainRounds):
         if flow.phase == "before" and not self._batches:
             flow.running = False
             return
-        began, known = flow.started, (self._batches, self._first, self._stretch)
+        began, known = flow.started, (self._batches, self._first, self._fused)
         self._batches = [*self._batches]
         try:
             before = self._inputs_before(flow)
         except BaseException:
-            self._batches, self._first, self._stretch = known
+            self._batches, self._first, self._fused = known
             raise
         self._owing = lambda: self._rebuild(before) if began else None
         flow.free()
@@ -578,9 +578,9 @@ class Maintained(PlainRounds):
 
     def _inputs_before(self, flow: Dataflow) -> dict[str, Updates]:
         """The rows of all inputs before a commit that failed; takes note of what its batches changed."""
-        if self._stretch is not None:
+        if self._fused is not None:
             self._batches.append(self._take_changes(flow))
-            unkept, self._first, self._stretch = self._stretch.is_begun, self._stretch.struct[L.ST_FIRST], None
+            unkept, self._first, self._fused = self._fused.is_begun, self._fused.struct[L.ST_FIRST], None
         else:
             unkept = True
         if flow.phase == "after" and unkept:
@@ -622,13 +622,13 @@ class Maintained(PlainRounds):
     # ------------------------------------------------------------------------------------------------------------ reading
 
     def changes(self, relation: str) -> Updates:
-        turns = self._turns
-        turns.waiting += 1
+        access = self._access
+        access.waiting += 1
         try:
-            with turns.lock:  # `_turn`, without a generator, which takes as long as a small round
+            with access.lock:  # `_reader_access`, without a generator, which takes as long as a small round
                 return self._changes(self._settled(), relation)
         finally:
-            turns.waiting -= 1
+            access.waiting -= 1
 
     def _changes(self, flow: Dataflow | None, relation: str) -> Updates:
         if flow is None:
@@ -637,22 +637,22 @@ class Maintained(PlainRounds):
         if self._news is not None and relation in self._news:
             columns, rows = collection.read()
             return insertions(tuple(c.astype(np.int64, copy=False) for c in columns), rows, self.round)
-        if flow.running or self._forgotten or self._lending or collection.life is not flow.life:
+        if flow.running or self._forgotten or self._lending or collection.status is not flow.status:
             message = f"the changes of round {self.round} are no longer kept: the next commit is running"
             raise DlogError(Diagnostic("changes-gone", message, notes=("subscribe to a relation to see every round",)))
         if self._before is not None:
             return self._before.changes(relation, self.round)
-        last = batch_changes(collection, self._stretch, self._first)
+        last = batch_changes(collection, self._fused, self._first)
         return joined([*(b[relation] for b in self._batches if relation in b), last]) if self._batches else last
 
     @property
     def touched(self) -> Iterable[str]:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             if flow is None:
                 return ()
             if flow.running or self._forgotten or self._lending:
                 return self.program.relations
-            last = flow.touched() if self._stretch is None else flow.kept()
+            last = flow.touched() if self._fused is None else flow.touched_by_fused_batches()
             found = {name for batch in self._batches for name in batch}.union(last, self._news or ())
             found.update(() if self._before is None else self._before.relations)
         return sorted(found.intersection(self._places), key=self._places.__getitem__)
@@ -664,7 +664,7 @@ class Maintained(PlainRounds):
         return self._read(lambda flow: flow.input(relation), relation)
 
     def _read(self, find: Callable[[Dataflow], Collection | None], relation: str) -> Table:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             found = None if flow is None else find(flow)
             table = None if found is None else table_of(found)
         if table is not None:
@@ -673,22 +673,22 @@ class Maintained(PlainRounds):
         return Table(kinds, tuple(np.empty(0, np.int64) for _ in kinds), 0)
 
     def rows(self, relation: str) -> int:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             return 0 if flow is None else rows_of(flow.collections[relation])
 
     def ranks(self, relation: str) -> np.ndarray:
-        with self._turn() as flow:
+        with self._reader_access() as flow:
             return np.empty(0, np.int32) if flow is None else ranks_of(flow.collections[relation])
 
     @contextmanager
-    def _turn(self) -> Iterator[Dataflow | None]:
+    def _reader_access(self) -> Iterator[Dataflow | None]:
         """A moment at which no native work is under way."""
-        self._turns.waiting += 1
+        self._access.waiting += 1
         try:
-            with self._turns.lock:
+            with self._access.lock:
                 yield self._settled()
         finally:
-            self._turns.waiting -= 1
+            self._access.waiting -= 1
 
     def _settled(self) -> Dataflow | None:
         """The dataflow at a round that is over, for who has the lock."""
@@ -710,8 +710,8 @@ class Maintained(PlainRounds):
         return "\n".join([heading, *(f"  {told}" for told in self._watched.noted.get(scope.relations, ())), rest])
 
     def close(self) -> None:
-        with self._turns.lock:
-            self._turns.changes += 1
+        with self._access.lock:
+            self._access.changes += 1
             flow, self._flow = self._flow, None
             if flow is not None:
                 flow.free()

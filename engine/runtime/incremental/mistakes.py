@@ -1,4 +1,4 @@
-"""What went wrong in compiled code, as errors for users."""
+"""Errors of compiled code as errors for users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 
 def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, iterations: int | None) -> Exception:
-    """What the kernels' error is, which is forgotten; `iterations` is the limit of them."""
+    """The kernels' error as one for users; it is cleared. `iterations` is the limit of them."""
     code, control[L.CTL_ERROR] = control[L.CTL_ERROR], 0
     if code == L.ERROR_MEMORY:
         return memory.exhausted()

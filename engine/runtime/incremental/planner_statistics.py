@@ -1,4 +1,4 @@
-"""What the planner is told of relations' sizes when strata are planned for rounds, and told again to make the same plan."""
+"""The planner's statistics when strata are planned for rounds, recorded, and replayed to make the same plan."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.kernels import layout as L
+from dlog.engine.plan.incremental.templates import StatisticEntry
 from dlog.engine.plan.statistics import UNKNOWN_ROWS, SecondMoment, Statistics
-from dlog.engine.rounds import Unfit
+from dlog.engine.rounds import IncompatibleImage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.statistics import SAMPLE, distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import InternalError
 
-Figured = tuple[str, str, Sequence[int], float | None]
-"""What the planner asked for, of which relation and columns, and what it was told."""
-Asked = tuple[str, str, tuple[int, ...]]
-"""The same without the answer."""
+StatisticKey = tuple[str, str, tuple[int, ...]]
+"""Of a `StatisticEntry`, all but its value."""
 
-RANGE = 8.0
-"""A plan holds for figures that are less than so many times those it was made for, and more than that part of them."""
-FEWEST = 32.0
-"""Figures below are as good as this one."""
-FEWER_SAMPLED = 1 << 13
-"""Rows that are looked at where no more come."""
-FEW_COMING = 4
-"""Where rows grow by less than this part of them, those that come are not looked at."""
+VALID_FACTOR = 8.0
+"""A plan holds for statistics within this factor of those it was made for: trades planning again against a worse order."""
+MIN_STATISTIC = 32.0
+"""Smaller statistics count as this one: plans hardly differ for them."""
+SMALL_SAMPLE_ROWS = 1 << 13
+"""Rows that are sampled where no more rows come: trades exact counts against time in a small commit."""
+ROWS_PER_SAMPLED_GROWTH = 4
+"""Rows there per row of growth from which on the coming rows are not sampled: they hardly change the count of values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class StatisticChange:
     """A figure that has left the range of a plan."""
 
     what: str
@@ -48,34 +47,34 @@ class Left:
         return f"{self.relation} had {before} {noun}{columns}, now {self.now:,.0f}"
 
 
-class Recorded:
+class RecordingStatistics:
     """Figures that are written down as they are told, so that the same plan can be made again, or another one where they have
     changed."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
         self._second_moment: SecondMoment | None = getattr(statistics, "second_moment", None)
-        self._told: dict[Asked, float | None] = {}
+        self._told: dict[StatisticKey, float | None] = {}
 
     def close(self) -> None:
-        """After planning: nothing more is told, and the rows that figures were taken from need not be kept."""
+        """Called after planning: nothing more is asked, and the rows that statistics were taken from need not be kept."""
         del self._statistics, self._second_moment
 
-    def left(self, now: Statistics, counted: Iterable[Asked] = ()) -> Left | None:
+    def out_of_range(self, now: Statistics, counted: Iterable[StatisticKey] = ()) -> StatisticChange | None:
         """The first figure that is out of its range by now, of the numbers of rows and of those that are `counted`. What was
         unknown was taken to be of middling size."""
         sizes = (asked for asked in self._told if asked[0] == "rows")
         for asked in (*sizes, *(asked for asked in counted if asked in self._told)):
             before, found = self._told[asked], _ask(now, *asked)
             if found is not None and _apart(found, UNKNOWN_ROWS if before is None else before):
-                return Left(*asked, before, found)
+                return StatisticChange(*asked, before, found)
         return None
 
-    def countable(self) -> list[Asked]:
-        """What takes time to be asked for again: all but numbers of rows."""
+    def countable(self) -> list[StatisticKey]:
+        """The statistics that take time to be asked for again: all but numbers of rows."""
         return [asked for asked, figure in self._told.items() if asked[0] != "rows" and figure is not None]
 
-    def told(self) -> list[Figured]:
+    def entries(self) -> list[StatisticEntry]:
         """All that was told."""
         return [(what, relation, list(columns), figure) for (what, relation, columns), figure in self._told.items()]
 
@@ -109,12 +108,12 @@ def _ask(statistics: Statistics, what: str, relation: str, columns: tuple[int, .
 
 
 def _apart(one: float, other: float) -> bool:
-    small, large = sorted((max(one, FEWEST), max(other, FEWEST)))
-    return large >= RANGE * small
+    small, large = sorted((max(one, MIN_STATISTIC), max(other, MIN_STATISTIC)))
+    return large >= VALID_FACTOR * small
 
 
-class Figures:
-    """What the planner may know: of `collections` the rows that are there, and of all relations those that wait to come in. Of
+class DataflowStatistics:
+    """Statistics of a dataflow: of `collections` the rows that are there, and of all relations those that wait to come in. Of
     relations that are neither among the collections nor `known` to have no other rows it knows nothing; nor of derived ones
     where more rows wait than their inputs have."""
 
@@ -127,7 +126,7 @@ class Figures:
         self.known = known
         self._waiting = waiting
         self._collections = collections or {}
-        self._found: dict[Asked, float] = {}
+        self._found: dict[StatisticKey, float] = {}
         self._outdated = any(_live(c) < waiting[n].rows for n, c in self._collections.items() if n in waiting)
 
     @property
@@ -158,7 +157,7 @@ class Figures:
 
     def _growth(self, relation: str) -> int:
         """How many rows more than now there will be at the most when what waits has come."""
-        key: Asked = "coming", relation, ()
+        key: StatisticKey = "coming", relation, ()
         if key not in self._found:
             waiting = self._coming(relation)
             self._found[key] = 0 if waiting is None else int(np.cumsum(waiting.diffs).max(initial=0))
@@ -167,7 +166,7 @@ class Figures:
     def _telling(self, relation: str) -> Updates | None:
         """The rows that wait, if they are so many that values are others by them; where rows come and go, the last ones."""
         waiting, growth, held = self._coming(relation), self._growth(relation), self._collections.get(relation)
-        if waiting is None or growth * FEW_COMING <= (0 if held is None else _live(held)):
+        if waiting is None or growth * ROWS_PER_SAMPLED_GROWTH <= (0 if held is None else _live(held)):
             return None
         last = np.flatnonzero(waiting.diffs > 0)[-growth:]
         return Updates(tuple(column[last] for column in waiting.columns), waiting.diffs[last], waiting.rounds[last])
@@ -178,7 +177,7 @@ class Figures:
             return None
         key = what, relation, tuple(sorted(set(columns)))
         if key not in self._found:
-            sample = SAMPLE if self.coming > FEWER_SAMPLED else FEWER_SAMPLED
+            sample = SAMPLE if self.coming > SMALL_SAMPLE_ROWS else SMALL_SAMPLE_ROWS
             self._found[key] = figure(_Rows(held, self._telling(relation)), key[2], sample)
         return self._found[key]
 
@@ -222,17 +221,17 @@ class _Column:
         return self._rows.values(self._number, numbers)
 
 
-class Retold:
+class ReplayedStatistics:
     """Figures as they were told before."""
 
-    def __init__(self, told: Sequence[Figured]) -> None:
+    def __init__(self, told: Sequence[StatisticEntry]) -> None:
         self._told = {(what, name, tuple(columns)): figure for what, name, columns, figure in told}
 
     def _figure(self, what: str, relation: str, columns: tuple[int, ...]) -> Any:
         try:
             return self._told[what, relation, columns]
         except KeyError:
-            raise Unfit(f"the planner wants to know more: {what} of {relation}") from None
+            raise IncompatibleImage(f"the planner wants to know more: {what} of {relation}") from None
 
     def rows(self, relation: str) -> int | None:
         found: int | None = self._figure("rows", relation, ())

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.build import NotIncremental
-from dlog.engine.runtime.incremental.dataflow import Dataflow, Unable
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.updates import Updates
 
 
-def _always(figures: Figures) -> Callable[[int], Figures]:
-    """The same figures for each stratum."""
-    return lambda stratum: figures
+def _always(statistics: DataflowStatistics) -> Callable[[int], DataflowStatistics]:
+    """The same statistics for each stratum."""
+    return lambda stratum: statistics
 
 
 def followed(
@@ -33,10 +33,10 @@ def followed(
             found.hold_rows()
     while True:
         state_reuse = StateReuse(old, program, avoid)
-        figures = state_reuse.figures(given) if sizes else Figures({}, frozenset(program.relations))
+        statistics = state_reuse.statistics(given) if sizes else DataflowStatistics({}, frozenset(program.relations))
         try:
-            flow = Dataflow(program, catalog, memory, _always(figures), state_reuse)
-        except Unable as without:
+            flow = Dataflow(program, catalog, memory, _always(statistics), state_reuse)
+        except CannotReuse as without:
             state_reuse.give_back()
             avoid |= {without.stratum}
         except NotIncremental:

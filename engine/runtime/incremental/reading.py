@@ -29,12 +29,12 @@ def ranks_of(collection: Collection) -> np.ndarray:
 
 def _is_changing(collection: Collection) -> bool:
     """Whether a batch runs that is not to be seen yet."""
-    return collection.life is not None and collection.life.running
+    return collection.status is not None and collection.status.running
 
 
 def _is_over(collection: Collection) -> bool:
     """Whether the rows have gone with the engine that had them in the end."""
-    return collection.life is not None and collection.life.over
+    return collection.status is not None and collection.status.over
 
 
 def _typed(values: np.ndarray, kind: str) -> np.ndarray:

@@ -15,24 +15,24 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.values.differences import Columns, apply_changes, difference
 from dlog.engine.values.updates import Updates
 
-MANY_TIMES = 8
-"""A commit begins anew that brings so many times the rows that all relations have; growth by less is cheaper as a change."""
-FEWEST_ROWS = 1 << 12
-"""Where fewer rows come, one way is as good as the other."""
-LARGE = 32
-"""A commit that changes less than one in so many rows does not pay for another's loading."""
-WORN_BYTES = 1.5
-"""So many times the bytes that a row took when all were loaded at once are too many."""
+REBUILD_GROWTH = 8
+"""Rows that a commit brings per row there from which on it begins anew; growth by less is cheaper as a change."""
+MIN_REBUILD_ROWS = 1 << 12
+"""Rows from which on it matters whether a commit begins anew."""
+MAX_ROWS_PER_CHANGE = 32
+"""Rows there per changed row up to which a commit may begin anew: fewer changes do not pay for loading all others."""
+FRAGMENTED_BYTES_RATIO = 1.5
+"""Bytes of a row, as a multiple of those when all were loaded at once, from which on a dataflow is fragmented."""
 
 
 def dwarfs(given: Mapping[str, Updates], flow: Dataflow) -> bool:
     """Whether the changes of one round, not few, bring many times what there is."""
     growth = sum(int(updates.diffs.sum()) for updates in given.values())
-    return growth >= FEWEST_ROWS and growth >= MANY_TIMES * live_rows(flow)
+    return growth >= MIN_REBUILD_ROWS and growth >= REBUILD_GROWTH * live_rows(flow)
 
 
-class Wear:
-    """What coming and going rows do to a dataflow: each takes more memory than those that were loaded at once."""
+class Fragmentation:
+    """The fragmentation of a dataflow by coming and going rows: each takes more memory than those that were loaded at once."""
 
     def __init__(self) -> None:
         self.changed = 0
@@ -41,18 +41,18 @@ class Wear:
 
     def begin(self, flow: Dataflow, used: int) -> None:
         """All rows of a dataflow were loaded at once; they take so many bytes."""
-        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), FEWEST_ROWS)
+        self.changed, self._bytes_of_a_row = 0, used / max(live_rows(flow), MIN_REBUILD_ROWS)
 
-    def worn(self, coming: int, flow: Dataflow, used: int) -> bool:
+    def is_fragmented(self, coming: int, flow: Dataflow, used: int) -> bool:
         """Whether a commit of so many changes should begin anew: it is large, as many rows as there are have changed, and
         memory is to be had."""
         rows = live_rows(flow)
-        large = coming * LARGE >= rows and self.changed >= rows >= FEWEST_ROWS
-        return large and used >= WORN_BYTES * self._bytes_of_a_row * rows
+        large = coming * MAX_ROWS_PER_CHANGE >= rows and self.changed >= rows >= MIN_REBUILD_ROWS
+        return large and used >= FRAGMENTED_BYTES_RATIO * self._bytes_of_a_row * rows
 
 
 def live_rows(flow: Dataflow) -> int:
-    """Of all relations."""
+    """The live rows of all relations."""
     return sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
 
 
@@ -72,7 +72,7 @@ def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[s
 
 
 class Before:
-    """What the relations had before a commit that began anew; `read` gives what one has now."""
+    """The rows of relations before a commit that began anew; `read` gives those that one has now."""
 
     def __init__(self, flow: Dataflow, read: Callable[[str], tuple[Columns, int]]) -> None:
         names = [name for name in flow.program.relations if name in flow.collections]
@@ -82,11 +82,11 @@ class Before:
 
     @property
     def relations(self) -> list[str]:
-        """Those that had rows."""
+        """The relations that had rows."""
         return [name for name, (_, rows) in self._rows.items() if rows]
 
     def changes(self, relation: str, round: int) -> Updates:
-        """What the commit has changed in a relation."""
+        """The changes of a relation by the commit."""
         if relation not in self._changes:
             columns, diffs = _difference(self._rows[relation], _words(*self._read(relation)))
             self._changes[relation] = Updates(columns, diffs, np.full(len(diffs), round, np.int64))

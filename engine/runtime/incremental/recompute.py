@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.rounds import Beginning, Frames, PlainRounds, RoundsEngine
+from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
@@ -44,7 +44,7 @@ class Recompute(PlainRounds):
         threads: int = 1,
         memory: int | None = None,
         max_iterations: int | None = None,
-        old: RoundsEngine | Beginning | None = None,
+        old: RoundsEngine | StartingPoint | None = None,
     ) -> None:
         self.program = program
         self.threads = threads
@@ -168,7 +168,7 @@ def _table(state: _State, relation: str, program: Program) -> Table:
 
 
 def _changes(before: _State, after: _State, relation: str, program: Program) -> Updates:
-    """How the relation differs between two states, at the round of the second."""
+    """The difference of a relation between two states, at the round of the second."""
     old, new = (_table(state, relation, program) for state in (before, after))
     held, now = (tuple(words(column) for column in table.columns) for table in (old, new))
     columns, diffs = difference(held, old.rows, now, new.rows)

@@ -18,8 +18,13 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
 from dlog.engine.plan.statistics import Statistics
-from dlog.engine.runtime.incremental.dataflow import Dataflow, Plan, Unable
-from dlog.engine.runtime.incremental.planner_statistics import Asked, Figures, Left, Recorded
+from dlog.engine.runtime.incremental.dataflow import CannotReuse, Dataflow, Plan
+from dlog.engine.runtime.incremental.planner_statistics import (
+    DataflowStatistics,
+    RecordingStatistics,
+    StatisticChange,
+    StatisticKey,
+)
 from dlog.engine.runtime.incremental.program_change import derive_new
 from dlog.engine.runtime.incremental.state_reuse import StateReuse
 from dlog.engine.runtime.static.worker import Worker
@@ -29,12 +34,12 @@ WORK_PER_PATH = 1 << 12
 some times as long."""
 WORK_OF_A_ROW = 16
 """As so many of them count rows that come in: what these will lead to is not known before."""
-WORK_PER_FIGURES = 1 << 20
+WORK_PER_STATISTICS = 1 << 20
 """The same for each path until values are counted again, which takes longer, if there are no more rows than that."""
-ROWS_OF_A_FIGURE = 1 << 12
+ROWS_PER_STATISTIC = 1 << 12
 """Counting the values of some columns takes as long as so many rows that come in: a commit of fewer does it for one figure."""
-MOST_NOTED = 8
-"""So many of the last changes of a stratum's plan are told."""
+MAX_NOTED_CHANGES = 8
+"""The last changes of a stratum's plan that are shown."""
 NEVER = 1 << 62
 
 
@@ -43,14 +48,14 @@ class Replanned:
     """A plan that has changed: in which round, and the figure that had left its range."""
 
     round: int
-    why: Left
+    why: StatisticChange
 
     def __str__(self) -> str:
         return f"planned anew in round {self.round}: {self.why}"
 
 
 class Watched:
-    """When the plans of an engine's dataflow are looked at again, and which have changed."""
+    """Watches the plans of an engine's dataflow: when they are looked at again, and which have changed."""
 
     def __init__(self) -> None:
         self.work = 0
@@ -63,7 +68,7 @@ class Watched:
         """What has been done since values began to be counted."""
         self._open: list[int] = []
         """The strata that could be planned in another way."""
-        self._figures_left: list[Asked] = []
+        self._keys_left: list[StatisticKey] = []
         """What is still to be counted of the values that are."""
         self._paths = 0
 
@@ -75,37 +80,37 @@ class Watched:
 
     def _begin(self) -> None:
         self.work, self.due = 0, WORK_PER_PATH * self._paths if self._open else NEVER
-        self._figures_left = []
+        self._keys_left = []
 
     def soon(self) -> None:
         """The plans are of another time: they are looked at before anything else is done."""
         if self._open:
             self.due, self._uncounted = 0, NEVER
 
-    def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
-        """The strata whose figures have left their range, as far as these are looked at by now."""
+    def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
+        """The strata whose statistics have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
         rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
-        figures = self._figures_left
-        at_once = 1 + now.coming // ROWS_OF_A_FIGURE
-        if not figures and self._uncounted >= max(rows, WORK_PER_FIGURES * self._paths):
-            figures = list(dict.fromkeys(asked for number in self._open for asked in flow.figures[number].countable()))
-            at_once = len(figures) if self._uncounted >= NEVER else at_once
+        keys = self._keys_left
+        at_once = 1 + now.coming // ROWS_PER_STATISTIC
+        if not keys and self._uncounted >= max(rows, WORK_PER_STATISTICS * self._paths):
+            keys = list(dict.fromkeys(asked for number in self._open for asked in flow.recorded_statistics[number].countable()))
+            at_once = len(keys) if self._uncounted >= NEVER else at_once
             self._uncounted = 0
-        counted = figures[:at_once]
+        counted = keys[:at_once]
         self._begin()
-        self._figures_left = figures[at_once:]
-        if self._figures_left:
+        self._keys_left = keys[at_once:]
+        if self._keys_left:
             self.due = 0  # the next commit goes on
-        found = ((number, flow.figures[number].left(now, counted)) for number in self._open)
+        found = ((number, flow.recorded_statistics[number].out_of_range(now, counted)) for number in self._open)
         return {number: why for number, why in found if why is not None}
 
-    def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, Left], round: int) -> None:
+    def note(self, changed: Iterable[int], flow: Dataflow, why: Mapping[int, StatisticChange], round: int) -> None:
         """Plans of a dataflow have changed."""
         for number in changed:
             noted = self.noted.setdefault(flow.scopes[number].relations, [])
             noted.append(Replanned(round, why[number]))
-            del noted[:-MOST_NOTED]
+            del noted[:-MAX_NOTED_CHANGES]
 
     def give_up(self, strata: Iterable[int]) -> None:
         """These keep their plans: there is no other one, or no room for it."""
@@ -129,7 +134,7 @@ def _look_ups(step: nodes.Step) -> int:
             return len(proposers)
         case nodes.HalfJoin() | nodes.SemiJoin():
             return 1
-        case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
+        case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
             return 0
 
 
@@ -141,13 +146,13 @@ def _multiplies(step: nodes.Step, program: Program) -> bool:
 
 
 def planned_again(flow: Dataflow, strata: Iterable[int], now: Statistics) -> dict[int, Plan]:
-    """Plans of strata for the figures of now, as far as there are any."""
+    """Plans of strata for the statistics of now, as far as there are any."""
     found: dict[int, Plan] = {}
     for number in strata:
-        figures = Recorded(now)
+        recorded = RecordingStatistics(now)
         with suppress(NotIncremental):  # orders chosen for some sizes may lead there
-            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, figures), figures
-        figures.close()
+            found[number] = build_rounds_scope(flow.program.strata[number], flow.program, recorded), recorded
+        recorded.close()
     return found
 
 
@@ -176,7 +181,7 @@ def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, State
         state_reuse = StateReuse(old, program, avoid, plans)
         try:
             flow = Dataflow(program, old.catalog, old.memory, old.statistics, state_reuse)
-        except Unable as without:
+        except CannotReuse as without:
             state_reuse.give_back()
             avoid |= {without.stratum}
         except BaseException:

@@ -1,4 +1,4 @@
-"""What a batch runs, and who reads what: tasks in topological order, the readers of every log, the seeds of recursive scopes.
+"""The schedule of batches: tasks in topological order, the readers of every log, the seeds of recursive scopes.
 
 See kernels/incremental/loop/activation.py for what this is for.
 """
@@ -17,7 +17,7 @@ from dlog.grammar.diagnostics import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Whoever runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
+    """A reader, which runs when a log has changes; of a recursive scope, the seed by which it knows the log."""
 
     log: Struct
     seed: Struct | None = None
@@ -35,8 +35,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """What batches have gone through so far: tasks that ran, paths that had changes to go through (of recursive scopes too),
-    and collections of recursive scopes that had rows to look at in an iteration."""
+    """The work of batches so far: tasks that ran, paths that had changes to go through (of recursive scopes too), and
+    collections of recursive scopes that had rows to look at in an iteration."""
 
     tasks: int
     paths: int

@@ -1,4 +1,5 @@
-"""What a dataflow takes over from the one of an earlier form of its program: inputs, and strata that come about as before.
+"""The state that a dataflow takes over from the one of an earlier form of its program: inputs, and strata that come about as
+before.
 
 A stratum does when its rules are the same and everything that they read does too; relations without rules do, before anything
 is inserted. Its plan, its collections and their indexes go on as they are; only the paths are lowered again. All others start
@@ -20,8 +21,8 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names
-from dlog.engine.runtime.incremental.dataflow import GIVEN, Dataflow, Plan, Unable
-from dlog.engine.runtime.incremental.planner_statistics import Figures
+from dlog.engine.runtime.incremental.dataflow import GIVEN, CannotReuse, Dataflow, Plan
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics
 from dlog.engine.runtime.storage.collection import UNFOUND, Collection, Index
 from dlog.engine.runtime.storage.memory_map import Array, collection_arrays, index_arrays
 from dlog.engine.runtime.storage.native import Struct, view
@@ -44,13 +45,13 @@ class ReusedCollection:
     """The log that stands for all rows, where an empty one cannot."""
 
     @property
-    def seen(self) -> bool:
+    def is_observed(self) -> bool:
         """Whether others look at it: groups and candidates are their reduction's own."""
         return L.CO_LOG in self.collection.struct.keep
 
 
 class StateReuse:
-    """What there is to take over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
+    """The state to be taken over; `avoid` are strata (by their first relation) that are not. `plans` are those of strata of the
     same program that are to have another one."""
 
     def __init__(
@@ -62,7 +63,7 @@ class StateReuse:
         self._fed = {io.relation for io in program.io if io.action == "input"} | {n for n, f in program.facts.items() if f}
         """The relations that take rows from outside."""
         self._avoid = avoid
-        self._heirlooms: dict[str, ReusedCollection] = {}
+        self._reused: dict[str, ReusedCollection] = {}
         self._reductions: dict[str, tuple[Reduction, bool, int]] = {}
 
     # ------------------------------------------------------------------------------------------------------------ matching
@@ -89,8 +90,8 @@ class StateReuse:
 
     @property
     def bytes(self) -> int:
-        """What is taken over has so many."""
-        return sum(array.size for h in self._heirlooms.values() for array in _arrays(h.collection) if array.struct[array.field])
+        """The bytes of what is taken over."""
+        return sum(array.size for h in self._reused.values() for array in _arrays(h.collection) if array.struct[array.field])
 
     def _comes_about_alike(self, stratum: Stratum, old: int, same: set[str]) -> bool:
         before, now = self.old.program, self.program
@@ -147,7 +148,7 @@ class StateReuse:
         old = number if self.program is self.old.program else self.strata.get(number)
         if number in self._plans or old is None:
             return self._plans.get(number)
-        return self.old.scopes[old], self.old.figures[old]
+        return self.old.scopes[old], self.old.recorded_statistics[old]
 
     def collection(self, name: str, scope: Struct | None) -> Collection | None:
         """A collection that is taken over, in a new recursive scope; paths may be lowered against it."""
@@ -159,7 +160,7 @@ class StateReuse:
     def _take(self, found: Collection, name: str, scope: Struct | None) -> None:
         structs = [found.struct, *found.histories, *found.lists]
         words = [(struct, struct.words.copy(), dict(struct.keep)) for struct in structs]
-        self._heirlooms[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
+        self._reused[name] = ReusedCollection(found, name, found.name, found.asked, found.found, dict(found.indexes), words)
         found.name = name
         found.asked, found.found = False, found.role not in UNFOUND
         found.wanted.clear()
@@ -181,26 +182,26 @@ class StateReuse:
         return found
 
     def settle(self) -> None:
-        """Sees to it that what paths ask for is kept. Raises Unable for a stratum that left it out."""
+        """Sees to it that what paths ask for is kept. Raises CannotReuse for a stratum that left it out."""
         for name, (reduction, seeds, _) in self._reductions.items():
             if reduction.seeds and not seeds:
-                raise Unable(self._stratum_of(name))
-        for reused in self._heirlooms.values():
+                raise CannotReuse(self._stratum_of(name))
+        for reused in self._reused.values():
             collection, struct = reused.collection, reused.collection.struct
-            if not reused.seen:
+            if not reused.is_observed:
                 continue
             if struct[L.CO_UNKEYED] and collection.found:
-                raise Unable(self._stratum_of(reused.name))
+                raise CannotReuse(self._stratum_of(reused.name))
             if struct[L.CO_QUIET] and collection.asked:
                 if collection.grouped is not None or _has_absent(collection):
-                    raise Unable(self._stratum_of(reused.name))
+                    raise CannotReuse(self._stratum_of(reused.name))
                 struct[L.CO_QUIET] = 0
             for index in collection.indexes.values():
                 if index.read:
                     index.hold_rows()
 
     def _stratum_of(self, name: str) -> str:
-        """What `avoid` calls the stratum of a collection."""
+        """The name in `avoid` of a collection's stratum."""
         for number in self.strata:
             scope = self.old.scopes[self.strata[number]]
             if name in scope.relations or name in {f"{own} {number}" for own in own_relations(scope)}:
@@ -212,8 +213,8 @@ class StateReuse:
     def show(self, seeds: frozenset[int]) -> None:
         """Lets everything that is taken over be as if it came in this batch; `seeds` are the addresses of the logs that the
         batch reads."""
-        for reused in self._heirlooms.values():
-            if reused.seen:
+        for reused in self._reused.values():
+            if reused.is_observed:
                 collection = reused.collection
                 collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
                 _history(collection)[L.HI_BASE] = L.ROUND
@@ -221,9 +222,9 @@ class StateReuse:
                     _tell_all(collection, reused)
 
     def hide(self) -> None:
-        """After the batch: all rows are settled, and have not changed."""
-        for reused in self._heirlooms.values():
-            if reused.seen:
+        """Called after the batch: hides the changes, as all rows are settled, and have not changed."""
+        for reused in self._reused.values():
+            if reused.is_observed:
                 collection = reused.collection
                 _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
                 for struct, words, _ in reused.words:
@@ -234,7 +235,7 @@ class StateReuse:
 
     def give_back(self) -> None:
         """The old dataflow goes on as if nothing had been taken."""
-        for reused in self._heirlooms.values():
+        for reused in self._reused.values():
             collection = reused.collection
             for key, index in collection.indexes.items():
                 if key not in reused.indexes:
@@ -248,22 +249,24 @@ class StateReuse:
         for reduction, seeds, sources in self._reductions.values():
             reduction.seeds, reduction.sources = seeds, sources
             reduction.struct.point(L.RD_WORK, self.old.work)
-        self._heirlooms.clear()
+        self._reused.clear()
         self._reductions.clear()
         self.old.do_all()
 
     def hand_over(self, new: Dataflow) -> None:
         """Everything belongs to the new dataflow from now on; indexes that nobody asks for go."""
-        for reused in self._heirlooms.values():
-            reused.collection.life = new.life
+        for reused in self._reused.values():
+            reused.collection.status = new.status
             reused.collection.keep_indexes(reused.collection.wanted)
 
     # ------------------------------------------------------------------------------------------------------------- figures
 
-    def figures(self, waiting: Mapping[str, Updates]) -> Figures:
-        """What the planner may know: of what is taken over everything, and which rows of inputs wait."""
+    def statistics(self, waiting: Mapping[str, Updates]) -> DataflowStatistics:
+        """Statistics for the planner: of what is taken over everything, and the rows of inputs that wait."""
         inputs = frozenset(self.program.relations.keys() - self.program.derived.keys())
-        return Figures(waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations})
+        return DataflowStatistics(
+            waiting, inputs, {name: c for name, c in self._names.items() if name in self.program.relations}
+        )
 
 
 def _arrays(collection: Collection) -> Iterator[Array]:
@@ -279,7 +282,7 @@ def own_relations(scope: nodes.Scope) -> list[str]:
 
 
 def _said(stratum: Stratum) -> object:
-    """What the rules of a stratum say, wherever and however they are written."""
+    """The rules of a stratum without their text and places, for comparison."""
     names = Names()
     shape = tuple([(names.rule(rule), rule.variables) for rule in stratum.rules])
     return shape, tuple(names.relations), tuple(names.constants)

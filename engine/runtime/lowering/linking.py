@@ -190,7 +190,7 @@ def form_of(path: nodes.Path, storage: RoundStorage) -> tuple[Shape, Names]:
         case nodes.Accumulate(relation=name, key=key, value=value):
             sink = names.relation(name), names.terms(key), names.term(value), "accumulate"
     around = tuple([storage.nature(name) for name in names.relations])
-    return (seed, steps, sink, path.advance, path.staggered, storage.partial(), around), names
+    return (seed, steps, sink, path.advance, path.delayed, storage.partial(), around), names
 
 
 def _step(step: nodes.Step, names: Names) -> Shape:
@@ -207,7 +207,7 @@ def _step(step: nodes.Step, names: Names) -> Shape:
             return "map", variable, names.term(term)
         case nodes.LookUp(relation=name, key=key, variable=variable, default=default, view=view):
             return "look up", names.relation(name), names.terms(key), variable, default, view
-        case nodes.Unpack(variable=variable, type=type, binds=binds):
+        case nodes.UnpackRecord(variable=variable, type=type, binds=binds):
             return "unpack", variable, type, binds
         case nodes.Extend(variable=variable, proposers=proposers):
             return "extend", variable, tuple([_proposer(p, names) for p in proposers])

@@ -74,7 +74,7 @@ class LoweredPath:
 
 
 class Storage(Protocol):
-    """Where lowering finds what a path reads and writes."""
+    """The relations and indexes that a path reads and writes, for lowering."""
 
     def relation(self, name: str) -> StoredRelation: ...
     def set_of(self, name: str) -> StoredRelation: ...
@@ -86,7 +86,7 @@ class Storage(Protocol):
 
 @dataclass
 class Tables:
-    """What the paths of a scope share: constants, external calls, room for marks."""
+    """Tables shared by the paths of a scope: constants, external calls, room for marks."""
 
     constants: dict[int, int] = field(default_factory=dict)
     externals: list[ExternalCall] = field(default_factory=list)
@@ -209,7 +209,7 @@ class PathLowering:
                 source = self._term(term)
                 target = self._bind(variable, self._kind(term))
                 self._emit(L.OP_MOVE, source, target)
-            case nodes.Unpack():
+            case nodes.UnpackRecord():
                 self._unpack(step, needed)
             case nodes.LookUp():
                 self._look_up(step, needed)
@@ -230,7 +230,7 @@ class PathLowering:
         self._emit(L.OP_JOIN, arrangement.address, group, len(carried), len(bound), *flat)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
-        """What is swept in place of this join, if it is."""
+        """The columns of the sweep in place of this join, if there is one."""
         return swept_columns(self.path, step, self.storage, arrangement)
 
     def _sweep(self, arrangement: StoredArrangement, group: int, column: int, place: int) -> None:
@@ -253,8 +253,8 @@ class PathLowering:
         self.swept = True
 
     def _reserve_seen(self) -> int:
-        """Where among the marks a sweep remembers rows, 0 where it does not: each worker does, beside the account of memory. A
-        path of one join hardly meets a row twice."""
+        """The position among the marks at which a sweep remembers rows, 0 where it does not: each worker does, beside the
+        account of memory. A path of one join hardly meets a row twice."""
         if not self.tables.remembers or len(self.path.steps) < 2:
             return 0
         place = self.tables.marks + 1
@@ -353,7 +353,7 @@ class PathLowering:
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
         self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1, native, target, known, len(args), *forms)
 
-    def _unpack(self, step: nodes.Unpack, needed: frozenset[int]) -> None:
+    def _unpack(self, step: nodes.UnpackRecord, needed: frozenset[int]) -> None:
         kinds = self.storage.field_kinds(step.type)
         source = self.registers[step.variable]
         live = self._live(needed)
@@ -525,7 +525,7 @@ def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
             return compare.left, compare.right
         case nodes.Map(term=term):
             return (term,)
-        case nodes.Unpack(variable=variable):
+        case nodes.UnpackRecord(variable=variable):
             return (Variable(variable),)
 
 

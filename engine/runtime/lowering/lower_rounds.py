@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class RoundStorage(Protocol):
-    """Where lowering finds what a path over rounds reads and writes."""
+    """The collections and indexes that a path over rounds reads and writes, for lowering."""
 
     def source(self, name: str) -> Source: ...
     def collection(self, name: str) -> Collection: ...
@@ -120,7 +120,7 @@ class RoundLowering(PathLowering):
         return self.object_code.linked(self.path, self.references, self.resolved)
 
     def _columns(self) -> dict[int, int]:
-        """Which columns decide what a path of one look-up touches, so that it can be asked for before."""
+        """The columns that decide what a path of one look-up touches, so that it can be prefetched."""
         first, second = self.levels
         seeded = dict(zip(first[10 : first[1] : 2], first[9 : first[1] : 2], strict=True))
         carried, bound = moved(second)
@@ -246,7 +246,7 @@ class RoundLowering(PathLowering):
                 self._ask(name, args, True, needed, view)
             case nodes.AntiJoin(relation=name, args=args, view=view):
                 self._ask(name, args, False, needed, view)
-            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
+            case nodes.HalfJoin() | nodes.Extend() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
                 super()._step(step, needed)
             case _:
                 assert_never(step)
@@ -298,17 +298,17 @@ class RoundLowering(PathLowering):
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
-    def _stagger(self, lattice: str, values: Sequence[int]) -> None:
+    def _delay(self, lattice: str, values: Sequence[int]) -> None:
         """Lets small values enter a lattice of least ones first, where the plan says so."""
-        if self.path.staggered != "no":
-            value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.staggered == "ordered")
+        if self.path.delayed != "no":
+            value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
             self._emit(L.OP_STAGGER, value, self.registers[ITERATION], ordered, self.path.advance)
 
     def _sink(self) -> None:
         match self.path.sink:
             case nodes.Insert(relation=name, terms=terms, weight=weight):
                 values = [self._term(t) for t in terms]
-                self._stagger(name, values)
+                self._delay(name, values)
                 diff = self.registers[DIFF]
                 if weight is not None and weight != Constant(1, Kind.NUMBER):
                     diff = self._term(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))
@@ -345,7 +345,7 @@ def contributes_alone(level: Sequence[int]) -> bool:
 
 
 def moved(level: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Of the second level of a path of one look-up: what registers are carried over from, and the columns of the others."""
+    """The registers of the second level of a path of one look-up: those carried over, and the columns of the others."""
     pairs = list(zip(level[13 : level[1] : 2], level[14 : level[1] : 2], strict=True))
     carried, bound = pairs[: level[11]], pairs[level[11] :]
     return {to: source for source, to in carried}, {to: column for column, to in bound}
@@ -357,7 +357,7 @@ def _operations(code: Sequence[int]) -> Iterator[int]:
 
 
 def _places(code: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where each operation of a level is."""
+    """The position and the code of each operation of a level."""
     at = 0
     while at < len(code):
         yield at, code[at]

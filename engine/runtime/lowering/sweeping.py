@@ -1,4 +1,4 @@
-"""Where the last join of a path, or the runs of its seed, and its sink can be one loop (kernels/static/sweep.py)."""
+"""Chooses paths whose last join, or the runs of whose seed, and sink can be one loop (kernels/static/sweep.py)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.relation import StoredRelation
 
-LONG = 8.0
+MIN_MATCHES_PER_ROW = 8.0
 """Matches per row of a relation that does not change from which on they are swept: fewer are better joined block by block."""
-MANY = 2**20
-"""Rows of a relation that does not change from which on it is swept anyway: no cache holds it, and a sweep asks ahead."""
+MIN_SWEPT_ROWS = 2**20
+"""Rows of a relation that does not change from which on it is swept anyway: no cache holds it, and a sweep prefetches."""
 
 
 class Relations(Protocol):
@@ -38,7 +38,7 @@ def swept_columns(
     Those of a feedback relation are."""
     if step is not path.steps[-1] or not is_plain(path.sink, storage):
         return None
-    if not arrangement.growing and step.rows < LONG and arrangement.relation.rows < MANY:
+    if not arrangement.growing and step.rows < MIN_MATCHES_PER_ROW and arrangement.relation.rows < MIN_SWEPT_ROWS:
         return None
     assert isinstance(path.sink, nodes.Insert)
     bound = {variable: column for column, variable in step.binds}

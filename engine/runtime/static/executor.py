@@ -35,7 +35,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
+    """The progress of a run: stratum i of n and its relations, the iteration, its changes, rows derived so far in the stratum,
     bytes held."""
 
     stratum: int
@@ -49,8 +49,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RuleProfile:
-    """What one rule cost: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were known
-    or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
+    """The costs of one rule: its text, seconds, the rows that its joins made (for its aggregates, too, and whether they were
+    known or not), the rows that its relation has by it and had by no other before, iterations of its stratum."""
 
     text: str
     seconds: float
@@ -115,7 +115,7 @@ class Executor:
         self._loaded.add(relation)
 
     def _held(self, relation: str) -> Table:
-        """What the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
+        """The rows that the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
         stored = self.catalog.relations[relation]
         if relation not in self._loaded:
             columns = tuple(self.catalog.fact_columns(relation))
@@ -229,7 +229,7 @@ class Executor:
 
     @property
     def profile(self) -> list[RuleProfile]:
-        """What each rule cost in the last run, in order of evaluation."""
+        """The costs of each rule in the last run, in order of evaluation."""
         rate = self._cycles_per_second
         return [RuleProfile(text, ticks / rate, derived, new, n) for text, ticks, derived, new, n in self._profile]
 

@@ -22,7 +22,7 @@ from dlog.engine.runtime.static.components import connect
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.catalog import Catalog
-from dlog.engine.runtime.storage.extent import Columns, infer_extents
+from dlog.engine.runtime.storage.extent import Extents, infer_extents
 from dlog.engine.runtime.storage.native import Struct, words
 from dlog.engine.runtime.storage.relation import StoredRelation
 from dlog.engine.values.floats import one_nan
@@ -35,8 +35,8 @@ DERIVE = 0
 
 
 @dataclass
-class Costs:
-    """What the paths of one rule did, over all iterations."""
+class RuleCosts:
+    """The work of one rule's paths, over all iterations."""
 
     cycles: int = 0
     derived: int = 0
@@ -53,7 +53,7 @@ class ScopeRun:
     pause: Callable[[], None]
     limits: Mapping[str, int] = field(default_factory=dict)
     """`.limitsize`: rows of a relation at which its stratum's loop ends."""
-    costs: dict[int, Costs] = field(default_factory=dict)
+    costs: dict[int, RuleCosts] = field(default_factory=dict)
     iterations: int = 0
     growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ class ScopeRun:
         relation = self.relation(connection.relation)
         before, started = relation.rows, read_ticks()
         connect(connection, self.catalog, self.pause)
-        costs = self.costs.setdefault(self.scope.loop[0].rule, Costs())
+        costs = self.costs.setdefault(self.scope.loop[0].rule, RuleCosts())
         costs.cycles += read_ticks() - started
         costs.derived += sum(self.relation(name).rows for name, _, _ in connection.edges)
         costs.new += relation.rows - before
@@ -112,7 +112,7 @@ class ScopeRun:
         for reduction in scope.reductions:
             catalog.add(reduction.relation, list(reduction.columns))
         made = {p.sink.relation: len(_sink_terms(p)) for p in self._all_paths()}
-        start: dict[str, Columns] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
+        start: dict[str, Extents] = {n: catalog.extents(n) for n in made if catalog.holds(n)}
         extents = infer_extents(self._all_paths(), made, catalog.extents, start)
         lattices = {lattice.relation: lattice for lattice in scope.lattices}
         distinct = {p.sink.relation for p in self._all_paths() if _distinct(p)}.union(scope.variables)
@@ -129,13 +129,13 @@ class ScopeRun:
                 if name in distinct:
                     relation.ensure_set()
 
-    def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Columns) -> None:
+    def _shape_reduction(self, relation: StoredRelation, reduction: nodes.Reduction, columns: Extents) -> None:
         keys = len(reduction.keys)
         columns[keys:] = [None] * (relation.arity - keys)
         relation.shape(columns)
         relation.key_by(range(keys), keys, combine_of(reduction))
 
-    def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Columns) -> None:
+    def _shape_lattice(self, relation: StoredRelation, lattice: Lattice, columns: Extents) -> None:
         kind = relation.kinds[lattice.column]
         given = None
         if relation.rows:
@@ -207,7 +207,7 @@ class ScopeRun:
 
     def _account(self, lowered: Iterable[LoweredPath]) -> None:
         for path in lowered:
-            costs = self.costs.setdefault(path.path.rule, Costs())
+            costs = self.costs.setdefault(path.path.rule, RuleCosts())
             costs.cycles += path.struct[L.PATH_CYCLES]
             costs.derived += path.struct[L.PATH_DERIVED]
             if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
@@ -361,7 +361,7 @@ def _reads_neu(path: nodes.Path) -> bool:
                 return True
             case nodes.HalfJoin() | nodes.Extend() | nodes.SemiJoin():
                 pass
-            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
+            case nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
                 pass
     return False
 
@@ -378,6 +378,6 @@ def _needed_columns(paths: Iterable[nodes.Path]) -> dict[nodes.Arrangement, froz
                 case nodes.Extend(proposers=proposers):
                     for p in proposers:
                         needed[p.arrangement] = needed.get(p.arrangement, frozenset()) | {p.column}
-                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.Unpack() | nodes.LookUp():
+                case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Map() | nodes.UnpackRecord() | nodes.LookUp():
                     pass
     return needed

@@ -14,7 +14,7 @@ from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.table import typed
 
-BUDGET = 1 << 24
+MAX_ROWS_PER_CALL = 1 << 24
 """Rows a run may make before it returns to let signals and progress through: some tens of milliseconds."""
 
 PROBE = 1 << 15
@@ -47,7 +47,7 @@ class Worker:
         self.control = memory.new_control(L.CTL_SIZE)
         self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
         self.share(None)
-        self.control[L.CTL_BUDGET] = BUDGET
+        self.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
         self.control[L.CTL_NUMBER] = number
         self.registers = np.empty((0, L.REGISTER), np.int64)
 

@@ -14,7 +14,7 @@ from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
 from dlog.engine.plan.statistics import Keys
 from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
-from dlog.engine.runtime.storage.extent import Columns
+from dlog.engine.runtime.storage.extent import Extents
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.engine.values.symbols import SymbolTable
@@ -92,7 +92,7 @@ class Catalog:
         """Whether the relation has rows."""
         return self.relations[name].rows > 0
 
-    def extents(self, name: str) -> Columns:
+    def extents(self, name: str) -> Extents:
         return self.relations[name].extents
 
     def arrangement(self, wanted: nodes.Arrangement, needed: Iterable[int]) -> StoredArrangement:

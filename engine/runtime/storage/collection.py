@@ -27,14 +27,14 @@ from dlog.engine.runtime.storage.native import Struct, view, words
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.updates import Updates
 
-FEW_CHANGES = 64
-"""Changes of a batch that are written into memory kept for them: addresses of new arrays take longer than a small round."""
-ROWS = 64
-"""Rows a new collection has room for."""
+PREALLOCATED_CHANGES = 64
+"""Changes of a batch for which memory is kept: addresses of new arrays take longer than a small round."""
+INITIAL_ROWS = 64
+"""Rows for which a new collection has room."""
 
 
 class Role(Enum):
-    """Who changes a collection."""
+    """A collection's role: what changes it."""
 
     INPUT = "from outside"
     TOTAL = "rules without recursion"
@@ -77,7 +77,7 @@ def give_back(control: int, arrays: Iterable[Array]) -> None:
 
 
 class ChangesBlock:
-    """Where kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
+    """A block into which kernels write changes: an array with a row for each column, one for rounds, one for diffs."""
 
     def __init__(self, block: np.ndarray) -> None:
         self.block = block
@@ -95,8 +95,8 @@ class ChangesBlock:
         return self.block[:, : self.write(collection, first)].copy()
 
 
-class Life:
-    """Of a dataflow, as its collections know it."""
+class DataflowStatus:
+    """The status of a dataflow, as its collections know it."""
 
     def __init__(self) -> None:
         self.running = False
@@ -119,7 +119,7 @@ class Collection:
     """Rows, their histories and logs; see kernels/layout.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
-        self.life: Life | None = None
+        self.status: DataflowStatus | None = None
         """Of the dataflow that it belongs to."""
         self.name = name
         self.kinds = tuple(kinds)
@@ -144,11 +144,13 @@ class Collection:
         self.struct.point(L.REL_COLUMNS, self._columns)
         for c, kind in enumerate(self.kinds):
             self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8 if kind is Kind.FLOAT else 4
-            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH])
-        self.struct[L.REL_CAPACITY] = ROWS
-        self.struct[L.CO_ALIVE] = self._zeroed(ROWS // 8)
+            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(
+                INITIAL_ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH]
+            )
+        self.struct[L.REL_CAPACITY] = INITIAL_ROWS
+        self.struct[L.CO_ALIVE] = self._zeroed(INITIAL_ROWS // 8)
         for part in _PARTS[role]:
-            self.struct[part] = self._zeroed(ROWS * PER_ROW[part])
+            self.struct[part] = self._zeroed(INITIAL_ROWS * PER_ROW[part])
         self._make_lists(scope)
 
     def _zeroed(self, size: int) -> int:
@@ -185,9 +187,9 @@ class Collection:
 
     def _point_history(self, field: int, iterations: bool) -> None:
         history = Struct(L.HI_SIZE)
-        history[L.HI_BITS] = self._zeroed(ROWS // 8)
+        history[L.HI_BITS] = self._zeroed(INITIAL_ROWS // 8)
         if iterations:
-            history[L.HI_ITERS] = self._zeroed(ROWS * 4)
+            history[L.HI_ITERS] = self._zeroed(INITIAL_ROWS * 4)
         history.point(L.HI_ITEMS, self._list(L.ITEM_SIZE))
         history.point(L.HI_ENTRIES, self._list(L.ENTRY_SIZE))
         self.struct.point(field, history)
@@ -199,7 +201,7 @@ class Collection:
 
     @property
     def widths(self) -> tuple[Struct, tuple[int, ...]]:
-        """Where the columns' widths are."""
+        """The struct and the fields of the columns' widths."""
         return self._columns, tuple(c * L.COL_SIZE + L.COL_WIDTH for c in range(self.arity))
 
     @property
@@ -225,13 +227,13 @@ class Collection:
     def keep_heads(self) -> None:
         """Gives groups the lists of their candidates, beside the rows of their results."""
         self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, ROWS * PER_ROW[L.CO_CURRENT])])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, INITIAL_ROWS * PER_ROW[L.CO_CURRENT])])
 
     def keep_records(self, bytes_each: int) -> None:
         """Gives rows records of so many bytes, which are all that there is of them."""
         self.struct[L.CO_RECORD_BYTES] = bytes_each
         self.struct[L.CO_RECORDS] = self._zeroed(self.struct[L.REL_CAPACITY] * bytes_each)
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, ROWS // 8)])
+        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, INITIAL_ROWS // 8)])
 
     def keep_sums(self, words_each: int) -> None:
         """Gives groups so many words of their own."""
@@ -300,9 +302,9 @@ class Collection:
 
     @property
     def ways(self) -> list[int]:
-        """What is left out, as nobody asks for it: rows looked up, rows found by all their values, rows where pairs do, rows
-        of its own where groups are the rows, contributions before they are all there, and for each index rows where values
-        do."""
+        """Flags of the structures that are left out, as nobody reads them: rows looked up, rows found by all their values, rows
+        where pairs do, rows of its own where groups are the rows, contributions before they are all there, and for each index
+        rows where values do."""
         streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
         values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
         left = [self.struct[field] for field in (L.CO_QUIET, L.CO_UNKEYED, L.CO_PAIRABLE)]
@@ -383,30 +385,30 @@ class Collection:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
         room = count if self.grouped is None else 2 * count
-        if room <= FEW_CHANGES:
+        if room <= PREALLOCATED_CHANGES:
             block = self._few_changes.copied(self.address, first)
         else:
-            block = self.memory.lender.words((self.arity + 2) * room).reshape(self.arity + 2, room)
+            block = self.memory.array_pool.words((self.arity + 2) * room).reshape(self.arity + 2, room)
             block = block[:, : ChangesBlock(block).write(self.address, first)]
         *columns, rounds, diffs = block
         return Updates(tuple(columns), diffs, rounds)
 
     @cached_property
     def _few_changes(self) -> ChangesBlock:
-        return ChangesBlock(np.empty((self.arity + 2, FEW_CHANGES), np.int64))
+        return ChangesBlock(np.empty((self.arity + 2, PREALLOCATED_CHANGES), np.int64))
 
     def keep_changes(self) -> None:
-        """Has the batches of stretches leave their changes here; none have."""
+        """Has fused batches leave their changes here; none have."""
         if L.CO_KEPT not in self.struct.keep:
             self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
         self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
 
-    def kept(self) -> Updates:
-        """The changes that the batches of a stretch have left (see `updates`)."""
+    def fused_changes(self) -> Updates:
+        """The changes that fused batches have left (see `updates`)."""
         kept = self.struct.keep[L.CO_KEPT]
         assert isinstance(kept, Struct)
         count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
-        block = self.memory.lender.words(columns * count).reshape(columns, count)
+        block = self.memory.array_pool.words(columns * count).reshape(columns, count)
         if count:
             block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
         return Updates(tuple(block[:-2]), block[-1], block[-2])

@@ -35,7 +35,7 @@ class Extent:
 
 
 EMPTY = Extent(0, -1)
-Columns = list[Extent | None]  # per column; None: unknown
+Extents = list[Extent | None]  # per column; None: unknown
 
 
 def width_of(kind: Kind, extent: Extent | None) -> int:
@@ -48,13 +48,13 @@ def width_of(kind: Kind, extent: Extent | None) -> int:
 
 
 def infer_extents(
-    paths: list[nodes.Path], made: Mapping[str, int], known: Callable[[str], Columns], start: Mapping[str, Columns]
-) -> dict[str, Columns]:
+    paths: list[nodes.Path], made: Mapping[str, int], known: Callable[[str], Extents], start: Mapping[str, Extents]
+) -> dict[str, Extents]:
     """Extents of the relations that `paths` fill: `made` names them with their arity, `start` gives what they hold already.
 
     A fixed point: an extent only grows, and only to unions of extents that exist; anything computed is unknown.
     """
-    extents: dict[str, Columns] = {name: list(start.get(name) or [EMPTY] * arity) for name, arity in made.items()}
+    extents: dict[str, Extents] = {name: list(start.get(name) or [EMPTY] * arity) for name, arity in made.items()}
 
     def column(relation: str, number: int) -> Extent | None:
         return extents[relation][number] if relation in extents else known(relation)[number]
@@ -92,7 +92,7 @@ def sink_extents(path: nodes.Path, column: Callable[[str, int], Extent | None]) 
                 variables[step.variable] = column(first.arrangement.relation, first.column)
             case nodes.Map():
                 variables[step.variable] = _term_extent(step.term, variables)
-            case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.Unpack() | nodes.LookUp():
+            case nodes.SemiJoin() | nodes.AntiJoin() | nodes.Filter() | nodes.UnpackRecord() | nodes.LookUp():
                 pass
     match path.sink:
         case nodes.Insert(terms=terms):

@@ -79,7 +79,7 @@ class Array(NamedTuple):
 
 
 def sample_bytes(base: int) -> int:
-    """Of the keys that are noted where they are implied (kernels/incremental/store/implied.py)."""
+    """The bytes of the keys that are noted where they are implied (kernels/incremental/store/implied.py)."""
     return (((base - 1) >> SAMPLED) + 2) * 4
 
 
@@ -107,13 +107,13 @@ def collection_cells(collection: HasColumns) -> Iterator[Cells]:
     """The words that go with a collection's arrays, but for its indexes."""
     yield collection.struct, COLLECTION
     yield collection.widths
-    for pool in kept_pools(collection):
+    for pool in pools_of(collection):
         yield pool, POOL
     for history in collection.histories:
         yield history, HISTORY
 
 
-def kept_pools(collection: HasColumns) -> Iterator[Struct]:
+def pools_of(collection: HasColumns) -> Iterator[Struct]:
     """The pools whose items outlive a batch."""
     for history in collection.histories:
         yield _target(history, L.HI_ITEMS)
@@ -152,7 +152,7 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
         yield Array(history, L.HI_BITS, marked, capacity // 8)
         yield Array(history, L.HI_ITERS, rows * 4, capacity * 4)
         yield _whole(history, L.HI_TABLE, history[L.HI_TABLE_COUNT] * 4)
-    for pool in kept_pools(collection):
+    for pool in pools_of(collection):
         words = pool[L.LIST_WORDS]
         yield Array(pool, L.LIST_DATA, pool[L.LIST_COUNT] * words * 8, pool[L.LIST_CAPACITY] * words * 8, words * 2)
 

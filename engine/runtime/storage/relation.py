@@ -65,17 +65,18 @@ from dlog.engine.kernels.layout import (
     SET_PAGES,
 )
 from dlog.engine.kernels.static import bitmaps, sets, storage
-from dlog.engine.runtime.storage.extent import Columns, Extent, width_of
+from dlog.engine.runtime.storage.extent import Extent, Extents, width_of
 from dlog.engine.runtime.storage.native import Struct, view, words
-from dlog.engine.values.loans import Lender
+from dlog.engine.values.array_pool import ArrayPool
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 BITS_LIMIT = 2**26
 """Most bits of a bitmap in one piece: 8 MiB."""
 PAGES_LIMIT = 2**29
 """Most bits of a paged bitmap: 64 MiB if every page is touched, with a directory of 4 MiB."""
-WIDE = 512
-"""Values of a bitmap's last column from which on they stand in words of their own."""
+MIN_WORD_VALUES = 512
+"""Values of a bitmap's last column from which on they stand in words of their own: what that leaves free
+is an eighth at most."""
 SHARED_ROWS = 2**19
 """Fewest loaded rows whose repetitions several threads look for."""
 AHEAD_ROWS = 2**22
@@ -93,7 +94,7 @@ class Memory:
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
         self.control = self.new_control(CTL_SIZE)
-        self.lender = Lender()
+        self.array_pool = ArrayPool()
         """For what is handed out of the kernels' memory; on nobody's account."""
 
     def new_control(self, size: int) -> Struct:
@@ -147,7 +148,7 @@ class StoredRelation:
         self.name = name
         self.kinds = tuple(kinds)
         self.memory = memory
-        self.extents: Columns = [None] * len(self.kinds)
+        self.extents: Extents = [None] * len(self.kinds)
         self.widths = [width_of(k, None) for k in self.kinds]
         self.struct = Struct(REL_SIZE)
         self._columns = Struct(COL_SIZE * max(len(self.kinds), 1))
@@ -199,7 +200,7 @@ class StoredRelation:
         return values
 
     def column_address(self, number: int) -> int:
-        """Where a column's values are now."""
+        """The present address of a column's values."""
         return self._field(number, COL_DATA)
 
     def replace_columns(self, addresses: Sequence[int], capacity: int) -> None:
@@ -216,7 +217,7 @@ class StoredRelation:
 
     @property
     def first_stride(self) -> int:
-        """How far the dense codes of rows are apart that differ by one in the first column."""
+        """The distance of the dense codes of rows that differ by one in the first column."""
         return self._field(0, COL_STRIDE)
 
     def _write_widths(self) -> None:
@@ -225,7 +226,7 @@ class StoredRelation:
 
     # ---------------------------------------------------------------------------------------------------------- contents
 
-    def shape(self, extents: Columns) -> None:
+    def shape(self, extents: Extents) -> None:
         """Sets extents and widths; rows present are kept (their values fit, or the columns are widened)."""
         widths = [width_of(k, e) for k, e in zip(self.kinds, extents, strict=True)]
         if self.rows and widths != self.widths:
@@ -244,7 +245,7 @@ class StoredRelation:
     def load(self, columns: Sequence[np.ndarray], rows: int) -> None:
         """Replaces the contents by these int64-compatible columns, without duplicates; widths follow the values."""
         values = [raw(c) for c in columns]
-        extents: Columns = []
+        extents: Extents = []
         for kind, column in zip(self.kinds, values, strict=True):
             known = kind is not Kind.FLOAT and len(column) > 0
             extents.append(Extent(int(column.min()), int(column.max())) if known else None if len(column) else Extent(0, -1))
@@ -275,7 +276,7 @@ class StoredRelation:
             self.column(number)[:] = values
 
     def _make_room(self, rows: int) -> None:
-        """So many rows, whose values are still to be written."""
+        """Reserves so many rows, whose values are still to be written."""
         if not storage.reserve(self.memory.control.address, self.address, rows):
             raise self.memory.failure()
         self.struct[REL_ROWS] = rows
@@ -349,7 +350,7 @@ class StoredRelation:
             self.new_set()
 
     def forget_rows(self) -> None:
-        """As `empty`, but a bitmap still has the rows: it takes none of them again."""
+        """Empties the relation, but a bitmap still has the rows: it takes none of them again."""
         if self.set_kind in (SET_BITS, SET_PAGES):
             self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
             self.sorted_by = ()
@@ -419,7 +420,7 @@ class StoredRelation:
             self._columns[at + COL_RANGE] = max(extent.span, 1)
             self._columns[at + COL_STRIDE] = stride
             stride *= max(extent.span, 1)
-            if whole_words and number == key[-1] and len(key) > 1 and stride >= WIDE:
+            if whole_words and number == key[-1] and len(key) > 1 and stride >= MIN_WORD_VALUES:
                 stride = (stride + 63) // 64 * 64
         return stride
 

@@ -15,7 +15,7 @@ SAMPLE = 20_000
 
 
 class OfTables:
-    """What the planner may know of relations that are tables; of others nothing."""
+    """Statistics of relations that are tables; of others there are none."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._held = {name: _Held(table) for name, table in tables.items()}
@@ -74,7 +74,7 @@ def second_moment(relation: StoredRelation, columns: tuple[int, ...], sample: in
 
 
 def _sample_counts(relation: StoredRelation | _Held, columns: tuple[int, ...], sample: int) -> tuple[np.ndarray, float]:
-    """How often each value occurs in a sample, and how many rows each sampled row stands for."""
+    """The count of each value in a sample, and the number of rows that each sampled row stands for."""
     rows = relation.rows
     step = max(1, rows // sample)
     picked = slice(None) if step == 1 else np.random.default_rng(rows).integers(0, rows, sample)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.graphs import strong
-from dlog.graphs.adjacency import RECENT, Adjacency
+from dlog.graphs.adjacency import MAX_UNSORTED_PAIRS, Adjacency
 from tests.examples import examples
 
 VERTICES = 12
@@ -53,7 +53,7 @@ COMMITS = st.lists(st.tuples(EDGES, st.sets(st.tuples(VERTEX, VERTEX), max_size=
 @given(EDGES, COMMITS)
 def test_every_commit(start: Edges, commits: list[tuple[Edges, Edges]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strong, "LEAST_WORK", 10**9)
+        patch.setattr(strong, "MIN_WORK", 10**9)
         follow(start, commits)
 
 
@@ -63,10 +63,10 @@ def test_whatever_is_divided_anew(
     start: Edges, commits: list[tuple[Edges, Edges]], debts: int, few: int, work: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strong, "MANY_DEBTS", debts)
-        patch.setattr(strong, "FEW_EDGES", few)
-        patch.setattr(strong, "SHARE", 10**9)
-        patch.setattr(strong, "LEAST_WORK", work or 10**9)
+        patch.setattr(strong, "MAX_DEBTS", debts)
+        patch.setattr(strong, "MAX_PYTHON_EDGES", few)
+        patch.setattr(strong, "GRAPH_PER_WORK", 10**9)
+        patch.setattr(strong, "MIN_WORK", work or 10**9)
         follow(start, commits)
 
 
@@ -110,7 +110,7 @@ def test_adjacency(steps: list[tuple[bool, Edges]]) -> None:
     none = np.empty(0, np.int64)
     found, edges = Adjacency(none, none), set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dlog.graphs.adjacency.RECENT", 3)
+        patch.setattr("dlog.graphs.adjacency.MAX_UNSORTED_PAIRS", 3)
         for come, some in steps:
             listed = np.array(sorted(some), np.int64).reshape(-1, 2)
             (found.add if come else found.remove)(listed[:, 0], listed[:, 1])
@@ -120,4 +120,4 @@ def test_adjacency(steps: list[tuple[bool, Edges]]) -> None:
                 reached = {e for e in edges if e[1] in vertices}
                 assert sorted(zip(*map(np.ndarray.tolist, found.leaving(vertices)), strict=True)) == sorted(left)
                 assert sorted(zip(*map(np.ndarray.tolist, found.reaching(vertices)), strict=True)) == sorted(reached)
-    assert RECENT > 3
+    assert MAX_UNSORTED_PAIRS > 3

@@ -197,9 +197,9 @@ def wrong_outcomes(shape: Shape, folder: Path, names: Iterable[str], most: int, 
 def shape_of(name: str, folder: Path) -> Shape:
     """A state of this shape. Its commits begin no checkpoint by themselves."""
     with taking_frames():
-        least = state.FIRST
-        state.FIRST = 1 << 40
+        least = state.FIRST_IMAGE_BYTES
+        state.FIRST_IMAGE_BYTES = 1 << 40
         try:
             return SHAPES[name](folder)
         finally:
-            state.FIRST = least
+            state.FIRST_IMAGE_BYTES = least

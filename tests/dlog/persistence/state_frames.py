@@ -99,8 +99,8 @@ class TakesFrames:
         places = places[diffs[places] != 0]
         return Updates(tuple(c[places] for c in columns), diffs[places], np.full(len(places), round))
 
-    def take_back(self, heir: Any) -> None:
-        self.engine.take_back(heir.engine)
+    def take_back(self, successor: Any) -> None:
+        self.engine.take_back(successor.engine)
 
 
 class Maker(EmbeddedMaker):
@@ -115,13 +115,13 @@ class Maker(EmbeddedMaker):
 @contextmanager
 def taking_frames(few: int = 0) -> Iterator[None]:
     """Sessions opened meanwhile take frames; of up to so many rows they log these."""
-    before = options.Options._maker, saving.RELAYED, inputs.as_declared
+    before = options.Options._maker, saving.MAX_RELAYED_ROWS, inputs.as_declared
     options.Options._maker = lambda self: Maker(self.threads)  # type: ignore[method-assign]
-    saving.RELAYED, inputs.as_declared = few, lambda relation, rows: rows  # type: ignore[assignment]
+    saving.MAX_RELAYED_ROWS, inputs.as_declared = few, lambda relation, rows: rows  # type: ignore[assignment]
     try:
         yield
     finally:
-        options.Options._maker, saving.RELAYED, inputs.as_declared = before  # type: ignore[method-assign]
+        options.Options._maker, saving.MAX_RELAYED_ROWS, inputs.as_declared = before  # type: ignore[method-assign]
 
 
 def parts_of(folder: Path) -> set[str]:

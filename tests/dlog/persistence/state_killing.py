@@ -76,11 +76,11 @@ def kill_one(folder: Path, seed: int, rng: random.Random) -> tuple[int, int]:
 
 def main(folder: Path, kills: int, seed: int) -> int:
     rng = random.Random(seed)
-    state.LEAST = 400  # so that there is a checkpoint under way most of the time
-    state.IMAGE_LEAST = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
-    durable.FEW = 0  # which is gone on from whatever has changed since
-    external_relation.RECENT = 2  # and changes pile up meanwhile
-    external_relations.LOTS = 3  # and lots are made one
+    state.MIN_LOG_BYTES = 400  # so that there is a checkpoint under way most of the time
+    state.MIN_IMAGE_LOG_BYTES = rng.choice((0, 1500))  # with what the engine keeps, always or now and then
+    durable.MIN_ROWS_PER_CHANGE = 0  # which is gone on from whatever has changed since
+    external_relation.MAX_SMALL_CHUNKS = 2  # and changes pile up meanwhile
+    external_relations.MAX_BULK_CHANGES = 3  # and lots are made one
     warm = folder / "warm"
     with dlog.session(PROGRAM, state=warm, threads=1) as session:  # the children inherit the kernels
         for _ in range(30):

@@ -62,7 +62,7 @@ def test_all_kinds_of_values_and_rules_come_back_round_by_round(
 ) -> None:
     if not incremental:
         monkeypatch.setattr(engines, "make_engine", Recompute)
-    monkeypatch.setattr(folder, "LEAST", 300)
+    monkeypatch.setattr(folder, "MIN_LOG_BYTES", 300)
     for number in range(8):
         session = dlog.session(PROGRAM, state=tmp_path, threads=1, sync="never")
         for rounds in (1, 1, 3, 1):

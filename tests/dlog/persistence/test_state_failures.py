@@ -140,7 +140,7 @@ def test_an_interruption_waits_until_the_round_is_logged(reopen: Open, monkeypat
 
 
 def test_a_checkpoint_that_fails_loses_nothing(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "LEAST", 50)
+    monkeypatch.setattr(state, "MIN_LOG_BYTES", 50)
     s = reopen()
     with monkeypatch.context() as patched:
         patched.setattr(files, "create", full)
@@ -221,7 +221,7 @@ def test_sync_is_one_of_three(reopen: Open) -> None:
 
 
 def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(state, "LEAST", 200)
+    monkeypatch.setattr(state, "MIN_LOG_BYTES", 200)
     begun = threading.Event()
     going_on = threading.Event()
     make = external_relations.applied
@@ -254,7 +254,7 @@ def test_checkpoints_run_beside_commits(reopen: Open, monkeypatch: pytest.Monkey
 
 
 def test_the_log_does_not_outgrow_what_is_stored(reopen: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(state, "LEAST", 2000)
+    monkeypatch.setattr(state, "MIN_LOG_BYTES", 2000)
     s = reopen(".decl edge(x: number, y: number)\n", sync="never")
     for k in range(600):
         put(s, (k % 50, k))

@@ -33,17 +33,17 @@ from tests.strategies import graph_programs, random_programs
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Notes each engine that starts from nothing."""
     noted: list[str] = []
-    make = Engines.made
-    monkeypatch.setattr(Engines, "made", lambda *args: noted.append("made") or make(*args))
+    make = Engines.make
+    monkeypatch.setattr(Engines, "make", lambda *args: noted.append("made") or make(*args))
     return noted
 
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints all the time, each with an image, which is gone on from whatever has changed since."""
-    monkeypatch.setattr(state, "LEAST", 300)
-    monkeypatch.setattr(state, "IMAGE_LEAST", 0)
-    monkeypatch.setattr(durable, "FEW", 0)
+    monkeypatch.setattr(state, "MIN_LOG_BYTES", 300)
+    monkeypatch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+    monkeypatch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
 
 
 def images(folder: Path) -> list[Path]:
@@ -72,7 +72,7 @@ def test_rounds_after_the_image_are_applied_to_it(
 ) -> None:
     with reopen() as s:
         put(s, *((k, k + 1) for k in range(20)))
-    monkeypatch.setattr(state, "LEAST", 1 << 20)
+    monkeypatch.setattr(state, "MIN_LOG_BYTES", 1 << 20)
     made.clear()
     s = reopen()
     put(s, (20, 21))
@@ -90,7 +90,7 @@ def test_an_image_outlives_checkpoints_without_one(
 ) -> None:
     with reopen() as s:
         put(s, *((k, k + 1) for k in range(20)))
-    monkeypatch.setattr(state, "IMAGE_LEAST", 1 << 40)
+    monkeypatch.setattr(state, "MIN_IMAGE_LOG_BYTES", 1 << 40)
     before = images(tmp_path)
     made.clear()
     s = reopen()
@@ -128,7 +128,7 @@ def test_a_commit_gives_up_the_copy_of_a_large_image_and_the_next_pause_makes_it
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pauses, "PAUSE", 0.001)
-    monkeypatch.setattr(maintained, "PIECE", 1 << 12)
+    monkeypatch.setattr(maintained, "IMAGE_PIECE_BYTES", 1 << 12)
     s = reopen(sync="never")
     taken: list[int | None] = []
     rows = itertools.count(600)
@@ -164,7 +164,7 @@ def test_a_session_without_a_pause_has_an_image_once_much_was_logged(
     reopen: Open, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pauses, "PAUSE", 3600)
-    monkeypatch.setattr(state, "OVERDUE", 1 << 10)
+    monkeypatch.setattr(state, "OVERDUE_LOG_BYTES", 1 << 10)
     s = reopen(sync="never")
     put(s, *((k, k + 1) for k in range(600)))
     assert images(tmp_path) == []
@@ -342,9 +342,9 @@ def tell(story: Story, seed: int) -> None:
 @given(story=stories(random_programs()), seed=st.integers(0, 99))
 def test_random_programs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "LEAST", 200)
-        patch.setattr(state, "IMAGE_LEAST", 500)
-        patch.setattr(durable, "FEW", 0)
+        patch.setattr(state, "MIN_LOG_BYTES", 200)
+        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 500)
+        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
 
 
@@ -352,9 +352,9 @@ def test_random_programs_live_on(story: Story, seed: int) -> None:
 @given(story=stories(graph_programs(), most=10), seed=st.integers(0, 99))
 def test_programs_on_graphs_live_on(story: Story, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "LEAST", 200)
-        patch.setattr(state, "IMAGE_LEAST", 0)
-        patch.setattr(durable, "FEW", 0)
+        patch.setattr(state, "MIN_LOG_BYTES", 200)
+        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         tell(story, seed)
 
 

@@ -312,7 +312,7 @@ def test_a_program_that_changes_keeps_lots(reopen: Open) -> None:
 def test_too_many_lots_become_one_when_a_session_is_closed(
     reopen: Open, read: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(external_relations, "LOTS", 2)
+    monkeypatch.setattr(external_relations, "MAX_BULK_CHANGES", 2)
     session = reopen()
     load(session, *EDGES)
     session.remove("edge", (1, 2))
@@ -324,7 +324,7 @@ def test_too_many_lots_become_one_when_a_session_is_closed(
     load(session, (5, 6), (7, 7))
     session.remove("edge", [(7, 7), (2, 3)])
     session.commit()
-    monkeypatch.setattr(saving, "RELAYED", few)
+    monkeypatch.setattr(saving, "MAX_RELAYED_ROWS", few)
     session.close()
     assert len(parts_of(tmp_path / "state")) == (0 if few else 2)
     assert read == [] or few
@@ -338,7 +338,7 @@ def test_too_many_lots_become_one_when_a_session_is_closed(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_lots_and_changes_in_any_order(reopen: Open, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(external_relations, "LOTS", seed)
+    monkeypatch.setattr(external_relations, "MAX_BULK_CHANGES", seed)
     rng = random.Random(seed)
     session, edges = reopen(), set[tuple[int, int]]()
     for _ in range(40):

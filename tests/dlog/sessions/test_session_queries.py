@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.sessions.queries.questions import KEPT
+from dlog.sessions.queries.questions import MAX_COMPILED_QUESTIONS
 from tests.examples import examples
 from tests.strategies import SHAPE_RELATIONS, SHAPES, graphs, weighted_graphs
 
@@ -211,9 +211,9 @@ def test_what_a_crash_left_is_computed_as_far_as_it_is_asked_for(tmp_path: Path,
 @pytest.mark.slow
 def test_only_so_many_compiled_questions_are_kept() -> None:
     s = dlog.session(CLOSURE, CHAIN)
-    for number in range(KEPT + 10):
+    for number in range(MAX_COMPILED_QUESTIONS + 10):
         assert len(s.query(f"edge({number % 150 + 1}, X), X != {number}")) in (0, 1)
-    assert len(s._questions._compiled) <= KEPT
+    assert len(s._questions._compiled) <= MAX_COMPILED_QUESTIONS
 
 
 ASKED = ["?- p(1, X).", "?- p(X, 2).", "?- e(1, X), !p(X, 2).", "?- p(1, Y), p(Y, X).", "?- e(1, Y), X = count : { p(Y, _) }."]

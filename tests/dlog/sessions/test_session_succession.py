@@ -154,9 +154,9 @@ def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int
         return dlog.session(None, **options)
 
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(state, "LEAST", 200)
-        patch.setattr(state, "IMAGE_LEAST", 0)
-        patch.setattr(durable, "FEW", 0)
+        patch.setattr(state, "MIN_LOG_BYTES", 200)
+        patch.setattr(state, "MIN_IMAGE_LOG_BYTES", 0)
+        patch.setattr(durable, "MIN_ROWS_PER_CHANGE", 0)
         options: dict[str, Any] = {"state": folder, "threads": 1, "sync": "never"}
         session = dlog.session(life.case.text, **options)
         session.commit()
@@ -168,7 +168,7 @@ def test_programs_that_change_are_closed_killed_and_opened(life: Life, seed: int
 
 def taken(session: dlog.Session) -> set[str]:
     engine = session._engine
-    return set((engine.working or engine).taken)
+    return set((engine.working or engine).reused_relations)
 
 
 def closure(*edges: tuple[int, int], **options: Any) -> dlog.Session:
@@ -348,7 +348,7 @@ def test_what_goes_with_the_old_rules_is_no_obstacle_to_the_new_ones() -> None:
 
 @pytest.mark.slow
 def test_others_read_while_rules_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintained, "BUDGET", 1000)
+    monkeypatch.setattr(maintained, "MAX_ROWS_PER_CALL", 1000)
     s = closure(*((k, k + 1) for k in range(120)))
     expected, stop, wrong = set(s["path"]), threading.Event(), list[object]()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.cluster.exchange import Rows
-from dlog.engine.cluster.inbox import LARGE, holding, readable
+from dlog.engine.cluster.inbox import MIN_PART_ROWS, holding, readable
 from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
@@ -25,9 +25,14 @@ def rows(height: int, dtype: type = np.int64, value: int = 0) -> Rows:
 
 
 def test_large_parts_are_read_where_they_lie_and_small_ones_as_one() -> None:
-    parts = [rows(3, value=1), rows(LARGE, np.int32, 2), rows(LARGE - 1, value=3), rows(LARGE, np.int64, 4)]
+    parts = [
+        rows(3, value=1),
+        rows(MIN_PART_ROWS, np.int32, 2),
+        rows(MIN_PART_ROWS - 1, value=3),
+        rows(MIN_PART_ROWS, np.int64, 4),
+    ]
     read = readable(parts, (4, 4))
-    assert [r.height for r in read] == [LARGE, LARGE, LARGE + 2]
+    assert [r.height for r in read] == [MIN_PART_ROWS, MIN_PART_ROWS, MIN_PART_ROWS + 2]
     assert read[0].columns[0] is parts[1].columns[0]
     assert {c.dtype for r in read for c in r.columns} == {np.dtype(np.int32)}
     assert set(read[2].columns[0].tolist()) == {1, 3}
@@ -35,9 +40,9 @@ def test_large_parts_are_read_where_they_lie_and_small_ones_as_one() -> None:
 
 
 def test_columns_that_kernels_cannot_read_are_copied() -> None:
-    apart = np.arange(2 * LARGE)[::2]
-    askew = np.frombuffer(bytes(8 * LARGE + 4), np.uint8)[4:].view(np.int64)
-    (read,) = readable([Rows((apart, askew), LARGE)], (8, 8))
+    apart = np.arange(2 * MIN_PART_ROWS)[::2]
+    askew = np.frombuffer(bytes(8 * MIN_PART_ROWS + 4), np.uint8)[4:].view(np.int64)
+    (read,) = readable([Rows((apart, askew), MIN_PART_ROWS)], (8, 8))
     assert all(c.flags.c_contiguous and c.flags.aligned for c in read.columns)
     assert read.columns[0].tolist() == apart.tolist()
 
@@ -79,7 +84,7 @@ def test_there_may_be_no_room() -> None:
 @pytest.mark.parametrize("workers", [2, 3])
 def test_many_rows_arrive_in_parts(far: int, workers: int) -> None:
     """Half of them were there before."""
-    size = 4 * workers * LARGE
+    size = 4 * workers * MIN_PART_ROWS
     half = [(x * far, x % 7) for x in range(size)]
     more = [(x * far, x % 7) for x in range(size // 2, size + size // 2)]
 

@@ -36,7 +36,7 @@ def loaded(blocks: list[tuple[int, bytes]], *, to_owner: bool) -> tuple[list[tup
                 executor.load_block("given", block, owner)
         executor.run()
         codec = Codec(program, executor.symbols, executor.records)
-        return list(Relation(program.relations["same"], executor.table("same"), codec)), executor.post.rows_sent
+        return list(Relation(program.relations["same"], executor.table("same"), codec)), executor.row_exchange.rows_sent
 
     found = in_worker_group(WORKERS, work)
     return [row for rows, _ in found for row in rows], [sent for _, sent in found]

@@ -91,9 +91,9 @@ def test_only_components_with_keys_of_several_workers_are_told_of(monkeypatch: p
     told: list[int] = []
     swap = RowExchange.swap
 
-    def swapping(post: RowExchange, batches: Sequence[OutgoingRows]) -> tuple[dict[str, Rows], bool]:
+    def swapping(row_exchange: RowExchange, batches: Sequence[OutgoingRows]) -> tuple[dict[str, Rows], bool]:
         told.extend(c.rows.height for c in batches if c.name == components.BEST)
-        return swap(post, batches)
+        return swap(row_exchange, batches)
 
     monkeypatch.setattr(RowExchange, "swap", swapping)
     facts = {"edge": [(x, x + 1, 0) for x in range(20)], "node": [(x,) for x in range(400)]}

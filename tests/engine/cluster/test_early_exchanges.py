@@ -18,7 +18,7 @@ from dlog.engine.cluster.worker_group import WorkerGroup
 from dlog.engine.ir.nodes import Path
 from dlog.engine.ir.rules import Program
 from dlog.engine.plan.exchange import cutter, distribute
-from dlog.engine.plan.exchange.distribute import _Cut, _stays, _turns
+from dlog.engine.plan.exchange.distribute import _Cut, _early_exchanges, _stays
 from dlog.engine.plan.exchange.places import Place, allowed
 from dlog.grammar.parser import parse
 from dlog.grammar.source import Source
@@ -55,8 +55,8 @@ def any_plan(seed: int) -> Iterator[None]:
     lots = Random(seed)
 
     def by_lot(cut: _Cut, path: Path) -> cutter.EarlyExchange | None:
-        found = [None, *_stays(path, cut.partition_context), *_turns(path, cut.partition_context)]
-        return lots.choice([turn for turn in found if cut._tried(path, turn).traffic < inf])
+        found = [None, *_stays(path, cut.partition_context), *_early_exchanges(path, cut.partition_context)]
+        return lots.choice([early_exchange for early_exchange in found if cut._tried(path, early_exchange).traffic < inf])
 
     def anywhere(program: Program) -> dict[str, Place]:
         fixed = Random(seed)  # all workers say the same
@@ -65,8 +65,8 @@ def any_plan(seed: int) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(_Cut, "_cheapest", by_lot))
         stack.enter_context(patch.object(executor, "choose_homes", anywhere))
-        stack.enter_context(patch.object(cutter, "FEW", lots.choice([0.0, 0.7, 2.0])))
-        stack.enter_context(patch.object(distribute, "MUCH", lots.choice([0.0, 0.8, inf])))
+        stack.enter_context(patch.object(cutter, "SIFTED_SHARE", lots.choice([0.0, 0.7, 2.0])))
+        stack.enter_context(patch.object(distribute, "WORTHWHILE_COST_SHARE", lots.choice([0.0, 0.8, inf])))
         yield
 
 
@@ -96,7 +96,7 @@ def sent(text: str, facts: Facts, workers: int = 2) -> tuple[int, int, dict[str,
 
     def work(worker_group: WorkerGroup) -> tuple[int, int, dict[str, Place]]:
         made, _ = evaluated(compile_program(text), facts, worker_group)
-        return made.post.rows_sent, made.rows("r"), made.homes
+        return made.row_exchange.rows_sent, made.rows("r"), made.homes
 
     rows, found, homes = zip(*in_worker_group(workers, work), strict=True)
     assert all(where == homes[0] for where in homes)

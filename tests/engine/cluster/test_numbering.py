@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.cluster.rounds import placed
-from dlog.engine.plan.exchange.decomposable import local_first
+from dlog.engine.cluster.rounds import assignment
+from dlog.engine.plan.exchange.decomposable import decomposable_plan
 from dlog.engine.plan.exchange.numbering import counts, refuse_counting, refuse_for_workers
 from dlog.grammar.diagnostics import DlogError, render
 from dlog.pipeline import compile_program
@@ -41,7 +41,7 @@ def test_recursion_through_count_and_sum_is_one_workers() -> None:
     with pytest.raises(DlogError, match="recursion through `count` and `sum`"):
         refuse_counting(program)
     assert counts(program)
-    assert placed(program, 3).answers["out"].part == "alone"
+    assert assignment(program, 3).answers["out"].part == "alone"
 
 
 def test_what_has_no_number_of_a_workers_own_is_not_refused() -> None:
@@ -50,5 +50,5 @@ def test_what_has_no_number_of_a_workers_own_is_not_refused() -> None:
 
 @pytest.mark.parametrize("rule", [ASKING[0], "out(t) :- n(_), t = sum ord(x) : { s(x) }."])
 def test_in_a_session_one_worker_answers(rule: str) -> None:
-    plan = local_first(compile_program(DECLARED + ".output out\n" + rule), 3)
+    plan = decomposable_plan(compile_program(DECLARED + ".output out\n" + rule), 3)
     assert plan.answers["out"].part == "alone"

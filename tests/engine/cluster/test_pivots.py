@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dlog.engine.cluster.rounds import placed
-from dlog.engine.plan.exchange.pivots import PivotPlan, together
+from dlog.engine.cluster.rounds import assignment
+from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
@@ -43,7 +43,7 @@ def sending(plan: PivotPlan) -> set[str]:
 
 
 def plan_of(text: str) -> PivotPlan:
-    found = together(compile_program(text))
+    found = pivot_plan(compile_program(text))
     assert found is not None
     return found
 
@@ -72,16 +72,16 @@ def test_a_rule_without_variables_is_the_first_workers() -> None:
 @pytest.mark.parametrize("rule", ["s(ord(x)) :- t(x).", ".limitsize s(n=3)\ns(strlen(x)) :- t(x)."])
 def test_what_one_worker_must_say_is_not_done_together(rule: str) -> None:
     text = ".decl t(x: symbol)\n.decl s(n: number)\n.input t\n"
-    assert together(compile_program(text + rule)) is None
-    assert together(compile_program(text + "s(strlen(x)) :- t(x).")) is not None
+    assert pivot_plan(compile_program(text + rule)) is None
+    assert pivot_plan(compile_program(text + "s(strlen(x)) :- t(x).")) is not None
 
 
 def test_what_is_local_stays_local() -> None:
     closure = ".decl e(x: number, y: number)\n.decl p(x: number, y: number)\n"
     closure += "p(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
-    assert placed(compile_program(closure), 2).together is None
-    assert placed(compile_program(GENERATIONS), 2).together is not None
-    assert placed(compile_program(GENERATIONS), 1).together is None
+    assert assignment(compile_program(closure), 2).together is None
+    assert assignment(compile_program(GENERATIONS), 2).together is not None
+    assert assignment(compile_program(GENERATIONS), 1).together is None
 
 
 def test_rows_that_only_support_each_other_vanish_though_they_are_on_different_workers() -> None:
@@ -90,7 +90,7 @@ def test_rows_that_only_support_each_other_vanish_though_they_are_on_different_w
     driver.commit([[*ring, ("start", (0,), 1)]])
     held = [
         len(k._sessions[driver.engine.number]["together"].engine.table("r").columns[0])
-        for k in driver.engine.resident_workers.keepers
+        for k in driver.engine.resident_workers.session_workers
     ]
     assert sum(held) == 20
     assert all(held), "all on some workers: nothing was tested"

@@ -19,7 +19,7 @@ from dlog.engine.plan.exchange.places import choose_homes
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
-from dlog.engine.values.loans import DoubleBuffer
+from dlog.engine.values.array_pool import DoubleBuffer
 from dlog.engine.values.symbols import SymbolTable
 from dlog.pipeline import compile_program
 from tests.engine.plan.test_shapes import Sizes as Counted
@@ -41,7 +41,7 @@ def sent(text: str, facts: dict[str, list[tuple[int, int]]], workers: int = 2) -
 
     def work(worker_group: WorkerGroup) -> tuple[int, int]:
         executor, _ = evaluated(compile_program(text), facts, worker_group, everywhere=0)
-        return executor.post.rows_sent, executor.rows("r")
+        return executor.row_exchange.rows_sent, executor.rows("r")
 
     rows, found = zip(*in_worker_group(workers, work), strict=True)
     return sum(rows), sum(found)

@@ -53,7 +53,7 @@ def test_supersteps_equal_naive_evaluation_on_thousands_of_programs(case: Case) 
 def test_one_superstep_is_enough_where_nothing_is_sent() -> None:
     plan = supersteps(compile_program(CHAIN), 4)
     tasks = Tasks(plan, 4)
-    given: list[superstep.Piece] = [("kept", *f) for f in superstep.blocks_of_facts(compile_program(CHAIN), plan, 4)]
+    given: list[superstep.OutputBlock] = [("kept", *f) for f in superstep.blocks_of_facts(compile_program(CHAIN), plan, 4)]
     superstep.run(plan, given, tasks)
     assert [number for names, number in tasks.supersteps if "p" in names] == [1]
 
@@ -175,7 +175,7 @@ def test_tasks_hand_on_rows_in_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     for limit in (superstep.BLOCKS_MAX, 2):
         monkeypatch.setattr(superstep, "BLOCKS_MAX", limit)
         plan = supersteps(program, 2)
-        given: list[superstep.Piece] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, 2)]
+        given: list[superstep.OutputBlock] = [("kept", *fact) for fact in superstep.blocks_of_facts(program, plan, 2)]
         given += cut_for_tasks(program, plan, {"e": path}, 2)
         lots, figures = superstep.run(plan, given, Tasks(plan, 2))
         assert figures["r"] == 41

@@ -66,12 +66,12 @@ def test_few_rows_of_many_symbols_are_ranked_alone() -> None:
 
 def test_too_many_rows_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = np.array([2**62, -(2**62), 0])
-    monkeypatch.setattr(order, "MOST_LOOSE", 2)
+    monkeypatch.setattr(order, "MAX_LOOSE_ROWS", 2)
     kinds = (Kind.NUMBER, Kind.NUMBER)
     assert [c.tolist() for c in sorted_columns(kinds, (wide, wide), SymbolTable())] == [wide.tolist()] * 2
     narrow = np.array([2, 1, 0])
     assert [c.tolist() for c in sorted_columns(kinds, (narrow, narrow), SymbolTable())] == [[0, 1, 2]] * 2
-    monkeypatch.setattr(order, "MOST_PACKED", 2)
+    monkeypatch.setattr(order, "MAX_PACKED_ROWS", 2)
     assert [c.tolist() for c in sorted_columns(kinds, (narrow, narrow), SymbolTable())] == [[2, 1, 0]] * 2
 
 
@@ -82,5 +82,5 @@ def test_words_are_sorted_by_their_digits(bits: int, rows: int, random: Random) 
     words[rows // 2 :] |= np.uint64((1 << bits) - 1 & 0xFFE00)
     expected = np.sort(words)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order, "LEAST_RADIX", 1)
+        patch.setattr(order, "MIN_RADIX_WORDS", 1)
         assert np.array_equal(order.sorted_words(words, bits), expected)

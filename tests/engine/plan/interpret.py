@@ -161,7 +161,7 @@ class Interpreter:
                     yield env
             case nodes.Map(variable=variable, term=term):
                 yield env | {variable: value(term, env)}
-            case nodes.Unpack(variable=variable, binds=binds):
+            case nodes.UnpackRecord(variable=variable, binds=binds):
                 if env[variable] is not None:
                     yield env | {v: env[variable][f] for f, v in binds}
             case nodes.LookUp(relation=relation, key=key, variable=variable, default=default):

@@ -230,7 +230,7 @@ class Interpreter:
                     yield env, seed, 1
             case nodes.Map(variable=variable, term=term):
                 yield env | {variable: value(term, env)}, seed, 1
-            case nodes.Unpack(variable=variable, binds=binds):
+            case nodes.UnpackRecord(variable=variable, binds=binds):
                 if env[variable] is not None:
                     yield env | {v: env[variable][f] for f, v in binds}, seed, 1
 

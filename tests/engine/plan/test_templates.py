@@ -15,7 +15,7 @@ from dlog.engine.plan.incremental.paths import RoundsPaths
 from dlog.engine.plan.incremental.renaming import Named
 from dlog.engine.plan.incremental.templates import Templates
 from dlog.engine.plan.statistics import Declared
-from dlog.engine.runtime.incremental.planner_statistics import Recorded
+from dlog.engine.runtime.incremental.planner_statistics import RecordingStatistics
 from dlog.grammar.source import Source
 from tests.bench.shapes import SHAPES
 
@@ -27,13 +27,13 @@ def _plans(program: Program, sizes: Mapping[str, int]) -> list[Scope]:
     made, found = Templates(program), []
     for stratum in program.strata:
         if stratum.rules:
-            figures = Recorded(Declared(sizes))
+            figures = RecordingStatistics(Declared(sizes))
             scope = made.scope(stratum, figures)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(build, "MANY", 1 << 30)  # each body for itself
-                own = build_rounds_scope(stratum, program, (again := Recorded(Declared(sizes))))
+                patch.setattr(build, "MIN_BODIES_WITH_SHAPES", 1 << 30)  # each body for itself
+                own = build_rounds_scope(stratum, program, (again := RecordingStatistics(Declared(sizes))))
             assert repr(scope) == repr(own)
-            assert figures.told() == again.told()
+            assert figures.entries() == again.entries()
             found.append(scope)
     return found
 

@@ -16,7 +16,7 @@ from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.engines import is_incremental, make_engine, unmaintained
 from dlog.engine.runtime.incremental.layered import Layered
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import Figures, Left
+from dlog.engine.runtime.incremental.planner_statistics import DataflowStatistics, StatisticChange
 from dlog.engine.runtime.incremental.replanning import Watched
 from dlog.engine.values.updates import Updates
 from dlog.grammar.source import Source
@@ -29,7 +29,7 @@ COUNTS = EDGES + ".decl n(x: number, c: number)\n.output n\nn(x, c) :- e(x, _), 
 class Stretched(Maintained):
     """Goes through many rounds of one input in batches of two."""
 
-    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+    def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return 2 if flow.started and len(given) == 1 and all(u.columns for u in given.values()) else 0
 
 
@@ -53,8 +53,8 @@ class Fickle(Watched):
     def soon(self) -> None:
         self.due = 0
 
-    def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
-        return {number: Left("rows", "e", (), None, 1.0) for number in flow.scopes}
+    def left(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
+        return {number: StatisticChange("rows", "e", (), None, 1.0) for number in flow.scopes}
 
     def give_up(self, strata: object) -> None:
         """They may change the next time."""
@@ -68,7 +68,7 @@ class Replanned(Maintained):
         self._watched = Fickle()
         self.planned = 0
 
-    def _figures(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Any:
+    def _statistics_now(self, flow: Dataflow, waiting: Mapping[str, Updates]) -> Any:
         self.planned += 1
         return Random(self.planned)
 

@@ -76,8 +76,8 @@ def variant(
             patch.setattr(relation, "BITS_LIMIT", 0)
         if swept:
             patch.setattr(lower_runs, "RUNS_LEAST", 1)
-            patch.setattr(sweeping, "LONG", 0.0)
-            patch.setattr(relation, "WIDE", 1)
+            patch.setattr(sweeping, "MIN_MATCHES_PER_ROW", 0.0)
+            patch.setattr(relation, "MIN_WORD_VALUES", 1)
         if bulk:
             patch.setattr(thread_pool, "BULK_ROWS", 1)
             patch.setattr(scope, "BULK_ROWS", 1)
@@ -86,9 +86,9 @@ def variant(
             patch.setattr(worker, "PROBE", 1)
             patch.setattr(thread_pool, "WAKE_SECONDS", 0.001)
         if yielding:
-            patch.setattr(worker, "BUDGET", 1)
+            patch.setattr(worker, "MAX_ROWS_PER_CALL", 1)
         if computed:
-            patch.setattr(plan_computed, "FEW_ROWS", 0.0)
+            patch.setattr(plan_computed, "MIN_INDEXED_ROWS", 0.0)
         if restricted:
-            patch.setattr(plan_restrict, "FEW", 1e300)
+            patch.setattr(plan_restrict, "MAX_MATCHES_PER_ROW", 1e300)
         yield

@@ -160,6 +160,6 @@ def test_a_stretch_keeps_changes_of_what_it_touches() -> None:
             updates = Updates((x, x + 1), np.ones(rounds, np.int64), np.arange(rounds) + engine.round + 1)
             engine.commit({f"p{number}": updates})
             flow = engine._flow
-            assert flow is not None and set(flow.kept()) == {f"p{number}", f"q{number}"}
+            assert flow is not None and set(flow.touched_by_fused_batches()) == {f"p{number}", f"q{number}"}
             assert len(engine.changes(f"q{number}").rounds) == sum(range(2, rounds + 2))
             assert not engine.changes(f"q{5 - number}").rows

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dlog.engine.runtime.incremental import maintained
-from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS, FEWEST_STRETCHED
+from dlog.engine.runtime.incremental.cutting import BATCH_ROUNDS, MIN_FUSED_ROUNDS
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.maintained import Maintained
 from dlog.engine.values.updates import Updates
@@ -27,13 +27,13 @@ PROGRAMS = {
     + "r(k, m) :- n(_, k), m = count : { n(_, k) }.\n",
 }
 DIVIDED = R + "r(x, z / (z - 13)) :- e(x, y), e(y, z).\n"
-ROUNDS = 5 * FEWEST_STRETCHED + 3
+ROUNDS = 5 * MIN_FUSED_ROUNDS + 3
 
 
 class Whole(Maintained):
     """Never goes through short batches."""
 
-    def _stretched(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
+    def _rounds_to_fuse(self, flow: Dataflow, given: Mapping[str, Updates]) -> int:
         return 0
 
 
@@ -59,7 +59,7 @@ def test_short_batches_have_the_same_rows_and_changes(program: str, most: int) -
             changes = story((program, part), ROUNDS if part else 1, most) or [(0, 1, 0, 1)]
             for each in (engine, whole, stretched):
                 commit(each, *changes)
-            assert (engine._stretch is not None) == (part > 0) == (stretched._stretch is not None)
+            assert (engine._fused is not None) == (part > 0) == (stretched._fused is not None)
             for relation in ("e", "r"):
                 assert rows(engine, relation) == rows(whole, relation) == rows(stretched, relation)
                 assert told(engine, relation) == told(whole, relation) == told(stretched, relation)
@@ -123,8 +123,8 @@ def test_changes_of_a_stretch_are_forgotten_with_the_next_commit() -> None:
     with engine_of(PROGRAMS["distances"]) as engine:
         commit(engine, (0, 1, 0, 1))
         commit(engine, *((r, 1, r, r + 1) for r in range(ROUNDS)))
-        assert engine._stretch is not None
+        assert engine._fused is not None
         commit(engine, (0, -1, 0, 1))
-        assert engine._stretch is None
+        assert engine._fused is None
         assert told(engine, "e") == [(ROUNDS + 2, -1, 0, 1)]
         assert np.array_equal(np.unique(engine.changes("r").diffs), [-1])

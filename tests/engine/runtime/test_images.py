@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Program
 from dlog.engine.kernels import layout as L
-from dlog.engine.rounds import Beginning, Image, RoundsEngine, Unfit
+from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
 from dlog.engine.runtime.incremental import image
 from dlog.engine.runtime.incremental.engines import EmbeddedMaker, make_engine
 from dlog.engine.runtime.incremental.maintained import Maintained
@@ -60,7 +60,7 @@ def through_a_file(taken: Image) -> Image:
 
 
 def resumed(engine: RoundsEngine, taken: Image, round: int, **options: Any) -> RoundsEngine:
-    old = Beginning(engine.symbols, engine.records, round)
+    old = StartingPoint(engine.symbols, engine.records, round)
     limits = {"memory": None, "max_iterations": None, **options}
     return EmbeddedMaker(1).resumed(engine.program, taken, old=old, **limits)
 
@@ -184,8 +184,8 @@ def test_an_image_of_another_program_is_refused(program: str) -> None:
     driver.commit([graph(4, 20, 10)])
     taken = driver.engine.image()
     assert taken is not None
-    old = Beginning(driver.engine.symbols, driver.engine.records, 1)
-    with pytest.raises(Unfit):
+    old = StartingPoint(driver.engine.symbols, driver.engine.records, 1)
+    with pytest.raises(IncompatibleImage):
         EmbeddedMaker(1).resumed(compile_program(program), taken, old=old, memory=None, max_iterations=None)
 
 
@@ -195,7 +195,7 @@ def test_an_image_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch)
     taken = driver.engine.image()
     assert taken is not None
     monkeypatch.setattr(image, "version", lambda: "another")
-    with pytest.raises(Unfit, match="version"):
+    with pytest.raises(IncompatibleImage, match="version"):
         resumed(driver.engine, taken, 1)
 
 
@@ -258,7 +258,7 @@ p(x, z) :- p(x, y), e(y, z, _).
         old._watched.soon()
         assert old._flow is not None
         plans.append({**old._flow.scopes})
-        figures.append({**old._flow.figures})
+        figures.append({**old._flow.recorded_statistics})
     assert plans[0] == plans[2] and figures[0] != figures[2]
     taken = old.image()
     assert taken is not None

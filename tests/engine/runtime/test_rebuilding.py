@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental.dataflow import Dataflow
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.rebuilding import FEWEST_ROWS
+from dlog.engine.runtime.incremental.rebuilding import MIN_REBUILD_ROWS
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import DlogError
 from tests.engine.runtime.maintaining import EDGES, Anew, engine_of, rows
@@ -74,22 +74,22 @@ def test_only_rounds_that_bring_many_times_what_there_is_do(monkeypatch: pytest.
     with engine_of(DIVIDED) as engine:
         commit(engine, chain(10, 12))
         commit(engine, chain(20, 30))
-        commit(engine, chain(100, 100 + FEWEST_ROWS))
-        commit(engine, chain(10_000, 10_000 + FEWEST_ROWS), chain(100, 100 + FEWEST_ROWS))
+        commit(engine, chain(100, 100 + MIN_REBUILD_ROWS))
+        commit(engine, chain(10_000, 10_000 + MIN_REBUILD_ROWS), chain(100, 100 + MIN_REBUILD_ROWS))
         assert found == [3]
-        assert len(rows(engine, "e")) == FEWEST_ROWS + 12
+        assert len(rows(engine, "e")) == MIN_REBUILD_ROWS + 12
 
 
 def test_a_round_that_fails_leaves_what_there_was() -> None:
     with engine_of(DIVIDED) as engine:
         commit(engine, chain(10, 12))
         with pytest.raises(DlogError, match="division by zero"):
-            commit(engine, chain(0, FEWEST_ROWS))
+            commit(engine, chain(0, MIN_REBUILD_ROWS))
         assert (engine.round, rows(engine, "e"), rows(engine, "p")) == (1, chain(10, 12), {(333,), (250,)})
         commit(engine, {(8, 8)}, {(10, 11)})
         assert (told(engine, "p"), rows(engine, "p")) == ([(333, -1, 2), (1000, 1, 2)], {(250,), (1000,)})
-        commit(engine, chain(20, 20 + FEWEST_ROWS))
-        assert rows(engine, "e") == {(8, 8), (11, 12)} | chain(20, 20 + FEWEST_ROWS)
+        commit(engine, chain(20, 20 + MIN_REBUILD_ROWS))
+        assert rows(engine, "e") == {(8, 8), (11, 12)} | chain(20, 20 + MIN_REBUILD_ROWS)
 
 
 def test_a_reader_between_or_after_a_failure_is_not_told_another_round_changes() -> None:
@@ -137,7 +137,7 @@ def reached(edges: Pairs) -> Pairs:
 
 @pytest.mark.slow
 def test_memory_that_churn_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, batch = begun(monkeypatch), FEWEST_ROWS
+    found, batch = begun(monkeypatch), MIN_REBUILD_ROWS
     with engine_of(REACH) as engine:
         edges = random_edges(0, 10 * batch)
         commit(engine, edges)
@@ -156,7 +156,7 @@ def test_memory_that_churn_took_is_given_back(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_where_there_is_no_memory_for_both_the_rows_change() -> None:
-    edges = random_edges(5, 4 * FEWEST_ROWS)
+    edges = random_edges(5, 4 * MIN_REBUILD_ROWS)
     with engine_of(REACH, Anew) as engine:
         commit(engine, edges)
         before = engine._flow

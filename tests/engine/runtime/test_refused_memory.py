@@ -76,16 +76,16 @@ def test_going_back_that_fails_is_done_when_something_is_asked(monkeypatch: pyte
 def test_taking_back_from_an_heir_that_fails_is_done_when_something_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with engine_of(STEPS) as engine:
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
-        with engine_of(STEPS + ".decl q(x: number)\n.output q\nq(x) :- r(x, _).\n", old=engine) as heir:
-            heir.commit({})
-            assert heir.taken and rows(heir, "q") == {(0,)}
+        with engine_of(STEPS + ".decl q(x: number)\n.output q\nq(x) :- r(x, _).\n", old=engine) as successor:
+            successor.commit({})
+            assert successor.reused_relations and rows(successor, "q") == {(0,)}
             genuine = engine._build
 
             def fail(*_: object) -> None:
                 raise MemoryError
 
             monkeypatch.setattr(engine, "_build", fail)
-            for attempt in (lambda: engine.take_back(heir), lambda: rows(engine, "r")):
+            for attempt in (lambda: engine.take_back(successor), lambda: rows(engine, "r")):
                 with pytest.raises(MemoryError):
                     attempt()
             monkeypatch.setattr(engine, "_build", genuine)
@@ -97,10 +97,10 @@ def test_nobody_reads_while_a_commit_is_taken_back(monkeypatch: pytest.MonkeyPat
     with engine_of(STEPS, memory=1 << 21) as engine:
         commit(engine, *((0, 1, n % 50, n) for n in range(3000)))
         engine.worker.control[L.CTL_BUDGET] = 1
-        engine._turns.waiting = 1
+        engine._access.waiting = 1
         gone: list[bool] = []
         monkeypatch.setattr(maintained.time, "sleep", lambda _: gone.append(engine._flow is None))
         with pytest.raises(DlogError, match="out of memory"):
             commit(engine, *((0, 1, n, n % 50) for n in range(3000)))
-        engine._turns.waiting = 0
+        engine._access.waiting = 0
         assert gone and not any(gone)

@@ -12,7 +12,12 @@ import dlog
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.incremental import planner_statistics, replanning
 from dlog.engine.runtime.incremental.maintained import Maintained
-from dlog.engine.runtime.incremental.planner_statistics import FEWEST, RANGE, Figures, Recorded
+from dlog.engine.runtime.incremental.planner_statistics import (
+    MIN_STATISTIC,
+    VALID_FACTOR,
+    DataflowStatistics,
+    RecordingStatistics,
+)
 from dlog.engine.runtime.storage.statistics import distinct_values, second_moment
 from dlog.engine.values.updates import Updates
 from tests.engine.runtime.maintaining import engine_of, rows
@@ -81,7 +86,7 @@ def test_rows_that_come_and_go_within_a_commit_are_not_taken_for_more() -> None:
         columns = tuple(np.tile(np.repeat(edges[:, c], 2), 8) for c in (0, 1))
         diffs = np.tile(np.array([-1, 1]), 8 * SPOKES)
         waiting = Updates(columns, diffs, 2 + np.arange(len(diffs)))
-        now = Figures({"e": waiting}, frozenset(), {"e": engine._flow.collections["e"]})
+        now = DataflowStatistics({"e": waiting}, frozenset(), {"e": engine._flow.collections["e"]})
         assert (now.rows("e"), now.second_moment("e", (0,))) == (SPOKES, SPOKES)
 
 
@@ -175,22 +180,24 @@ def test_rows_that_figures_were_taken_from_are_not_kept() -> None:
     with engine_of(TRIANGLES) as engine:
         commit(engine, star(SPOKES))
         assert engine._flow is not None
-        assert not any(hasattr(figures, "_statistics") for figures in engine._flow.figures.values())
+        assert not any(hasattr(figures, "_statistics") for figures in engine._flow.recorded_statistics.values())
 
 
-@pytest.mark.parametrize(("rows", "left"), [(999, False), (1000 * RANGE - 1, False), (1000 * RANGE, True), (125, True)])
+@pytest.mark.parametrize(
+    ("rows", "left"), [(999, False), (1000 * VALID_FACTOR - 1, False), (1000 * VALID_FACTOR, True), (125, True)]
+)
 def test_a_plan_holds_for_a_range_of_figures(rows: float, left: bool) -> None:
-    figures = Recorded(_Sized(1000))
+    figures = RecordingStatistics(_Sized(1000))
     figures.rows("e")
     figures.close()
-    assert (figures.left(_Sized(int(rows))) is not None) == left
+    assert (figures.out_of_range(_Sized(int(rows))) is not None) == left
 
 
 def test_small_figures_do_not_matter() -> None:
-    figures = Recorded(_Sized(0))
+    figures = RecordingStatistics(_Sized(0))
     figures.rows("e")
     figures.close()
-    assert figures.left(_Sized(int(FEWEST * RANGE) - 1), figures.countable()) is None
+    assert figures.out_of_range(_Sized(int(MIN_STATISTIC * VALID_FACTOR) - 1), figures.countable()) is None
 
 
 def test_rules_added_to_a_session_that_began_small_are_planned_for_what_is_there() -> None:
@@ -233,7 +240,7 @@ def test_derived_relations_are_unknown_while_more_rows_wait_than_there_are() -> 
         for waiting, known in ((few, 3), (many, None)):
             marks = np.ones(len(waiting), np.int64), np.full(len(waiting), 2, np.int64)
             given = {"e": Updates((waiting[:, 0], waiting[:, 1]), *marks)}
-            figures = Figures(given, frozenset(), engine._flow.collections)
+            figures = DataflowStatistics(given, frozenset(), engine._flow.collections)
             assert (figures.rows("e"), figures.rows("t")) == (3 + len(waiting), known)
 
 
@@ -244,7 +251,7 @@ def test_a_small_commit_counts_values_for_one_figure(monkeypatch: pytest.MonkeyP
         return lambda *args: counted.append(what) or count(*args)
 
     monkeypatch.setattr(replanning, "WORK_PER_PATH", 1)
-    monkeypatch.setattr(replanning, "WORK_PER_FIGURES", 0)
+    monkeypatch.setattr(replanning, "WORK_PER_STATISTICS", 0)
     with engine_of(TRIANGLES) as engine:
         commit(engine, [(k, k * 7 % 5000) for k in range(5000)])
         for count in (distinct_values, second_moment):

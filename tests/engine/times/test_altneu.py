@@ -44,11 +44,11 @@ def test_advance_keeps_the_answers_of_later_readers(frontier: list[AltNeu], time
     assert time.advance([]) == time
 
 
-def packed(listed: list[AltNeu]) -> altneu.Columns:
+def packed(listed: list[AltNeu]) -> altneu.NudgedTimes:
     return columns.pack([t.time for t in listed], 2), np.array([t.neu for t in listed], bool)
 
 
-def unpacked(found: altneu.Columns) -> list[AltNeu]:
+def unpacked(found: altneu.NudgedTimes) -> list[AltNeu]:
     return [AltNeu(time, bool(neu)) for time, neu in zip(columns.unpack(found[0]), found[1], strict=True)]
 
 

@@ -14,7 +14,7 @@ from dlog.engine.times.frontier import Antichain
 from dlog.engine.trace.batch import Batch
 from dlog.engine.trace.description import Description
 from dlog.engine.trace.merge import Merge
-from dlog.engine.trace.pages import LARGE, Pages, allocate
+from dlog.engine.trace.pages import MIN_MAPPED_BYTES, Pages, allocate
 from dlog.engine.trace.spine import Spine
 from dlog.grammar.diagnostics import DlogError, InternalError
 from tests.engine.kernels.workbench import JIT, MANY
@@ -352,22 +352,22 @@ def test_batches_are_freed_with_their_last_cursor() -> None:
 
 def test_large_blocks_go_back_in_steps() -> None:
     pages = Pages()
-    array = allocate(LARGE // 2, pages)
+    array = allocate(MIN_MAPPED_BYTES // 2, pages)
     array[:] = 1
     kept = array[:10]
     del array
     assert not pages.spent
     del kept
-    assert [len(block) for block in pages.spent] == [4 * LARGE]
-    pages.give_back(2 * LARGE)
+    assert [len(block) for block in pages.spent] == [4 * MIN_MAPPED_BYTES]
+    pages.give_back(2 * MIN_MAPPED_BYTES)
     assert len(pages.spent) == 1
-    pages.give_back(2 * LARGE)
+    pages.give_back(2 * MIN_MAPPED_BYTES)
     assert not pages.spent
 
 
 def test_large_blocks_go_at_once_with_their_trace() -> None:
     pages = Pages()
-    array = allocate(LARGE, pages)
+    array = allocate(MIN_MAPPED_BYTES, pages)
     del pages
     block = weakref.ref(array)
     del array

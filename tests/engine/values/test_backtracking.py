@@ -61,7 +61,7 @@ def test_why_a_pattern_is_none_is_told_as_python_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_references_and_look_around_hold_as_python_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backtracking, "AT_ONCE", 7)
+    monkeypatch.setattr(backtracking, "TEXTS_PER_TRIAL", 7)
     chosen = random.Random(1)
     texts = ["".join(chosen.choices("abé", k=chosen.randrange(6))) for _ in range(100)]
     ends = np.cumsum([len(text.encode()) for text in texts])
@@ -77,6 +77,6 @@ def test_a_pattern_too_deep_for_anybody_is_a_wrong_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backtracking, "SECONDS", 1)
+    monkeypatch.setattr(backtracking, "TRIAL_CPU_SECONDS", 1)
     with pytest.raises(DlogError, match="takes more than 1 seconds"):
         fullmatches(r"(a+)+(?=b)", 64 * b"a", np.array([64]))

@@ -1,4 +1,4 @@
-"""What a batch touches: a collection takes part from its first change on, and a task runs when something that it reads has
+"""Activation: a collection takes part in a batch from its first change on; a task runs when something that it reads has
 changed.
 
 Tasks are numbered in topological order and wait as bits: the lowest is the next to run, and one marks only later ones. So a

@@ -1,4 +1,4 @@
-"""What is read of a collection when a batch is over: its changes, as columns."""
+"""Reads the changes of a collection as columns when a batch is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reduction's groups lead to: their first candidate, and the row of their result.
+"""The links of a reduction's groups: their first candidate, and the row of their result.
 
 Groups with candidates have both in pairs, as who asks for one wants the other; groups without have the rows alone. Numbers are
 stored plus one, so that 0 is none; the first candidate of a list with a table (candidates.py) is negative.

@@ -1,8 +1,9 @@
-"""What the next rounds will touch is asked for while the present one runs.
+"""Prefetches what the next rounds will touch while the current one runs.
 
 A recursive scope goes round by round, and where these have few changes each, memory would be waited for at every step from a
 change to the group of a lattice that it contributes to. The changes of later rounds are known: step by step, from the furthest
-on, what they lead to is asked for. Only for paths of one look-up (few.py) by a column of the seed, in scopes of many groups.
+on, what they lead to is prefetched. Only for paths of one look-up (small_deltas.py) by a column of the seed, in scopes of many
+groups.
 """
 
 from __future__ import annotations

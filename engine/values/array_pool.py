@@ -1,4 +1,4 @@
-"""Memory for large arrays that come and go, batch after batch: what the last ones had is taken again.
+"""A pool of large arrays that come and go, batch after batch: new ones take the memory of the last ones.
 
 New memory is expensive to touch for the first time, on virtual machines several times as expensive as what is done with it.
 """
@@ -10,37 +10,39 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 17
+MIN_POOLED_WORDS = 1 << 17
 """Words below which the allocator serves as well."""
-MOST = 1 << 23
-"""Words above which nothing is kept."""
-KEPT = 2
+MAX_POOLED_WORDS = 1 << 23
+"""Words above which nothing is kept: trades the cost of fresh memory against holding it."""
+MAX_FREE_BLOCKS = 2
 """Blocks that are kept: the last batch's arrays are still read when the next ones are made."""
 
 
-class Lender:
-    """Lends memory, and keeps a little of what comes back."""
+class ArrayPool:
+    """Hands out memory, and keeps a little of what comes back."""
 
     def __init__(self) -> None:
         self._free: list[np.ndarray] = []
 
     def words(self, count: int) -> np.ndarray:
-        """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is lent again."""
-        if not LEAST <= count <= MOST:
+        """An array of so many int64 without values. When nobody has it or a part of it any more, its memory is handed out
+        again."""
+        if not MIN_POOLED_WORDS <= count <= MAX_POOLED_WORDS:
             return np.empty(count, np.int64)
         fitting = [block for block in self._free if count <= len(block) <= 2 * count]
         block = min(fitting, key=len) if fitting else np.empty(count + (count >> 3), np.int64)
         self._free = [other for other in self._free if other is not block]
-        return np.asarray(_Loan(self, block))[:count]
+        return np.asarray(_PooledArray(self, block))[:count]
 
     def back(self, block: np.ndarray) -> None:
-        """Keeps the latest."""
-        self._free = [*self._free, block][-KEPT:]
+        """Takes memory back; keeps the latest blocks."""
+        self._free = [*self._free, block][-MAX_FREE_BLOCKS:]
 
 
-ROOM = 2
-"""How many times as much memory as is wanted takes its turns: what is not touched costs nothing."""
-ALIGNED = 64
+ROOM_FACTOR = 2
+"""The memory of a buffer, as a multiple of what is wanted: what is not touched costs nothing."""
+ALIGNMENT_BYTES = 64
+"""A cache line, at which each column begins."""
 
 
 class DoubleBuffer:
@@ -51,24 +53,24 @@ class DoubleBuffer:
 
     def columns(self, dtypes: Sequence[np.dtype[Any]], rows: int) -> list[np.ndarray]:
         """Columns without values, which hold until the next but one are asked for."""
-        sizes = [-(-rows * dtype.itemsize // ALIGNED) * ALIGNED for dtype in dtypes]
+        sizes = [-(-rows * dtype.itemsize // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for dtype in dtypes]
         self._now, self._next = self._next, self._now
         if len(self._now) < sum(sizes):
             self._now = np.empty(0, np.uint8)  # so that it is free before there is more
-            self._now = np.empty(ROOM * sum(sizes), np.uint8)
+            self._now = np.empty(ROOM_FACTOR * sum(sizes), np.uint8)
         ends = np.cumsum([0, *sizes])
         return [self._now[at:][: rows * dtype.itemsize].view(dtype) for at, dtype in zip(ends, dtypes, strict=False)]
 
 
-class _Loan:
-    """What arrays in lent memory rest on."""
+class _PooledArray:
+    """The owner of pooled memory, on which arrays rest."""
 
-    def __init__(self, lender: Lender, block: np.ndarray) -> None:
-        self._lender, self._block = lender, block
+    def __init__(self, pool: ArrayPool, block: np.ndarray) -> None:
+        self._pool, self._block = pool, block
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         return self._block.__array_interface__
 
     def __del__(self) -> None:
-        self._lender.back(self._block)
+        self._pool.back(self._block)

@@ -1,4 +1,4 @@
-"""Lent memory: nobody's array is lent again, what comes back is, and little is kept."""
+"""Pooled memory: nobody's array is handed out again, what comes back is, and little is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dlog.engine.values.loans import KEPT, LEAST, MOST, DoubleBuffer, Lender
+from dlog.engine.values.array_pool import MAX_FREE_BLOCKS, MAX_POOLED_WORDS, MIN_POOLED_WORDS, ArrayPool, DoubleBuffer
 
 
 def place(array: np.ndarray) -> int:
@@ -16,61 +16,61 @@ def place(array: np.ndarray) -> int:
 
 
 def test_what_comes_back_is_lent_again() -> None:
-    lender = Lender()
-    first = lender.words(2 * LEAST)
+    pool = ArrayPool()
+    first = pool.words(2 * MIN_POOLED_WORDS)
     at = place(first)
     del first
     gc.collect()
-    again = lender.words(2 * LEAST - 1)
-    assert (place(again), again.size) == (at, 2 * LEAST - 1)
-    assert place(lender.words(2 * LEAST - 1)) != at
+    again = pool.words(2 * MIN_POOLED_WORDS - 1)
+    assert (place(again), again.size) == (at, 2 * MIN_POOLED_WORDS - 1)
+    assert place(pool.words(2 * MIN_POOLED_WORDS - 1)) != at
 
 
 def test_much_is_not_lent_for_little() -> None:
-    lender = Lender()
-    first = lender.words(8 * LEAST)
+    pool = ArrayPool()
+    first = pool.words(8 * MIN_POOLED_WORDS)
     at = place(first)
     del first
     gc.collect()
-    assert place(lender.words(LEAST)) != at
+    assert place(pool.words(MIN_POOLED_WORDS)) != at
 
 
 @pytest.mark.slow
 def test_as_long_as_a_part_is_in_use_it_is_not_lent() -> None:
-    lender = Lender()
-    block = lender.words(4 * LEAST).reshape(4, LEAST)
+    pool = ArrayPool()
+    block = pool.words(4 * MIN_POOLED_WORDS).reshape(4, MIN_POOLED_WORDS)
     row, arrow = block[1], pa.array(block[2])
     row[:] = 7
     del block
     gc.collect()
-    others = [lender.words(4 * LEAST) for _ in range(3)]
+    others = [pool.words(4 * MIN_POOLED_WORDS) for _ in range(3)]
     for other in others:
         other[:] = 0
     assert (row == 7).all()
     del row
     gc.collect()
-    assert lender.words(4 * LEAST).size == 4 * LEAST
-    assert len(arrow) == LEAST
+    assert pool.words(4 * MIN_POOLED_WORDS).size == 4 * MIN_POOLED_WORDS
+    assert len(arrow) == MIN_POOLED_WORDS
 
 
 @pytest.mark.slow
 def test_little_is_kept() -> None:
-    lender = Lender()
-    held = [lender.words(LEAST) for _ in range(5)]
+    pool = ArrayPool()
+    held = [pool.words(MIN_POOLED_WORDS) for _ in range(5)]
     places = {place(array) for array in held}
     del held
     gc.collect()
-    assert len(lender._free) == KEPT
-    assert {place(block) for block in lender._free} <= places
+    assert len(pool._free) == MAX_FREE_BLOCKS
+    assert {place(block) for block in pool._free} <= places
     del places
-    large = lender.words(MOST + 1)
+    large = pool.words(MAX_POOLED_WORDS + 1)
     del large
     gc.collect()
-    assert len(lender._free) == KEPT
+    assert len(pool._free) == MAX_FREE_BLOCKS
 
 
 def test_few_words_are_ordinary_memory() -> None:
-    array = Lender().words(10)
+    array = ArrayPool().words(10)
     assert array.base is None
 
 
@@ -88,6 +88,6 @@ def test_what_was_written_last_stays_while_the_next_is_written() -> None:
 
 def test_memory_has_its_turn_again() -> None:
     turns, dtypes = DoubleBuffer(), [np.dtype(np.int64)]
-    places = [place(turns.columns(dtypes, LEAST)[0]) for _ in range(4)]
+    places = [place(turns.columns(dtypes, MIN_POOLED_WORDS)[0]) for _ in range(4)]
     assert places[:2] == places[2:]
     assert len(set(places)) == 2
