@@ -19,7 +19,8 @@ from dlog.engine.kernels.incremental.store import lists
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import Place
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
-from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering, RoundStorage
+from dlog.engine.runtime.lowering.lower_rounds import DIFF, ITERATION, TIME, RoundLowering
+from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.collection import Collection, Role
 from dlog.engine.runtime.storage.native import Struct, view
 from dlog.engine.runtime.storage.relation import Memory

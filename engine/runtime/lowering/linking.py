@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from dlog.engine.ir.rules import Constant, Kind
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Names, Shape
 from dlog.engine.runtime.lowering.lower import LoweredPath, Tables
+from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.reduction import Reduction
 from dlog.grammar.diagnostics import InternalError
-
-if TYPE_CHECKING:
-    from dlog.engine.runtime.lowering.lower_rounds import RoundStorage
 
 Reference: TypeAlias = tuple[str, Any, tuple[Any, ...]]
 """A method of `References`, the relation or the constant that is referred to, and further arguments."""

@@ -7,7 +7,7 @@ variables with numbers of their own. Readings of the scope's variables look at i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
@@ -15,39 +15,10 @@ from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.runtime.lowering.linking import Form, ObjectCode, Operand, Reference, References, form_of, numbered
 from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Tables
-from dlog.engine.runtime.storage.collection import Collection
-from dlog.engine.runtime.storage.native import Struct
-from dlog.engine.runtime.storage.reduction import Reduction
-from dlog.engine.runtime.storage.relation import StoredRelation
+from dlog.engine.runtime.lowering.round_storage import RoundStorage
 from dlog.grammar.diagnostics import InternalError
 
 TIME, ITERATION, DIFF, CHOICE = -1, -2, -3, -4
-
-
-class Source(Protocol):
-    """Changes that seed a path: columns of these kinds, at an address, and the logs that its struct keeps."""
-
-    @property
-    def address(self) -> int: ...
-    @property
-    def kinds(self) -> tuple[Kind, ...]: ...
-    @property
-    def struct(self) -> Struct: ...
-
-
-class RoundStorage(Protocol):
-    """The collections and indexes that a path over rounds reads and writes, for lowering."""
-
-    def source(self, name: str) -> Source: ...
-    def collection(self, name: str) -> Collection: ...
-    def reduction(self, name: str) -> Reduction | None: ...
-    def nature(self, name: str) -> tuple[object, ...]: ...
-    def is_inner(self, name: str) -> bool: ...
-    def partial(self) -> bool: ...
-    def records(self, arity: int) -> StoredRelation: ...
-    def field_kinds(self, record_type: str) -> tuple[Kind, ...]: ...
-    def encode(self, constant: Constant) -> int: ...
-    def lattice_column(self, name: str) -> int: ...
 
 
 class RoundCode:
