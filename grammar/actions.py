@@ -197,7 +197,7 @@ class Actions:
     def subtype_decl(self, c: Children) -> syntax.SubtypeDecl:
         return syntax.SubtypeDecl(c[1].value, c[3].value, span=_whole(c))
 
-    def reused_input_type(self, c: Children) -> syntax.SubtypeDecl:
+    def legacy_type(self, c: Children) -> syntax.SubtypeDecl:
         return syntax.SubtypeDecl(c[1].value, "number" if c[0].type == "NUMBER_TYPE" else "symbol", span=_whole(c))
 
     def union_decl(self, c: Children) -> syntax.UnionDecl:

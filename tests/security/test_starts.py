@@ -110,7 +110,7 @@ BUILDER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from dlog.engine.kernels import building
+from dlog.engine.kernels.core import building
 real = building.subprocess.run
 
 def instead(command, **given):

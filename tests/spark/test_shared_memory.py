@@ -171,7 +171,7 @@ ELSEWHERE = """import sys
 from dlog.engine.spark.shared_memory import SharedMemory, Slot
 box = SharedMemory.open()
 print(box.address, flush=True)
-print(Slot.found(sys.stdin.readline().rstrip(), 1) is None, flush=True)
+print(Slot.find(sys.stdin.readline().rstrip(), 1) is None, flush=True)
 sys.stdin.readline()
 box.close()
 """

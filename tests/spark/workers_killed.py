@@ -122,7 +122,7 @@ def between_rounds(spark: SparkSession) -> dict[str, Any]:
 def unseen(session: dlog.Session) -> None:
     """Waits until the session's workers are lost and another one than the session has found that."""
     engine: Any = session._engine
-    while not getattr(engine, "inner", engine).resident_workers.is_gone:
+    while not (engine.working or engine).resident_workers.is_gone:
         time.sleep(0.1)
 
 

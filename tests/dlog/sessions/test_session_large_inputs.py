@@ -45,7 +45,7 @@ def distances(edges: set[Edge]) -> dict[int, int]:
 
 def is_implied(session: Any) -> bool:
     engine = session._engine
-    flow = getattr(engine, "inner", engine)._flow
+    flow = (engine.working or engine)._flow
     columns, widths = flow.input("edge").widths
     return any(columns[at] == L.IMPLIED for at in widths)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlog.engine.compile import check, forms
+from dlog.engine.compile import check
+from dlog.engine.compile.normal import forms
 from dlog.engine.compiler import check_tree, parse
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.preprocess import preprocess

@@ -103,7 +103,7 @@ def test_each_cycle_is_one_error() -> None:
     assert mistakes(text) == [("not-stratified", "!b(x)"), ("not-stratified", "!c(x)")]
 
 
-def test_directives_and_reused_input_qualifiers_become_io() -> None:
+def test_directives_and_legacy_qualifiers_become_io() -> None:
     text = '.decl a(x: number) input output .decl b(x: number) printsize .output a, b(IO=stdout) .limitsize b(n=3)'
     assert [(i.action, i.relation, i.params) for i in compiled(text).io] == [
         ("input", "a", ()),

@@ -53,7 +53,7 @@ class Fickle(Watched):
     def soon(self) -> None:
         self.due = 0
 
-    def left(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
+    def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
         return {number: StatisticChange("rows", "e", (), None, 1.0) for number in flow.scopes}
 
     def give_up(self, strata: object) -> None:
