@@ -26,7 +26,7 @@ PROGRAM = ".decl a(x: number, s: symbol)\n.decl b(x: number)\nb(12 / x) :- a(x, 
 @pytest.fixture(scope="module")
 def figures() -> dict[str, Any]:
     """What `tests/spark/two_workers.py` found."""
-    command = [sys.executable, str(Path(__file__).with_name("crew_of_two.py"))]
+    command = [sys.executable, str(Path(__file__).with_name("two_workers.py"))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr

@@ -58,7 +58,7 @@ class Numbers:
     @property
     def counted(self) -> bool:
         """Whether `vertex_ids` is at hand."""
-        return "known" in self.__dict__
+        return "vertex_ids" in self.__dict__
 
     @property
     def integers(self) -> bool:
