@@ -200,7 +200,7 @@ def test_rows_are_the_same_when_they_are_made_ordinary_ones() -> None:
 
 @given(first=st.integers(LEAST, MOST), second=st.integers(LEAST + 1, MOST))
 def test_a_word_tells_its_values_and_is_not_0(first: int, second: int) -> None:
-    word = pairs.pack(first, second)
+    word = pairs.pack(np.int64(first), np.int64(second))
     assert word != 0
     assert (pairs.first_of(word), pairs.second_of(word)) == (first, second)
 
