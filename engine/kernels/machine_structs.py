@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dlog.engine.kernels.structs import Array, Inside, Pointer, Struct, i32, i64, u8, u32
 
 if TYPE_CHECKING:
-    from dlog.engine.kernels.round_structs import Collection, List, Reduction, Work
+    from dlog.engine.kernels.round_structs import Changes, Collection, Reduction, Work
 
 Words = Array[i64]
 Numbers = Array[i32]
@@ -87,6 +87,9 @@ class Chain(Struct):
     room: i32  # left in the last chunk
 
 
+Chains = Array[Chain]
+
+
 class Arrangement(Struct):
     """A relation's rows by key: sorted, offsets and columns permuted by key; or growing, one chain of items per key."""
 
@@ -105,7 +108,7 @@ class Arrangement(Struct):
     group_capacity: i64
     offsets: Numbers  # ARR_SORTED: where each group begins
     columns: Array[KeptColumn]
-    chains: Array[Chain]  # ARR_GROWING
+    chains: Chains  # ARR_GROWING
     pool: Numbers  # its chunks of items
     pool_size: i64
     pool_capacity: i64
@@ -165,8 +168,8 @@ class Control(Struct):
     rows: i64  # of the block
     work: i64  # done since the run began
     budget: i64  # of work
-    cursor: i64  # address of what workers take their shares of a path from
-    bytes: Account
+    cursor: Words  # what workers take their shares of a path from
+    account: Account
     limit: i64  # of bytes
     error: i64  # ERROR_*
     error_path: i64  # address of the path that failed
@@ -216,7 +219,7 @@ class Path(Struct):
     derived: i64  # matches
     added: i64  # those that were new
     cycles: i64
-    list: List  # the changes that it goes through, over rounds
+    list: Changes  # that it goes through, over rounds
     gates: Array[Pointer[Collection]]  # collections without which it makes nothing
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds

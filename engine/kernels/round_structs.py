@@ -31,25 +31,13 @@ class Bucket(Items):
     unused: i64
 
 
+Buckets = Array[Bucket]
+
+
 class Pool(List):
     """Items that are freed and reused."""
 
     free: i64  # the last freed one plus one, linked through its first word
-
-
-class Log(Pool):
-    """Changes that seed paths."""
-
-    readers: Array[Reader]
-    reader_words: i64  # two for each
-    seed: Seed  # of a log by iteration: the seed of its own scope's paths
-
-
-class Reader(Struct):
-    """Who has a log's changes to do."""
-
-    task: i64  # plus one; 0: a script has (see shards)
-    seed: Seed  # by which a task that is a recursive scope knows the log
 
 
 class Change(Struct):
@@ -62,20 +50,45 @@ class Change(Struct):
     value: i64
 
 
+ChangeArray = Array[Change]
+
+
+class Changes(List):
+    """A list of changes."""
+
+    data: ChangeArray  # type: ignore[assignment]
+
+
+class Log(Changes):
+    """Changes that seed paths."""
+
+    unused: i64
+    readers: Array[Reader]
+    reader_words: i64  # two for each
+    seed: Seed  # of a log by iteration: the seed of its own scope's paths
+
+
+class Reader(Struct):
+    """Who has a log's changes to do."""
+
+    task: i64  # plus one; 0: a script has (see shards)
+    seed: Seed  # by which a task that is a recursive scope knows the log
+
+
 # ------------------------------------------------------------------------------------------------------------ histories
 
 
 class History(Struct):
-    """When rows are present (histories.py). One without its bit is present from `base` + iters[row] on, and ever after; one with
-    it has an item."""
+    """When rows are present (histories.py). One without its bit is present from `base` + `iters`[row] on, and ever after; one
+    with it has an item."""
 
     bits: Words
     iters: Numbers  # iterations, NEVER of a row that is not there yet; of one with its bit the number of its item
     base: i64
-    items: List  # of `Item`
+    items: HistoryItems
     table: Numbers  # of a history without iterations: items by hash of the row
     table_count: i64
-    entries: Pool  # of `Entry`
+    entries: Entries
 
 
 class Item(Struct):
@@ -94,12 +107,33 @@ class Entry(Struct):
     next: i64  # number of the row's next entry plus one
 
 
+ItemArray = Array[Item]
+
+
+class HistoryItems(List):
+    """The items of a history."""
+
+    data: ItemArray  # type: ignore[assignment]
+
+
+class Entries(Pool):
+    """The entries of a history."""
+
+    data: Array[Entry]  # type: ignore[assignment]
+
+
 class Support(Struct):
     """Derivations of a row at an iteration (supports.py)."""
 
     at: i64  # iteration in the low half, the next entry plus one in the high half
     old: i64  # how many there were before the round that is running
     new: i64  # how many there are after it
+
+
+class Supports(Pool):
+    """The derivations of a collection's rows."""
+
+    data: Array[Support]  # type: ignore[assignment]
 
 
 # ---------------------------------------------------------------------------------------------------------- collections
@@ -123,12 +157,12 @@ class Collection(Relation):
     inner: History  # as its own recursive scope sees it; null: none
     log: Log  # its changes by round
     inner_log: Log  # its changes by iteration
-    derived: List  # what paths derived
+    derived: Changes  # what paths derived
     counts: Words  # derivations per row
     support: Numbers  # per row the first of its `entries`
     stamps: Numbers  # per row when it was last looked at
-    entries: Pool  # of `Support`
-    buckets: Array[Bucket]  # per iteration the derived rows
+    entries: Supports
+    buckets: Buckets  # per iteration the derived rows
     bucket_count: i64
     touched: List  # rows touched in this round
     heads: Array[i32]  # of a reduction's groups: what they lead to, in pairs (heads.py)
@@ -171,6 +205,9 @@ class Collection(Relation):
     bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
 
 
+Collections = Array[Pointer[Collection]]
+
+
 class Candidate(Struct):
     """A candidate of a minimum or maximum (candidate.py), of CANDIDATE_NARROW or CANDIDATE_WIDE bytes."""
 
@@ -191,6 +228,9 @@ class Slab(Struct):
     capacity: i32
 
 
+Slabs = Array[Slab]
+
+
 class Index(Struct):
     """An arrangement of a collection by key columns: slabs of row numbers per group."""
 
@@ -201,7 +241,7 @@ class Index(Struct):
     low: i64
     groups: i64
     group_capacity: i64
-    slabs: Array[Slab]
+    slabs: Slabs
     slots: Numbers  # groups plus one by hash
     slot_homes: Inside[Homes]
     used: i64  # groups that have rows
@@ -212,7 +252,7 @@ class Index(Struct):
     free: Words  # by size, the first free slab
     wanted: i64  # the column, plus one, whose values the pool may hold in the place of row numbers
     values: i64  # the column, plus one, whose values it holds; 0: row numbers
-    gone: List  # while a batch settles: rows that are to leave long groups (removals.py)
+    gone: Changes  # while a batch settles: rows that are to leave long groups (removals.py)
 
 
 # ----------------------------------------------------------------------------------------------------------- reductions
@@ -225,7 +265,7 @@ class Reduction(Struct):
     groups: Collection
     candidates: Collection  # of minima and maxima, else null
     result: Collection
-    derived: List  # contributions, by round
+    derived: Changes  # contributions, by round
     missing: Log
     keys: i64
     value: i64
@@ -285,7 +325,7 @@ class Work(Struct):
     touched_count: i64
     kept: Array[Pointer[Collection]]  # with changes of a stretch in `kept`
     kept_count: i64
-    spare: List
+    spare: Changes
     counts: Words
     ran: i64  # tasks that have run so far
     seeded: i64  # paths that had changes to go through
@@ -326,7 +366,7 @@ class Scope(Struct):
     iteration: i64
     bits: Words  # iterations with something to do
     bit_words: i64
-    heads: Array[Pointer[Collection]]  # per iteration the first with rows to look at; `Bucket.next` goes on
+    heads: Collections  # per iteration the first with rows to look at; `Bucket.next` goes on
     head_count: i64
     last: i64  # iteration with something to do
     tick: i64

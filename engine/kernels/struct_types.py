@@ -19,6 +19,7 @@ from numba.extending import (
     NativeValue,
     box,
     lower_builtin,
+    lower_getattr,
     lower_getattr_generic,
     lower_setattr_generic,
     models,
@@ -129,6 +130,21 @@ class _ArrayAddress(AttributeTemplate):  # type: ignore[misc]
 
     def generic_resolve(self, array: ArrayType, name: str) -> Any:
         return types.int64 if name == "address" else None
+
+
+@infer_getattr
+class _Size(AttributeTemplate):  # type: ignore[misc]
+    """The bytes of a struct: `Support.size`."""
+
+    key = types.Function
+
+    def generic_resolve(self, function: Any, name: str) -> Any:
+        return types.int64 if name == "size" and function.typing_key in STRUCTS.values() else None
+
+
+@lower_getattr(types.Function, "size")
+def _get_size(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return _WORD(kind.typing_key.size)
 
 
 @lower_getattr_generic(StructType)

@@ -24,6 +24,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from functools import wraps
+from inspect import get_annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -216,7 +217,9 @@ class Array(Address, Generic[Value]):
 
     __slots__ = ("element",)
 
-    def __init__(self, address: Any, element: Any) -> None:
+    element: Any
+
+    def __init__(self, address: Any, element: Any = None) -> None:
         super().__init__(address)
         object.__setattr__(self, "element", element)
 
@@ -285,7 +288,7 @@ class Struct(Address):
         STRUCTS[cls.__name__] = cls
         cls.fields = dict(cls.fields)
         names = vars(sys.modules[cls.__module__])
-        for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+        for name, annotation in get_annotations(cls).items():
             cls._declare(name, evaluate(annotation, names))
         places = {name: field.offset // (field.declared.size or WORD) for name, field in cls.fields.items()
                   if not isinstance(field.declared, InsideOf)}  # fmt: skip
@@ -294,9 +297,10 @@ class Struct(Address):
 
     @classmethod
     def _declare(cls, name: str, declared: Any) -> None:
-        offset = -(-cls.size // declared.align) * declared.align
+        known = cls.fields.get(name)
+        offset = known.offset if known is not None else -(-cls.size // declared.align) * declared.align
         cls.fields[name] = field = _Field(declared, offset)
-        cls.size = offset + declared.size
+        cls.size = max(cls.size, offset + declared.size)
         setattr(cls, name, field)
 
     @property
