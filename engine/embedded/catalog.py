@@ -11,7 +11,7 @@ from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.extent import Columns
 from dlog.engine.embedded.records import RecordTables
 from dlog.engine.embedded.relation import Memory, StoredRelation
-from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
+from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.plan.statistics import Keys
 from dlog.engine.program.rules import Constant, Kind, Program, Record, Term
@@ -41,7 +41,7 @@ class Catalog:
     @symbols.setter
     def symbols(self, table: SymbolTable) -> None:
         self._symbols = table
-        self.memory.bytes[ACCOUNT_SYMBOLS] = table.address
+        self.memory.bytes[L.account.symbols] = table.address
 
     # ------------------------------------------------------------------------------------------------------- statistics
 

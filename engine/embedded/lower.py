@@ -205,12 +205,12 @@ class PathLowering:
 
     def _finish(self) -> LoweredPath:
         code = [words(level) for level in self.levels]
-        struct = Struct(L.PATH_SIZE)
-        struct[L.PATH_LEVELS] = len(code)
-        struct.point(L.PATH_CODE, words(c.address for c in code))
+        struct = Struct(L.path.size)
+        struct[L.path.levels] = len(code)
+        struct.point(L.path.code, words(c.address for c in code))
         if isinstance(self.path.seed, nodes.Scan):
-            struct[L.PATH_SEED] = self.storage.relation(self.path.seed.relation).address
-            struct[L.PATH_CHANGES] = int(self.path.seed.changes)
+            struct[L.path.seed] = self.storage.relation(self.path.seed.relation).address
+            struct[L.path.changes] = int(self.path.seed.changes)
         return LoweredPath(self.path, struct, code, self.shareable)
 
     # ------------------------------------------------------------------------------------------------------------- code
@@ -252,7 +252,7 @@ class PathLowering:
             case nodes.Scan(relation=name, binds=binds, changes=changes):
                 relation = self.storage.relation(name)
                 pairs = [w for column, variable in binds for w in (column, self._bind(variable, relation.kinds[column]))]
-                if changes and relation.struct[L.REL_HEAP]:
+                if changes and relation.struct[L.relation.heap]:
                     self._emit(L.OP_QUEUE, relation.address, len(binds), *pairs)
                 else:
                     self._emit(L.OP_SCAN, relation.address, int(changes), len(binds), *pairs)
@@ -367,9 +367,9 @@ class PathLowering:
         """Room for one extension's marks: per worker, since workers see different rows."""
         offset = self.tables.marks
         bits = (span + 63) // 64 + 1
-        first = offset + L.MARK_PROPOSERS + proposers * L.MARK_SIZE
+        first = offset + L.marks.proposers + proposers * L.proposer.size
         for p in range(proposers):
-            self.tables.marked.append((offset + L.MARK_PROPOSERS + p * L.MARK_SIZE, first + p * bits))
+            self.tables.marked.append((offset + L.marks.proposers + p * L.proposer.size, first + p * bits))
         self.tables.marks = first + proposers * bits
         return offset
 
@@ -509,7 +509,7 @@ class PathLowering:
                 relation = self.storage.relation(name)
                 values = [self._term(t) for t in terms]
                 if relation.keyed:
-                    self.shareable = self.shareable and not relation.struct[L.REL_HEAP]
+                    self.shareable = self.shareable and not relation.struct[L.relation.heap]
                     self._emit(L.OP_MERGE, relation.address, *values, *(values[c] for c in relation.key))
                 elif distinct:
                     self._emit(L.OP_INSERT, relation.address, *values)

@@ -51,16 +51,16 @@ class RoundLowering(PathLowering):
 
     def _finish(self) -> LoweredPath:
         code = [words(level) for level in self.levels]
-        struct = Struct(L.PATH_SIZE)
-        struct[L.PATH_LEVELS] = len(code)
-        struct.point(L.PATH_CODE, words(c.address for c in code))
+        struct = Struct(L.path.size)
+        struct[L.path.levels] = len(code)
+        struct.point(L.path.code, words(c.address for c in code))
         if self.seed_list is not None:
-            struct.point(L.PATH_LIST, self.seed_list)
-        struct.point(L.PATH_GATES, words(c.address for c in self.gates))
-        struct[L.PATH_GATE_COUNT] = len(self.gates)
+            struct.point(L.path.list, self.seed_list)
+        struct.point(L.path.gates, words(c.address for c in self.gates))
+        struct[L.path.gate_count] = len(self.gates)
         assert self.target is not None
-        struct.point(L.PATH_TARGET, self.target)
-        struct[L.PATH_FEW] = few = self._few()
+        struct.point(L.path.target, self.target)
+        struct[L.path.few] = few = self._few()
         if few:
             self._note_columns(struct)
         return LoweredPath(self.path, struct, code, False)
@@ -72,12 +72,12 @@ class RoundLowering(PathLowering):
         carried, bound = moved(second)
         sought = next(first[at:] for at, op in _places(first) if op == L.OP_INDEX)
         *_, (at, op) = _places(second)
-        struct[L.PATH_SOUGHT] = seeded.get(sought[4], -1) if sought[1] == 5 else -1
-        struct[L.PATH_GROUP] = struct[L.PATH_KEY] = -1
+        struct[L.path.sought] = seeded.get(sought[4], -1) if sought[1] == 5 else -1
+        struct[L.path.group] = struct[L.path.key] = -1
         if op == L.OP_REDUCE and second[at + 1] == 9:
             key = second[at + 8]
-            struct[L.PATH_REDUCTION] = second[at + 2]
-            struct[L.PATH_GROUP], struct[L.PATH_KEY] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
+            struct[L.path.reduction] = second[at + 2]
+            struct[L.path.group], struct[L.path.key] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
 
     def _few(self) -> int:
         """Whether few changes can go through the path row by row: it is changes and then the rows of a group, and nothing of it
@@ -122,7 +122,7 @@ class RoundLowering(PathLowering):
                 raise InternalError("lower", f"{name} is not a reduction")
             reduction.seeds = True
             return reduction.missing
-        found = collection.struct.keep[L.CO_INNER_LOG if self.rounds.is_inner(name) else L.CO_LOG]
+        found = collection.struct.keep[L.collection.inner_log if self.rounds.is_inner(name) else L.collection.log]
         assert isinstance(found, Struct)
         return found
 
@@ -282,7 +282,7 @@ class RoundLowering(PathLowering):
                     self._emit(L.OP_DERIVE, self.target.address, *tracked, *values)
                 else:
                     self.target = reduction.groups.struct
-                    column = reduction.struct[L.RD_VALUE]
+                    column = reduction.struct[L.reduction.value]
                     keys = [v for c, v in enumerate(values) if c != column]
                     self._emit(L.OP_REDUCE, reduction.address, *tracked, values[column], *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):

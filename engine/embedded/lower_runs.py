@@ -38,8 +38,8 @@ def add_runs(lowered: Iterable[LoweredPath], storage: Storage, tables: Tables) -
         if chosen == column:
             twin = RunLowering(path.path, column, storage, tables).lower()
             path.code += twin.code
-            path.struct.point(L.PATH_RUNS, runs)
-            path.struct.point(L.PATH_RUN_CODE, words(c.address for c in twin.code))
+            path.struct.point(L.path.runs, runs)
+            path.struct.point(L.path.run_code, words(c.address for c in twin.code))
     return [runs for _, runs in made.values()]
 
 
@@ -66,10 +66,10 @@ def _runs(path: nodes.Path, column: int, storage: Storage) -> Struct:
     assert isinstance(path.seed, nodes.Scan)
     relation = storage.relation(path.seed.relation)
     relation.sorted_by = ()
-    runs = Struct(L.RUNS_SIZE)
-    runs.point(L.RUNS_RELATION, relation.struct)
-    runs[L.RUNS_COLUMN] = next(c for c, _ in path.seed.binds if c != column)
-    runs[L.RUNS_LEAST] = RUNS_LEAST
+    runs = Struct(L.runs.size)
+    runs.point(L.runs.relation, relation.struct)
+    runs[L.runs.column] = next(c for c, _ in path.seed.binds if c != column)
+    runs[L.runs.least] = RUNS_LEAST
     return runs
 
 

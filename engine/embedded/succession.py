@@ -44,7 +44,7 @@ def followed(
             heritage.give_back()
             raise
         else:
-            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            flow.work[L.work.tick] = old.work[L.work.tick]
             return flow, heritage
 
 
@@ -62,6 +62,6 @@ def derive_new(flow: Dataflow, heritage: Heritage, run: Callable[[], None]) -> N
         flow.free()
         raise
     flow.do_all()
-    flow.work[L.WORK_FIRST] = flow.work[L.WORK_ROUNDS] = 0
+    flow.work[L.work.first] = flow.work[L.work.rounds] = 0
     heritage.hand_over(flow)
     flow.heritage, flow.running, flow.started = None, False, True

@@ -45,7 +45,7 @@ def dense_group(arrangement: Arrangement, row):
 
 @kernel
 def grow_groups(ctl: Control, arrangement: Arrangement, groups):
-    """Room in the hash map for `groups` groups. False with CTL_ERROR set when out of memory."""
+    """Room in the hash map for `groups` groups. False with ctl.error set when out of memory."""
     keys = arrangement.key_count
     columns = arrangement.group_keys
     capacity = arrangement.group_capacity
@@ -81,7 +81,7 @@ def grow_groups(ctl: Control, arrangement: Arrangement, groups):
 
 @kernel
 def hash_group(ctl: Control, arrangement: Arrangement, row):
-    """Group of a row, made if it is new; -1 with CTL_ERROR set when out of memory."""
+    """Group of a row, made if it is new; -1 with ctl.error set when out of memory."""
     groups = arrangement.groups
     if not grow_groups(ctl, arrangement, groups + 1):
         return -1
@@ -178,7 +178,7 @@ def group_size(arrangement: Arrangement, group):
 
 @entry()
 def assign_groups(ctl: Control, arrangement: Arrangement, groups: Numbers, rows):
-    """groups[row] (int32) for every row; false with CTL_ERROR set on error."""
+    """groups[row] (int32) for every row; false with ctl.error set on error."""
     dense = arrangement.map == MAP_DENSE
     for row in range(rows):
         group = dense_group(arrangement, row) if dense else hash_group(ctl, arrangement, row)

@@ -59,7 +59,7 @@ def forget_changes(ctl: Control, collection: Collection):
 
 @entry()
 def settle(ctl: Control, collection: Collection):
-    """Ends a batch: rounds are forgotten, absent rows removed; false with CTL_ERROR set. The change log stays."""
+    """Ends a batch: rounds are forgotten, absent rows removed; false with ctl.error set. The change log stays."""
     outer = collection.outer
     inner = collection.inner
     doomed = collection.doomed
@@ -100,7 +100,7 @@ def settle(ctl: Control, collection: Collection):
 
 @kernel
 def settle_all(ctl: Control, collection: Collection):
-    """`settle` of a collection without an inner history: no item outlives the batch; false with CTL_ERROR set."""
+    """`settle` of a collection without an inner history: no item outlives the batch; false with ctl.error set."""
     outer = collection.outer
     bits = outer.bits
     items = outer.items
@@ -119,7 +119,7 @@ def settle_all(ctl: Control, collection: Collection):
 
 @kernel
 def settle_some(ctl: Control, collection: Collection):
-    """`settle` of a collection of a recursive scope, where items may stay; false with CTL_ERROR set."""
+    """`settle` of a collection of a recursive scope, where items may stay; false with ctl.error set."""
     log = collection.log
     outer = collection.outer
     doomed = collection.doomed
@@ -144,7 +144,7 @@ def settle_some(ctl: Control, collection: Collection):
 
 @kernel
 def settle_row(ctl: Control, collection: Collection, row):
-    """What is left of a row after a batch; false with CTL_ERROR set."""
+    """What is left of a row after a batch; false with ctl.error set."""
     if get_bit(collection.alive, row) == 0:
         return True
     outer = collection.outer
@@ -166,7 +166,7 @@ def settle_row(ctl: Control, collection: Collection, row):
 
 @kernel
 def settle_quiet(ctl: Control, collection: Collection, rows: List, words):
-    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with CTL_ERROR
+    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
     set."""
     bits = collection.outer.bits
     inner = collection.inner

@@ -100,7 +100,7 @@ def page_word(relation: Relation, code):
 
 @kernel
 def reserve_pages(ctl: Control, relation: Relation, extra):
-    """Makes room for `extra` more pages; false with CTL_ERROR set when there is none. Page 0 is that of
+    """Makes room for `extra` more pages; false with ctl.error set when there is none. Page 0 is that of
     codes without one: its bits are clear for ever."""
     capacity = relation.pool_capacity
     pages = relation.pool_pages + extra + 1
@@ -138,7 +138,7 @@ def take_bit(relation: Relation, code):
 
 @kernel
 def novel_pages(ctl: Control, relation: Relation, n, codes: Words, chosen: Words):
-    """novel_bits for a paged bitmap; -1 with CTL_ERROR set when out of memory."""
+    """novel_bits for a paged bitmap; -1 with ctl.error set when out of memory."""
     if not reserve_pages(ctl, relation, n):
         return -1
     count = 0
@@ -150,7 +150,7 @@ def novel_pages(ctl: Control, relation: Relation, n, codes: Words, chosen: Words
 
 @kernel
 def novel_shared_pages(ctl: Control, relation: Relation, share: Relation, n, codes: Words, chosen: Words):
-    """novel_shared for paged bitmaps; -1 with CTL_ERROR set when out of memory."""
+    """novel_shared for paged bitmaps; -1 with ctl.error set when out of memory."""
     if not reserve_pages(ctl, share, n):
         return -1
     count = 0

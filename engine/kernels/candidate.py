@@ -50,7 +50,7 @@ def next_candidate(candidates: Collection, row):
 
 @kernel
 def make_candidate(ctl: Control, candidates: Collection, group, value):
-    """A new candidate, in no list and without derivations; -1 with CTL_ERROR set."""
+    """A new candidate, in no list and without derivations; -1 with ctl.error set."""
     wide = candidates.record_bytes == CANDIDATE_WIDE
     if not wide and not -2147483648 <= value <= 2147483647:
         if not widen_candidates(ctl, candidates):
@@ -74,7 +74,7 @@ def make_candidate(ctl: Control, candidates: Collection, group, value):
 
 @kernel
 def free_candidate(ctl: Control, candidates: Collection, row):
-    """Frees a candidate that is in no list; false with CTL_ERROR set."""
+    """Frees a candidate that is in no list; false with ctl.error set."""
     candidate_at(candidates, row).group = -1
     candidates.live -= 1
     return free_number(ctl, candidates, row)
@@ -82,7 +82,7 @@ def free_candidate(ctl: Control, candidates: Collection, row):
 
 @kernel
 def widen_candidates(ctl: Control, candidates: Collection):
-    """Gives all candidates values of 8 bytes; false with CTL_ERROR set."""
+    """Gives all candidates values of 8 bytes; false with ctl.error set."""
     capacity = candidates.capacity
     size = candidates.record_bytes
     wide = resize(ctl, 0, 0, capacity * CANDIDATE_WIDE)

@@ -31,7 +31,7 @@ LONG = 16
 
 @kernel
 def candidate_row(ctl: Control, reduction: Reduction, group, value):
-    """The candidate of a group with a value, made and linked if there is none; -1 with CTL_ERROR set."""
+    """The candidate of a group with a value, made and linked if there is none; -1 with ctl.error set."""
     candidates = reduction.candidates
     groups = reduction.groups
     head = head_of(groups, group)
@@ -57,7 +57,7 @@ def candidate_row(ctl: Control, reduction: Reduction, group, value):
 
 @kernel
 def unlink(ctl: Control, reduction: Reduction, group, row):
-    """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
+    """Removes a candidate from its group's list and from the candidates; false with ctl.error set."""
     groups = reduction.groups
     candidates = reduction.candidates
     following = next_candidate(candidates, row)
@@ -158,7 +158,7 @@ def place_hashed(reduction: Reduction, row, before):
 
 @kernel
 def add_hashed(ctl: Control, reduction: Reduction, group, value):
-    """Makes a candidate the first of a list with a table; -1 with CTL_ERROR set."""
+    """Makes a candidate the first of a list with a table; -1 with ctl.error set."""
     candidates = reduction.candidates
     groups = reduction.groups
     if not grow_hashed(ctl, reduction):
@@ -177,7 +177,7 @@ def add_hashed(ctl: Control, reduction: Reduction, group, value):
 
 @kernel
 def grow_hashed(ctl: Control, reduction: Reduction):
-    """Makes room for one more candidate in the table; false with CTL_ERROR set."""
+    """Makes room for one more candidate in the table; false with ctl.error set."""
     old = reduction.table_count
     if (reduction.table_used + 1) * 2 <= old:
         return True
@@ -198,7 +198,7 @@ def grow_hashed(ctl: Control, reduction: Reduction):
 
 @kernel
 def hash_list(ctl: Control, reduction: Reduction, group):
-    """Enters all candidates of a group's list and marks it; false with CTL_ERROR set."""
+    """Enters all candidates of a group's list and marks it; false with ctl.error set."""
     candidates = reduction.candidates
     groups = reduction.groups
     before = 0

@@ -46,7 +46,7 @@ def chunk_after(count):
 
 @entry()
 def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
-    """Adds the relation's rows [ARR_DONE, end), but those that it need not have. False with CTL_ERROR set when out of
+    """Adds the relation's rows [done, end), but those that it need not have. False with ctl.error set when out of
     memory."""
     relation = arrangement.relation
     item = arrangement.item
@@ -78,7 +78,7 @@ def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
 
 @kernel
 def is_wanted(arrangement: Arrangement, relation: Relation, row):
-    """Whether the bit of the row's value in column ARR_ONLY_COLUMN is set."""
+    """Whether the bit of the row's value in column `only_column` is set."""
     column = column_of(relation, arrangement.only_column)
     code = load_cell(column.data, column.width, row) - arrangement.only_low
     if code < 0 or code >= arrangement.only_span:
@@ -113,7 +113,7 @@ def append(ctl: Control, arrangement: Arrangement, chain: Chain, value):
 
 @kernel
 def extend_chain(ctl: Control, arrangement: Arrangement, chain: Chain):
-    """Links a new chunk to a chain whose last one is full: CHAIN_NEXT is then the place of its link."""
+    """Links a new chunk to a chain whose last one is full: `next` is then the place of its link."""
     count = chain.count
     items = chunk_items(chunk_after(count))
     start = arrangement.pool_size
@@ -132,7 +132,7 @@ def extend_chain(ctl: Control, arrangement: Arrangement, chain: Chain):
 
 @kernel
 def reserve_pool(ctl: Control, arrangement: Arrangement, size):
-    """Room for `size` words in the pool. False with CTL_ERROR set when there is none."""
+    """Room for `size` words in the pool. False with ctl.error set when there is none."""
     room = arrangement.pool_capacity
     if size <= room:
         return True

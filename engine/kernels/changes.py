@@ -16,7 +16,7 @@ from dlog.engine.kernels.round_structs import Change, Changes, Collection, Work
 
 @kernel
 def announce(ctl: Control, collection: Collection, row, time, diff):
-    """A row becomes present (+1) or absent (-1) for the rest of the world; false with CTL_ERROR set."""
+    """A row becomes present (+1) or absent (-1) for the rest of the world; false with ctl.error set."""
     outer = collection.outer
     if collection.quiet != 0:
         fresh = collection.fresh != 0
@@ -76,7 +76,7 @@ def next_tick(work: Work):
 
 @kernel
 def flush_distinct(ctl: Control, work: Work, collection: Collection, spare: Changes, counts: Words):
-    """Derived rows (total model) become changes, round by round; false with CTL_ERROR set."""
+    """Derived rows (total model) become changes, round by round; false with ctl.error set."""
     derived = collection.derived
     if collection.fresh != 0:
         return flush_fresh(ctl, collection)
@@ -112,7 +112,7 @@ def flush_single(ctl: Control, collection: Collection, change: Change):
 
 @kernel
 def flush_fresh(ctl: Control, collection: Collection):
-    """`flush_distinct` of a fresh collection, whose counts are there already; false with CTL_ERROR set."""
+    """`flush_distinct` of a fresh collection, whose counts are there already; false with ctl.error set."""
     counts = collection.counts
     for row in range(collection.rows):
         if counts[row] <= 0 and not doom(ctl, collection, row):
@@ -150,7 +150,7 @@ def flush_round(ctl: Control, collection: Collection, derived: Changes, first, l
 
 @kernel
 def doom(ctl: Control, collection: Collection, row):
-    """Marks a row for removal when the batch settles, and, in a fresh collection, as absent; false with CTL_ERROR set."""
+    """Marks a row for removal when the batch settles, and, in a fresh collection, as absent; false with ctl.error set."""
     outer = collection.outer
     if collection.quiet != 0:
         put_bit(outer.bits, row)

@@ -35,7 +35,7 @@ AHEAD = 8
 
 @kernel
 def grow_words(ctl: Control, field: Words, old, new):
-    """Grows the array of `old` words that a field points at to `new`, zeroed; false with CTL_ERROR set. No array: nothing to
+    """Grows the array of `old` words that a field points at to `new`, zeroed; false with ctl.error set. No array: nothing to
     do."""
     if field[0] == 0:
         return True
@@ -57,7 +57,7 @@ def grow_history(ctl: Control, history: History, old, new):
 
 @kernel
 def grow_rows(ctl: Control, collection: Collection):
-    """Makes room for more rows; false with CTL_ERROR set."""
+    """Makes room for more rows; false with ctl.error set."""
     old = collection.capacity
     new = (max(grown(old), 64) + 63) & ~63
     return reserve_rows(ctl, collection, new)
@@ -79,7 +79,7 @@ def bytes_per_row(collection: Collection):
 
 @kernel
 def reserve_rows(ctl: Control, collection: Collection, new):
-    """Makes room for `new` rows, a multiple of 64; false with CTL_ERROR set."""
+    """Makes room for `new` rows, a multiple of 64; false with ctl.error set."""
     old = collection.capacity
     if new > ROWS_MAX:
         ctl.error = ERROR_ROWS
@@ -122,7 +122,7 @@ def reserve_rows(ctl: Control, collection: Collection, new):
 
 @kernel
 def trim_rows(ctl: Control, collection: Collection):
-    """Gives back most of the room that a fresh collection reserved and did not use; false with CTL_ERROR set."""
+    """Gives back most of the room that a fresh collection reserved and did not use; false with ctl.error set."""
     rows = collection.rows
     target = max((rows + spare(rows) + 63) & ~63, 64)
     if target + spare(target) < collection.capacity and not reserve_rows(ctl, collection, target):
@@ -136,7 +136,7 @@ def trim_rows(ctl: Control, collection: Collection):
 
 @kernel
 def widen(ctl: Control, collection: Collection, column: Column):
-    """Gives a column of 4-byte values 8 bytes each; false with CTL_ERROR set."""
+    """Gives a column of 4-byte values 8 bytes each; false with ctl.error set."""
     capacity = collection.capacity
     wide = Words(resize(ctl, 0, 0, capacity * 8))
     if not wide:
@@ -178,7 +178,7 @@ def cell(collection: Collection, number, row):
 
 @kernel
 def take_number(ctl: Control, collection: Collection):
-    """A free row number; -1 with CTL_ERROR set."""
+    """A free row number; -1 with ctl.error set."""
     free = collection.free_count
     if free > 0:
         collection.free_count = free - 1
@@ -209,7 +209,7 @@ def clear_row(collection: Collection, row):
 
 @kernel
 def born_absent(ctl: Control, history: History, row, plain):
-    """Notes that a new row is not there before this batch, with `plain` in its iteration alone; false with CTL_ERROR set."""
+    """Notes that a new row is not there before this batch, with `plain` in its iteration alone; false with ctl.error set."""
     if not history:
         return True
     iterations = history.iters
@@ -222,7 +222,7 @@ def born_absent(ctl: Control, history: History, row, plain):
 
 @kernel
 def new_row(ctl: Control, collection: Collection, values, hashed):
-    """A row number with these values that is found by them; -1 with CTL_ERROR set."""
+    """A row number with these values that is found by them; -1 with ctl.error set."""
     row = take_number(ctl, collection)
     if row < 0 or not make_slot(ctl, collection, Words(values)):
         return -1
@@ -235,7 +235,7 @@ def new_row(ctl: Control, collection: Collection, values, hashed):
 
 @kernel
 def add_values(ctl: Control, collection: Collection, values, hashed):
-    """Makes a row with values that no row has; returns its number, -1 with CTL_ERROR set. It is not present at any time yet
+    """Makes a row with values that no row has; returns its number, -1 with ctl.error set. It is not present at any time yet
     (in a fresh collection: it has always been, as far as other scopes see)."""
     row = find_base(collection, values) if collection.base_rows != 0 else -1
     if row >= 0:
@@ -265,7 +265,7 @@ def add_values(ctl: Control, collection: Collection, values, hashed):
 
 @kernel
 def enter_indexes(ctl: Control, collection: Collection):
-    """Adds the rows born since the last call to the indexes; false with CTL_ERROR set. Never while a path runs: it may stand in
+    """Adds the rows born since the last call to the indexes; false with ctl.error set. Never while a path runs: it may stand in
     a slab."""
     born = collection.born
     fresh = collection.fresh != 0
@@ -295,7 +295,7 @@ def enter_indexes(ctl: Control, collection: Collection):
 @kernel
 def hold_rows(ctl: Control, collection: Collection, index: Index, first, last, fresh):
     """Makes an index of values one of row numbers. Rows [first, last) of those born, or, of a fresh collection, with these
-    numbers, are not in it yet. False with CTL_ERROR set."""
+    numbers, are not in it yet. False with ctl.error set."""
     clear_index(ctl, index)
     alive = collection.alive
     rows = collection.born.data
@@ -312,7 +312,7 @@ def hold_rows(ctl: Control, collection: Collection, index: Index, first, last, f
 
 @kernel
 def find_or_add(ctl: Control, collection: Collection, values: Words, hashed):
-    """The row with these values, made if there is none; -1 with CTL_ERROR set."""
+    """The row with these values, made if there is none; -1 with ctl.error set."""
     row = find_values(collection, values.address, hashed)
     if row >= 0:
         return row
@@ -321,7 +321,7 @@ def find_or_add(ctl: Control, collection: Collection, values: Words, hashed):
 
 @kernel
 def remove_row(ctl: Control, collection: Collection, row):
-    """Frees a row: out of the indexes, the table and the living; false with CTL_ERROR set. Its history is the caller's."""
+    """Frees a row: out of the indexes, the table and the living; false with ctl.error set. Its history is the caller's."""
     indexes = collection.indexes
     for i in range(collection.index_count):
         if not index_remove(ctl, indexes[i], row):
@@ -337,7 +337,7 @@ def remove_row(ctl: Control, collection: Collection, row):
 
 @kernel
 def free_number(ctl: Control, collection: Collection, row):
-    """Lets a row number be used again; false with CTL_ERROR set."""
+    """Lets a row number be used again; false with ctl.error set."""
     count = collection.free_count
     capacity = collection.free_capacity
     if count == capacity:
@@ -354,7 +354,7 @@ def free_number(ctl: Control, collection: Collection, row):
 
 @kernel
 def leave_base(ctl: Control, collection: Collection):
-    """Makes rows of a base that is mostly dead ordinary ones; false with CTL_ERROR set."""
+    """Makes rows of a base that is mostly dead ordinary ones; false with ctl.error set."""
     rows = collection.base_rows
     if collection.base_dead * 2 <= rows:
         return True

@@ -107,7 +107,7 @@ def value_at(relation: Relation, row):
 
 @kernel
 def give(ctl: Control, relation: Relation, code, value):
-    """Merges a value into the row of a key, which is made if there is none. False with CTL_ERROR set when out of memory."""
+    """Merges a value into the row of a key, which is made if there is none. False with ctl.error set when out of memory."""
     row = load_i32(relation.slots, code) - 1
     merge = relation.merge
     if row < 0:

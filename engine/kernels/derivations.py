@@ -56,7 +56,7 @@ def has_room(count):
 @kernel
 def derive_candidate(ctl: Control, reduction: Reduction, group, row, iteration, diff):
     """Adds derivations of a candidate at an iteration, and sees to it that its group is looked at then, unless that cannot
-    matter; false with CTL_ERROR set."""
+    matter; false with ctl.error set."""
     candidates = reduction.candidates
     place = candidate_at(candidates, row)
     word = place.count
@@ -81,7 +81,7 @@ def derive_candidate(ctl: Control, reduction: Reduction, group, row, iteration, 
 @kernel
 def add_entry_of(ctl: Control, candidates: Collection, place: Candidate, iteration, diff):
     """`derive_candidate` among the entries of a candidate at an address. Returns whether its derivations at the iteration had
-    changed in this round before, -1 with CTL_ERROR set."""
+    changed in this round before, -1 with ctl.error set."""
     if is_single(place.count) and not to_entry(ctl, candidates, place):
         return -1
     before = 0
@@ -110,7 +110,7 @@ def add_entry_of(ctl: Control, candidates: Collection, place: Candidate, iterati
 
 @kernel
 def new_entry(ctl: Control, candidates: Collection, iteration, old, new, following):
-    """The number, plus one, of a new entry before another; 0 with CTL_ERROR set."""
+    """The number, plus one, of a new entry before another; 0 with ctl.error set."""
     number = pool_take(ctl, candidates.entries) + 1
     if number > 0:
         entry = support_at(candidates, number)
@@ -129,7 +129,7 @@ def link_entry(candidates: Collection, before, following):
 
 @kernel
 def to_entry(ctl: Control, candidates: Collection, place: Candidate):
-    """Gives a candidate whose derivations are in its word an entry instead; false with CTL_ERROR set."""
+    """Gives a candidate whose derivations are in its word an entry instead; false with ctl.error set."""
     word = place.count
     number = new_entry(ctl, candidates, single_iteration(word), single_old(word), single_new(word), 0)
     if number != 0:

@@ -25,7 +25,7 @@ FEW = 8
 
 @kernel
 def support_block(ctl: Control, collection: Collection, pc, rows: Words, n):
-    """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with CTL_ERROR set."""
+    """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with ctl.error set."""
     diffs = register(ctl, load_i64(pc, 5))
     advance = load_i64(pc, 6)
     iterations = load_i64(pc, 4)
@@ -48,7 +48,7 @@ def support_block(ctl: Control, collection: Collection, pc, rows: Words, n):
 
 @kernel
 def derive_block(ctl: Control, pc, n):
-    """[OP_DERIVE, length, collection, T, I or -1, D, advance, column registers ...]; false with CTL_ERROR set."""
+    """[OP_DERIVE, length, collection, T, I or -1, D, advance, column registers ...]; false with ctl.error set."""
     collection = Collection(load_i64(pc, 2))
     rows = scratch_block(ctl, 1)
     touch_derived(ctl, collection)
@@ -73,7 +73,7 @@ def derive_block(ctl: Control, pc, n):
 
 @kernel
 def reduce_block(ctl: Control, pc, n):
-    """[OP_REDUCE, length, reduction, T, I or -1, D, advance, value register, key registers ...]; false with CTL_ERROR set."""
+    """[OP_REDUCE, length, reduction, T, I or -1, D, advance, value register, key registers ...]; false with ctl.error set."""
     reduction = Reduction(load_i64(pc, 2))
     values = register(ctl, load_i64(pc, 7))
     candidates = reduction.candidates
@@ -99,7 +99,7 @@ def reduce_block(ctl: Control, pc, n):
 
 @kernel
 def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: Words):
-    """rows[i] becomes the candidate of group rows[i] with values[i]; false with CTL_ERROR set."""
+    """rows[i] becomes the candidate of group rows[i] with values[i]; false with ctl.error set."""
     if n > FEW:
         warm_candidates(reduction, values, n, rows)
     for i in range(n):
@@ -113,7 +113,7 @@ def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: 
 @kernel
 def lattice_block(ctl: Control, reduction: Reduction, pc, values: Words, n, rows: Words):
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
-    CTL_ERROR set."""
+    ctl.error set."""
     if n > FEW:
         warm_candidates(reduction, values, n, rows)
         warm_results(reduction, n, rows)
@@ -154,7 +154,7 @@ def warm_results(reduction: Reduction, n, rows: Words):
 
 @kernel
 def derive(ctl: Control, pc, n):
-    """Runs a sink over rounds; false with CTL_ERROR set."""
+    """Runs a sink over rounds; false with ctl.error set."""
     if load_i64(pc, 0) == OP_DERIVE:
         return derive_block(ctl, pc, n)
     return reduce_block(ctl, pc, n)

@@ -64,7 +64,7 @@ def are_close(low, high, rows):
 
 @kernel
 def move_direct(ctl: Control, collection: Collection, low, count):
-    """Gives the table places for `count` values from `low` on, among them all that are in use; false with CTL_ERROR set."""
+    """Gives the table places for `count` values from `low` on, among them all that are in use; false with ctl.error set."""
     places = collection.direct_count
     if places != 0 and low == collection.direct_low and count >= places:
         if not lengthen(ctl, collection.ref.direct, places * 4, count * 4):
@@ -96,7 +96,7 @@ def drop_direct(ctl: Control, collection: Collection):
 
 @kernel
 def extend_direct(ctl: Control, collection: Collection, value):
-    """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with CTL_ERROR set."""
+    """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with ctl.error set."""
     low = collection.direct_low
     count = collection.direct_count
     rows = max(collection.live + 1, collection.expected // HOPE)
@@ -118,7 +118,7 @@ def extend_direct(ctl: Control, collection: Collection, value):
 
 @kernel
 def trim_direct(ctl: Control, collection: Collection):
-    """Gives back the places behind the largest value in use; false with CTL_ERROR set."""
+    """Gives back the places behind the largest value in use; false with ctl.error set."""
     table = collection.direct
     count = collection.direct_count
     used = count

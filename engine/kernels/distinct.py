@@ -22,7 +22,7 @@ from dlog.engine.kernels.supports import gather_bucket, may_hold, schedule, supp
 
 @kernel
 def process_distinct(ctl: Control, scope: Scope, collection: Collection, iteration, time):
-    """The rows of a bucket become changes of this iteration; false with CTL_ERROR set."""
+    """The rows of a bucket become changes of this iteration; false with ctl.error set."""
     if iteration >= collection.bucket_count:
         return True
     rows = gather_bucket(ctl, scope, collection, iteration)
@@ -81,7 +81,7 @@ def bound_of(collection: Collection, row):
 
 @kernel
 def end_distinct(ctl: Control, collection: Collection, time):
-    """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with CTL_ERROR set."""
+    """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
     touched = collection.touched
     for i in range(touched.count):
         if not end_row(ctl, collection, touched.data[i], time):
@@ -149,7 +149,7 @@ def drop_inner(history: History, row):
 
 @kernel
 def add_flip(ctl: Control, history: History, row, flips, first, iteration):
-    """Writes the second and later changes of a row's presence along its iterations; false with CTL_ERROR set."""
+    """Writes the second and later changes of a row's presence along its iterations; false with ctl.error set."""
     if flips == 2:
         if get_bit(history.bits, row) == 0 and not open_item(ctl, history, row):
             return False

@@ -47,7 +47,7 @@ _ITERATION = 0xFFFFFFFF
 @kernel
 def run_few(path: Path, ctl: Control, first, last):
     """Runs a path over its seed's changes [first, last). Returns the first one that is left, for blocks: `last` if none is; -1
-    with CTL_ERROR set."""
+    with ctl.error set."""
     changes = path.list
     upper = path.code[0]
     many = last - first > FEW or ctl.work > ctl.budget
@@ -86,7 +86,7 @@ def value_at(registers, number) -> Words:
 
 @kernel
 def take_change(ctl: Control, registers, code, change: Change):
-    """The path's first level for a change: 1 if it passes, 0 if not, -1 with CTL_ERROR set."""
+    """The path's first level for a change: 1 if it passes, 0 if not, -1 with ctl.error set."""
     time = change.time
     diff = change.diff
     row = change.row
@@ -116,7 +116,7 @@ def take_columns(registers, columns: Array[Column], pairs, count, row):
 
 @kernel
 def step_one(ctl: Control, registers, pc):
-    """Runs an instruction on the row: 1 if it is kept, 0 if not, -1 with CTL_ERROR set."""
+    """Runs an instruction on the row: 1 if it is kept, 0 if not, -1 with ctl.error set."""
     op = load_i64(pc, 0)
     if op == OP_ARITHMETIC and load_i64(pc, 2) == AR_ADD:
         left = value_at(registers, load_i64(pc, 3))[0]
@@ -144,7 +144,7 @@ def carry(registers, code):
 @kernel
 def join_slab(ctl: Control, registers, code, slab: Slab, shared):
     """The path's second level for the rows of a group (see `lookups.rows_of`), which may share what is carried over: 1, or -1
-    with CTL_ERROR set."""
+    with ctl.error set."""
     carry(registers, code)
     index = Index(load_i64(code, 2))
     collection = index.collection
@@ -239,14 +239,14 @@ def warm_values(ctl: Control, reduction: Reduction, pool: Numbers, start, count,
 
 @kernel
 def contribute(ctl: Control, reduction: Reduction, group, value, iteration, diff):
-    """Adds derivations of a value in a lattice's group; false with CTL_ERROR set."""
+    """Adds derivations of a value in a lattice's group; false with ctl.error set."""
     row = candidate_row(ctl, reduction, group, value)
     return row >= 0 and derive_candidate(ctl, reduction, group, row, iteration, diff)
 
 
 @kernel
 def join_entries(ctl: Control, registers, code, columns: Array[Column], history: History, row, limit):
-    """`join_row` for each entry before a limit of a row of the own scope; false with CTL_ERROR set."""
+    """`join_row` for each entry before a limit of a row of the own scope; false with ctl.error set."""
     if get_bit(history.bits, row) == 0:
         return join_entry(ctl, registers, code, columns, row, settled_time(history, row), 1, limit)
     at = first_entry(history, row)
@@ -271,7 +271,7 @@ def join_entry(ctl: Control, registers, code, columns: Array[Column], row, time,
 
 @kernel
 def join_row(ctl: Control, registers, code, columns: Array[Column], row):
-    """All that the path's second level does with a row; false with CTL_ERROR set."""
+    """All that the path's second level does with a row; false with ctl.error set."""
     take_columns(registers, columns, code + 104 + load_i64(code, 11) * 16, load_i64(code, 12), row)
     pc = code + load_i64(code, 1) * 8
     while load_i64(pc, 0) < OP_DERIVE:
@@ -284,7 +284,7 @@ def join_row(ctl: Control, registers, code, columns: Array[Column], row):
 
 @kernel
 def derive_one(ctl: Control, registers, pc):
-    """Runs a sink on the row; false with CTL_ERROR set."""
+    """Runs a sink on the row; false with ctl.error set."""
     reduction = Reduction(load_i64(pc, 2))
     if load_i64(pc, 0) != OP_REDUCE or not reduction.candidates:
         return derive(ctl, pc, 1)

@@ -93,7 +93,7 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
 @kernel
 def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: Words, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
-    with CTL_ERROR set. Uses scratch blocks 2, 3 and 4."""
+    with ctl.error set. Uses scratch blocks 2, 3 and 4."""
     if collection.direct_count != 0 and collection.base_rows == 0:
         return find_directly(ctl, collection, register(ctl, registers[0]), n, rows, making)
     arity = collection.arity

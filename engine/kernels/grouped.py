@@ -22,7 +22,7 @@ from dlog.engine.kernels.sums import sum_at, sum_value
 
 @kernel
 def announce_group(ctl: Control, reduction: Reduction, group, time, had, before):
-    """Notes what became of a group that had (or not) a value before a round; false with CTL_ERROR set."""
+    """Notes what became of a group that had (or not) a value before a round; false with ctl.error set."""
     groups = reduction.groups
     result = reduction.result
     place = sum_at(groups, group)

@@ -67,7 +67,7 @@ def item_of_row(index: Index, row):
 
 @kernel
 def grow_groups(ctl: Control, index: Index, groups):
-    """Room for slabs of `groups` groups, new ones empty; false with CTL_ERROR set."""
+    """Room for slabs of `groups` groups, new ones empty; false with ctl.error set."""
     old = index.group_capacity
     if groups <= old:
         return True
@@ -97,7 +97,7 @@ def fits_dense(index: Index, value):
 
 @kernel
 def dense_group(ctl: Control, index: Index, value):
-    """Group of a value in a dense index, which is extended; -1 with CTL_ERROR set. The value fits."""
+    """Group of a value in a dense index, which is extended; -1 with ctl.error set. The value fits."""
     groups = index.groups
     if groups == 0:
         # The first key is met in the middle, not at the edge.
@@ -119,7 +119,7 @@ def dense_group(ctl: Control, index: Index, value):
 
 @kernel
 def shift_groups(ctl: Control, index: Index, by):
-    """Makes room for `by` groups below the first; false with CTL_ERROR set."""
+    """Makes room for `by` groups below the first; false with ctl.error set."""
     groups = index.groups
     if not grow_groups(ctl, index, groups + by):
         return False

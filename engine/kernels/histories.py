@@ -96,7 +96,7 @@ def place_item(history: History, number):
 
 @kernel
 def grow_table(ctl: Control, history: History, items):
-    """Keeps the table, if there has to be one, at least twice as long as the items; false with CTL_ERROR set when out of
+    """Keeps the table, if there has to be one, at least twice as long as the items; false with ctl.error set when out of
     memory."""
     count = history.table_count
     if items * 2 <= count or history.iters:
@@ -115,7 +115,7 @@ def grow_table(ctl: Control, history: History, items):
 
 @kernel
 def open_item(ctl: Control, history: History, row) -> Item:
-    """Gives a row whose bit is clear an item without entries. Returns its address, 0 with CTL_ERROR set."""
+    """Gives a row whose bit is clear an item without entries. Returns its address, 0 with ctl.error set."""
     items = history.items
     number = items.count
     if not list_room(ctl, items, 1) or not grow_table(ctl, history, number + 1):
@@ -131,7 +131,7 @@ def open_item(ctl: Control, history: History, row) -> Item:
 
 @kernel
 def chain_entry(ctl: Control, history: History, item: Item, time, diff):
-    """Adds an entry to an item; false with CTL_ERROR set."""
+    """Adds an entry to an item; false with ctl.error set."""
     pool = history.entries
     number = pool_take(ctl, pool)
     if number < 0:
@@ -157,7 +157,7 @@ def settled_time(history: History, row):
 @kernel
 def change_iteration(ctl: Control, history: History, row, time, diff):
     """`add_entry` where nobody looks at the row before the round is over: one that appears at an iteration, or was there from
-    it on and goes, has no need of entries. False with CTL_ERROR set."""
+    it on and goes, has no need of entries. False with ctl.error set."""
     if get_bit(history.bits, row) == 0:
         iterations = history.iters
         known = iterations[row]
@@ -173,7 +173,7 @@ def change_iteration(ctl: Control, history: History, row, time, diff):
 
 @kernel
 def add_entry(ctl: Control, history: History, row, time, diff):
-    """Adds (time, diff) to a row; false with CTL_ERROR set.
+    """Adds (time, diff) to a row; false with ctl.error set.
 
     A row that was never there yet and appears needs no item: its iteration is noted.
     """

@@ -4,8 +4,8 @@ The home of a hash of 32 bits among so many is the hash times their number, over
 of taken places never goes on at the beginning; there are places behind the last home, of which the last one is always free.
 
 So a table grows where it is. When it is to have more homes it gets the room at once; entries move from the last ones on, some
-whenever others come. Those with hashes from HM_EDGE on have moved, all others are still where HM_OLD homes put them: a search
-compares its hash with the edge, and looks in one part. Each part ends with a free place: before HM_EDGE moves down to a place
+whenever others come. Those with hashes from `edge` on have moved, all others are still where `old` homes put them: a search
+compares its hash with the edge, and looks in one part. Each part ends with a free place: before `edge` moves down to a place
 behind a free one, everything from there on is taken out, and then put where its new home is. New homes are never below old
 ones, so the parts do not overlap; entries that come into the lower one use the places up to where the upper one begins. A table
 that gets as many homes as it had is only rid of what was removed from it.

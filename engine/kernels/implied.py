@@ -108,7 +108,7 @@ def may_be_implied(collection: Collection):
 
 @kernel
 def imply_key(ctl: Control, collection: Collection):
-    """Gives back the key column's memory, where that may be; false with CTL_ERROR set."""
+    """Gives back the key column's memory, where that may be; false with ctl.error set."""
     if is_implied(collection) or not may_be_implied(collection):
         return True
     base = collection.base_rows
@@ -143,7 +143,7 @@ def sample_bytes(base):
 
 @kernel
 def resize_tail(ctl: Control, collection: Collection, old, new):
-    """Room for `new` rows in the place of `old` in an implied column; false with CTL_ERROR set."""
+    """Room for `new` rows in the place of `old` in an implied column; false with ctl.error set."""
     base = collection.base_rows
     moved = resize(ctl, collection.key_tail.address, (old - base) * 4, (new - base) * 4)
     if moved == 0:
@@ -154,7 +154,7 @@ def resize_tail(ctl: Control, collection: Collection, old, new):
 
 @entry()
 def write_keys(ctl: Control, collection: Collection):
-    """Makes an implied column one like others; false with CTL_ERROR set."""
+    """Makes an implied column one like others; false with ctl.error set."""
     if not is_implied(collection):
         return True
     base = collection.base_rows

@@ -20,7 +20,7 @@ FREE_SIZES = 124
 
 @entry()
 def fill_index(ctl: Control, index: Index, alive: Words, rows):
-    """Adds all living rows to an empty index; false with CTL_ERROR set."""
+    """Adds all living rows to an empty index; false with ctl.error set."""
     for row in range(rows):
         if (alive[row >> 6] >> (row & 63)) & 1 != 0 and not index_insert(ctl, index, row):
             return False
@@ -29,7 +29,7 @@ def fill_index(ctl: Control, index: Index, alive: Words, rows):
 
 @kernel
 def build_index(ctl: Control, index: Index, rows):
-    """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with CTL_ERROR set."""
+    """Fills an empty index with rows [0, rows), all alive, with slabs that fit exactly; false with ctl.error set."""
     collection = index.collection
     if not write_keys(ctl, collection):
         return False
@@ -93,7 +93,7 @@ def may_insert(index: Index, row):
 
 @kernel
 def trim_index(ctl: Control, index: Index):
-    """Gives back most of the room that an index does not use; false with CTL_ERROR set."""
+    """Gives back most of the room that an index does not use; false with ctl.error set."""
     drop_leading(index)
     groups = index.groups
     room = index.group_capacity
@@ -161,7 +161,7 @@ def clear_index(ctl: Control, index: Index):
 @kernel
 def lay_out(ctl: Control, index: Index):
     """Gives each group a slab for as many rows as it counts, unless that is one which is a run, and counts anew. Of an empty
-    index, whose pool has nothing yet; false with CTL_ERROR set."""
+    index, whose pool has nothing yet; false with ctl.error set."""
     runs = 1 if index.values == 0 else 0
     groups = index.groups
     wanted = 0
@@ -191,7 +191,7 @@ def lay_out(ctl: Control, index: Index):
 
 @kernel
 def build_runs(ctl: Control, index: Index, collection: Collection):
-    """`build_index` of a dense index by the column that the collection's base is sorted by; false with CTL_ERROR set."""
+    """`build_index` of a dense index by the column that the collection's base is sorted by; false with ctl.error set."""
     keys = collection.base_keys
     offsets = collection.base_offsets
     if not grow_groups(ctl, index, keys):
@@ -213,7 +213,7 @@ def build_runs(ctl: Control, index: Index, collection: Collection):
 
 @kernel
 def build_dense(ctl: Control, index: Index, rows):
-    """`build_index` of a dense index by one column whose groups are there: a counting sort. False with CTL_ERROR set."""
+    """`build_index` of a dense index by one column whose groups are there: a counting sort. False with ctl.error set."""
     column = index.collection.columns[index.keys[0]]
     data = column.data
     width = column.width
@@ -253,7 +253,7 @@ def place_item(pool: Numbers, slab: Slab, row, item):
 
 @kernel
 def choose_dense(ctl: Control, index: Index, rows):
-    """Lets an empty index be dense if its one key column allows it for all rows; false with CTL_ERROR set."""
+    """Lets an empty index be dense if its one key column allows it for all rows; false with ctl.error set."""
     if index.dense == 0:
         return True
     low = key_of(index, 0, 0)

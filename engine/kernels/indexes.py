@@ -100,7 +100,7 @@ def free_slab(index: Index, start, capacity):
 
 @kernel
 def index_insert(ctl: Control, index: Index, row):
-    """Adds a row; false with CTL_ERROR set."""
+    """Adds a row; false with ctl.error set."""
     group = group_of(ctl, index, row)
     if group < 0:
         return False
@@ -121,7 +121,7 @@ def index_insert(ctl: Control, index: Index, row):
 
 @kernel
 def index_remove(ctl: Control, index: Index, row):
-    """Takes a row out, of a long group when the batch is settled (removals.py); false with CTL_ERROR set. The last of its group
+    """Takes a row out, of a long group when the batch is settled (removals.py); false with ctl.error set. The last of its group
     takes its place."""
     dense = index.dense != 0
     slot = 0

@@ -26,7 +26,7 @@ AHEAD = 32
 @kernel
 def apply_input(ctl: Control, collection: Collection, updates, count):
     """Applies changes from outside: `count` times arity values, a diff and a round of the batch (from 0), as words, by round.
-    False with CTL_ERROR set."""
+    False with ctl.error set."""
     width = collection.arity + 2
     columns = Words(ctl.scratch.address + 5 * BLOCK * 8)
     for c in range(width):
@@ -39,7 +39,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: Words, step, st
     """Applies changes from outside, by round: columns of values, one of diffs and one of rounds, the batch's first one being
     `start`. Value c of row r is word r * step at the address that is word c of `columns`.
 
-    What is present is not inserted again, what is absent not removed. False with CTL_ERROR set."""
+    What is present is not inserted again, what is absent not removed. False with ctl.error set."""
     if may_be_pairs(collection):
         if can_be_pairs(columns, step, count):
             return apply_pairs(ctl, collection, columns, step, start, count)
@@ -104,7 +104,7 @@ def may_be_pairs(collection: Collection):
 
 @kernel
 def make_rows(ctl: Control, collection: Collection, values: Words):
-    """Makes ordinary rows of pairs, with room for two words at `values`; false with CTL_ERROR set. A log of words stays one."""
+    """Makes ordinary rows of pairs, with room for two words at `values`; false with ctl.error set. A log of words stays one."""
     live = collection.live
     if not reserve_rows(ctl, collection, max((live + 63) & ~63, 64)):
         return False

@@ -46,7 +46,7 @@ _HALF = 0xFFFFFFFF
 
 @kernel
 def to_hash(ctl: Control, index: Index):
-    """Turns a dense index into one by hash; false with CTL_ERROR set. Empty groups become free ones."""
+    """Turns a dense index into one by hash; false with ctl.error set. Empty groups become free ones."""
     index.dense = 0
     index.free_group = 0
     for group in range(index.groups):
@@ -57,7 +57,7 @@ def to_hash(ctl: Control, index: Index):
 
 @kernel
 def to_dense(ctl: Control, index: Index):
-    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with CTL_ERROR
+    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with ctl.error
     set."""
     used = index.used
     if used < BULK:
@@ -110,7 +110,7 @@ def home_of_group(index: Index, group):
 @kernel
 def grow_slots(ctl: Control, index: Index, keys):
     """Makes room for so many keys, one more than there are: half of the slots stay free, or less while they grow in number.
-    False with CTL_ERROR set."""
+    False with ctl.error set."""
     if keys * 2 > index.slot_homes.count:
         while index.slot_homes.edge != 0:
             if not move_groups(ctl, index, FEW):
@@ -132,7 +132,7 @@ def grow_slots(ctl: Control, index: Index, keys):
 
 @kernel
 def renew_slots(ctl: Control, index: Index, count):
-    """Places all groups in a table with so many homes; false with CTL_ERROR set and all as it was."""
+    """Places all groups in a table with so many homes; false with ctl.error set and all as it was."""
     homes = slots_of(index)
     old = index.slots
     before, room = homes.count, homes.room
@@ -155,7 +155,7 @@ def renew_slots(ctl: Control, index: Index, count):
 
 @kernel
 def more_slots(ctl: Control, index: Index, count):
-    """Has a table that does not grow do so, to so many homes; false with CTL_ERROR set."""
+    """Has a table that does not grow do so, to so many homes; false with ctl.error set."""
     homes = slots_of(index)
     count = homes_from(homes, index.slots.address, 4, count)
     places = index.slot_homes.room
@@ -168,7 +168,7 @@ def more_slots(ctl: Control, index: Index, count):
 
 @kernel
 def keep_last_free(ctl: Control, index: Index, extra):
-    """Keeps the last slot free when so many groups come; false with CTL_ERROR set."""
+    """Keeps the last slot free when so many groups come; false with ctl.error set."""
     missing = missing_room(slots_of(index), index.slots.address, 4, extra)
     if missing == 0:
         return True
@@ -181,7 +181,7 @@ def keep_last_free(ctl: Control, index: Index, extra):
 
 @kernel
 def move_groups(ctl: Control, index: Index, fuel):
-    """Moves the groups in so many slots of a table that grows to their new homes; false with CTL_ERROR set, nothing moved."""
+    """Moves the groups in so many slots of a table that grows to their new homes; false with ctl.error set, nothing moved."""
     homes = slots_of(index)
     table = index.slots
     first = first_to_move(homes, table.address, 4, fuel)
@@ -251,7 +251,7 @@ def hash_slot(index: Index, row):
 
 @kernel
 def hash_group(ctl: Control, index: Index, row):
-    """Group of a row's key, made if it is new; -1 with CTL_ERROR set."""
+    """Group of a row's key, made if it is new; -1 with ctl.error set."""
     if not grow_slots(ctl, index, index.used + 1):
         return -1
     slot = hash_slot(index, row)
@@ -290,7 +290,7 @@ def remove_key(index: Index, hole):
 
 @kernel
 def group_of(ctl: Control, index: Index, row):
-    """Group of a row, made if it is new; -1 with CTL_ERROR set."""
+    """Group of a row, made if it is new; -1 with ctl.error set."""
     if index.dense != 0:
         value = 0
         if index.key_count > 0:

@@ -52,7 +52,7 @@ FEW = 16
 
 @kernel
 def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration, time):
-    """What was derived at an iteration becomes changes of the result, group by group; false with CTL_ERROR set."""
+    """What was derived at an iteration becomes changes of the result, group by group; false with ctl.error set."""
     candidates = reduction.candidates
     if iteration >= candidates.bucket_count:
         return True
@@ -160,7 +160,7 @@ def evaluate_group(ctl: Control, scope: Scope, reduction: Reduction, group, iter
 
 @kernel
 def note_fresh(ctl: Control, reduction: Reduction, group, candidate):
-    """Notes a group's result so far, in the first round; false with CTL_ERROR set."""
+    """Notes a group's result so far, in the first round; false with ctl.error set."""
     row = -1
     if candidate >= 0:
         row = candidate_result(ctl, reduction, group, candidate)
@@ -193,7 +193,7 @@ def emit_corners(ctl: Control, scope: Scope, reduction: Reduction, group, new_af
 
 @kernel
 def emit_value(ctl: Control, scope: Scope, reduction: Reduction, group, row, diff, time):
-    """Changes the result, at an iteration, by `diff` times a candidate's row; false with CTL_ERROR set."""
+    """Changes the result, at an iteration, by `diff` times a candidate's row; false with ctl.error set."""
     made = candidate_result(ctl, reduction, group, row)
     if made < 0:
         return False
@@ -209,7 +209,7 @@ def emit_value(ctl: Control, scope: Scope, reduction: Reduction, group, row, dif
 
 @kernel
 def end_lattice(ctl: Control, reduction: Reduction, time):
-    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with CTL_ERROR set."""
+    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with ctl.error set."""
     groups = reduction.groups
     touched = groups.touched
     count = touched.count
@@ -234,7 +234,7 @@ def end_lattice(ctl: Control, reduction: Reduction, time):
 
 @kernel
 def end_group(ctl: Control, reduction: Reduction, group, time):
-    """The result of a group after a round; false with CTL_ERROR set."""
+    """The result of a group after a round; false with ctl.error set."""
     if reduction.result.fresh != 0:
         # It is known; its rows are announced together (`log_fresh`, `end_value`).
         groups = reduction.groups
@@ -252,7 +252,7 @@ def end_group(ctl: Control, reduction: Reduction, group, time):
 
 @kernel
 def end_candidates(ctl: Control, reduction: Reduction):
-    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set.
+    """Settles the derivations that a round touched; candidates without any go. False with ctl.error set.
 
     A candidate may be among the touched ones more than once."""
     candidates = reduction.candidates
@@ -292,7 +292,7 @@ def best_derived(reduction: Reduction, group):
 
 @kernel
 def end_value(ctl: Control, result: Collection, row):
-    """Settles the iterations at which a row of a lattice relation is present; false with CTL_ERROR set."""
+    """Settles the iterations at which a row of a lattice relation is present; false with ctl.error set."""
     inner = result.inner
     outer = result.outer
     kept = 0

@@ -16,7 +16,7 @@ LARGE = 1 << 17
 
 @kernel
 def list_room(ctl: Control, items: Items, extra):
-    """Makes room for `extra` more items; false with CTL_ERROR set when there is none."""
+    """Makes room for `extra` more items; false with ctl.error set when there is none."""
     wanted = items.count + extra
     capacity = items.capacity
     if wanted <= capacity:
@@ -66,7 +66,7 @@ def list_again(ctl: Control, items: List):
 
 @kernel
 def list_trim(ctl: Control, items: Pool):
-    """Gives back the room that a list does not use; false with CTL_ERROR set."""
+    """Gives back the room that a list does not use; false with ctl.error set."""
     count = items.count
     capacity = items.capacity
     if count * 9 > capacity * 8 or capacity < 64:
@@ -83,7 +83,7 @@ def list_trim(ctl: Control, items: Pool):
 
 @kernel
 def list_push(ctl: Control, items: List, value):
-    """Appends an item of one word; false with CTL_ERROR set when out of memory."""
+    """Appends an item of one word; false with ctl.error set when out of memory."""
     count = items.count
     if count == items.capacity and not list_room(ctl, items, 1):
         return False
@@ -94,7 +94,7 @@ def list_push(ctl: Control, items: List, value):
 
 @kernel
 def push_change(ctl: Control, changes: Changes, row, time, diff, value):
-    """Appends a change; false with CTL_ERROR set when out of memory."""
+    """Appends a change; false with ctl.error set when out of memory."""
     count = changes.count
     if count == changes.capacity and not list_room(ctl, changes, 1):
         return False
@@ -109,7 +109,7 @@ def push_change(ctl: Control, changes: Changes, row, time, diff, value):
 
 @kernel
 def pool_take(ctl: Control, pool: Pool):
-    """Number of an item of a pool, reused or new; -1 with CTL_ERROR set when out of memory."""
+    """Number of an item of a pool, reused or new; -1 with ctl.error set when out of memory."""
     free = pool.free - 1
     words = pool.words
     if free >= 0:
@@ -131,7 +131,7 @@ def pool_give(pool: Pool, number):
 
 @kernel
 def sort_changes(ctl: Control, changes: Changes, spare: Changes, counts: Words):
-    """Sorts changes by time, stably, through the empty list `spare` and room for 256 words; false with CTL_ERROR set when out
+    """Sorts changes by time, stably, through the empty list `spare` and room for 256 words; false with ctl.error set when out
     of memory.
 
     Radix sort by the bytes of the round; changes of one batch differ in few of them.

@@ -33,7 +33,7 @@ FEWEST = 64
 
 @kernel
 def load_columns(ctl: Control, collection: Collection, columns: Words, count):
-    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
+    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with ctl.error
     set."""
     if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
         return load_pairs(ctl, collection, columns, count)
@@ -94,7 +94,7 @@ def is_narrow(values: Words, count):
 
 @kernel
 def load_base(ctl: Control, collection: Collection, columns: Words, count, key):
-    """Makes rows in columns of words the base of a collection without rows, sorted by a column; false with CTL_ERROR set."""
+    """Makes rows in columns of words the base of a collection without rows, sorted by a column; false with ctl.error set."""
     keys = Words(columns[key])
     low = least(keys, count)
     groups = greatest(keys, count) - low + 1
@@ -303,7 +303,7 @@ def sift_down(collection: Collection, key, first, root, count):
 
 @kernel
 def load_slots(ctl: Control, collection: Collection, columns: Words, count):
-    """Appends rows of columns of words to an input with room for them, and gives them slots; false with CTL_ERROR set."""
+    """Appends rows of columns of words to an input with room for them, and gives them slots; false with ctl.error set."""
     if not resize_slots(ctl, collection, slots_for(count)):
         return False
     hashes = ctl.scratch
@@ -324,7 +324,7 @@ def load_slots(ctl: Control, collection: Collection, columns: Words, count):
 @kernel
 def load_block(ctl: Control, collection: Collection, columns: Words, first, size, hashes: Words):
     """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
-    CTL_ERROR set."""
+    ctl.error set."""
     arity = collection.arity
     if not keep_last_free(ctl, collection, size):
         return False
@@ -378,7 +378,7 @@ def same_cells(collection: Collection, row, columns: Words, i):
 
 @entry()
 def bring_in(ctl: Control, collection: Collection, updates, columns: Words, count):
-    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set."""
+    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with ctl.error set."""
     limit = without_limit(ctl)
     by_row = updates != 0
     done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
@@ -387,7 +387,7 @@ def bring_in(ctl: Control, collection: Collection, updates, columns: Words, coun
 
 @entry()
 def bring_changes(ctl: Control, collection: Collection, columns: Words, start, count):
-    """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with CTL_ERROR
+    """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with ctl.error
     set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, apply_columns(ctl, collection, columns, 1, start, count))
@@ -395,7 +395,7 @@ def bring_changes(ctl: Control, collection: Collection, columns: Words, start, c
 
 @entry()
 def unpack_pairs(ctl: Control, collection: Collection, values: Words):
-    """Makes ordinary rows of the pairs of an input, between batches, with room for two words. False with CTL_ERROR set."""
+    """Makes ordinary rows of the pairs of an input, between batches, with room for two words. False with ctl.error set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, make_rows(ctl, collection, values))
 
@@ -412,7 +412,7 @@ def without_limit(ctl: Control):
 
 @kernel
 def within_limit(ctl: Control, limit, done):
-    """Sets the limit of memory again; whether what was done has been, and is within it, else CTL_ERROR is set."""
+    """Sets the limit of memory again; whether what was done has been, and is within it, else ctl.error is set."""
     ctl.limit = limit
     if done and ctl.account.bytes > limit:
         ctl.error = ERROR_MEMORY

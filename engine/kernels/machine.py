@@ -4,7 +4,7 @@ code.
 A path is a list of levels. A level is one generator, then instructions on the block it made, then either `OP_NEXT` (the block
 feeds the next level's generator) or a sink. Control goes depth first: a level hands each block on as soon as it has one. All
 state is in tables, so a run stops and resumes anywhere: it returns YIELD when its budget of work is used up (for Ctrl-C and
-progress), EXTERNAL when Python must evaluate an instruction on the block, FAILED with CTL_ERROR set, or DONE.
+progress), EXTERNAL when Python must evaluate an instruction on the block, FAILED with ctl.error set, or DONE.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def scratch(ctl: Control, number) -> Words:
 
 @kernel
 def generate(ctl: Control, code, level: Level):
-    """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with CTL_ERROR set."""
+    """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with ctl.error set."""
     op = load_i64(code, 0)
     if op in (OP_SWEEP, OP_SWEEP_RUNS):
         return sweep(ctl, code, level)
@@ -230,7 +230,7 @@ def step_rows(ctl: Control, pc, n):
 
 @kernel
 def sink(ctl: Control, path: Path, pc, n):
-    """Runs a path's last instruction; returns false with CTL_ERROR set on error."""
+    """Runs a path's last instruction; returns false with ctl.error set on error."""
     op = load_i64(pc, 0)
     if op >= OP_DERIVE:
         return derive(ctl, pc, n)
@@ -356,7 +356,7 @@ def run_path(path: Path, ctl: Control):
 
 @kernel
 def run_paths(ctl: Control, paths: Array[Pointer[Path]], count):
-    """Runs the paths of one phase from CTL_PATH on, skipping those whose seed has no changes."""
+    """Runs the paths of one phase from `ctl.path` on, skipping those whose seed has no changes."""
     while ctl.path < count:
         path = paths[ctl.path]
         if ctl.running == 0:
@@ -376,7 +376,7 @@ def run_paths(ctl: Control, paths: Array[Pointer[Path]], count):
 
 @kernel
 def include_changes(ctl: Control, loop: Loop):
-    """Adds this iteration's changes to the growing arrangements. False with CTL_ERROR set when out of memory."""
+    """Adds this iteration's changes to the growing arrangements. False with ctl.error set when out of memory."""
     arrangements = loop.arrangements
     for a in range(loop.arrangement_count):
         arrangement = arrangements[a]
@@ -391,7 +391,7 @@ def include_changes(ctl: Control, loop: Loop):
 
 @kernel
 def advance(ctl: Control, loop: Loop):
-    """Makes the rows that this iteration added the next one's changes. Returns how many, -1 with CTL_ERROR set on error."""
+    """Makes the rows that this iteration added the next one's changes. Returns how many, -1 with ctl.error set on error."""
     relations = loop.relations
     changes = 0
     full = False
@@ -418,7 +418,7 @@ def advance(ctl: Control, loop: Loop):
 @kernel
 def run_loop(loop: Loop, ctl: Control):
     """Iterates a scope to its fixed point. Phase 0: paths that read `alt`; 1: changes enter the arrangements, then
-    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least CTL_BULK changes, for several workers to
+    paths that read `neu`; 2: advance. Returns BULK before an iteration of at least `ctl.bulk` changes, for several workers to
     run.
     """
     while True:
@@ -448,7 +448,7 @@ def run_loop(loop: Loop, ctl: Control):
 
 @entry()
 def run(task, ctl: Control):
-    """The one entry point, so that the machine is compiled and loaded once: `task` is a path (CTL_PHASE -1) or a loop."""
+    """The one entry point, so that the machine is compiled and loaded once: `task` is a path (`ctl.phase` -1) or a loop."""
     if ctl.phase < 0:
         return run_path(Path(task), ctl)
     return run_loop(Loop(task), ctl)

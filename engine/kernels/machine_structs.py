@@ -68,7 +68,7 @@ class Heap(Struct):
 
     last: i64
     count: i64
-    buckets: Inside[Array[HeapBucket]]  # HEAP_BUCKETS of them
+    buckets: Inside[Array[HeapBucket]]  # 65
 
 
 class KeptColumn(Struct):

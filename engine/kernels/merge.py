@@ -60,7 +60,7 @@ def float_rank(value):
 def merge_block(ctl: Control, relation: Relation, registers: Words, keys: Words, n, codes: Words):
     """Merges n rows into a keyed relation. `registers` has one register per column, `keys` those of the key columns.
 
-    Returns rows added or improved, -1 with CTL_ERROR set on error.
+    Returns rows added or improved, -1 with ctl.error set on error.
     """
     rows = relation.rows
     if not reserve(ctl, relation, n):

@@ -93,7 +93,7 @@ def homes_of(collection: Collection) -> Homes:
 
 @kernel
 def resize_pairs(ctl: Control, collection: Collection, count):
-    """Puts all pairs into a table with so many homes; false with CTL_ERROR set and all as it was."""
+    """Puts all pairs into a table with so many homes; false with ctl.error set and all as it was."""
     homes = homes_of(collection)
     old = collection.pairs
     before = homes.count
@@ -121,7 +121,7 @@ def resize_pairs(ctl: Control, collection: Collection, count):
 
 @kernel
 def room_for_pairs(ctl: Control, collection: Collection, extra):
-    """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with CTL_ERROR
+    """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with ctl.error
     set."""
     if extra == 0:
         return True
@@ -148,7 +148,7 @@ def room_for_pairs(ctl: Control, collection: Collection, extra):
 
 @kernel
 def grow_pairs(ctl: Control, collection: Collection, count):
-    """Has a table grow to so many homes; false with CTL_ERROR set."""
+    """Has a table grow to so many homes; false with ctl.error set."""
     homes = homes_of(collection)
     count = homes_from(homes, collection.pairs.address, 8, count)
     places = collection.pair_homes.room
@@ -161,7 +161,7 @@ def grow_pairs(ctl: Control, collection: Collection, count):
 
 @kernel
 def keep_last_free(ctl: Control, collection: Collection, extra):
-    """Keeps the last place free when so many pairs come; false with CTL_ERROR set."""
+    """Keeps the last place free when so many pairs come; false with ctl.error set."""
     missing = missing_room(homes_of(collection), collection.pairs.address, 8, extra)
     if missing == 0:
         return True
@@ -174,7 +174,7 @@ def keep_last_free(ctl: Control, collection: Collection, extra):
 
 @kernel
 def move_pairs(ctl: Control, collection: Collection, fuel):
-    """Moves the pairs of so many places of a table, if it grows, to their new homes; false with CTL_ERROR set and nothing
+    """Moves the pairs of so many places of a table, if it grows, to their new homes; false with ctl.error set and nothing
     moved."""
     homes = homes_of(collection)
     if collection.pair_homes.edge == 0:
@@ -253,7 +253,7 @@ def take_pair(table: Words, count, old, edge, word, home):
 
 @kernel
 def apply_pairs(ctl: Control, collection: Collection, columns: Words, step, start, count):
-    """`apply_columns` (inputs.py) of pairs; false with CTL_ERROR set."""
+    """`apply_columns` (inputs.py) of pairs; false with ctl.error set."""
     fresh = collection.fresh != 0
     for first in range(0, count, STEP):
         size = min(STEP, count - first)
@@ -340,7 +340,7 @@ def log_fresh_pairs(collection: Collection):
 
 @kernel
 def load_pairs(ctl: Control, collection: Collection, columns: Words, count):
-    """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with CTL_ERROR set."""
+    """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
     if not room_for_pairs(ctl, collection, count):
         return False
     words = ctl.scratch

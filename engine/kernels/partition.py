@@ -90,7 +90,7 @@ def lay_apart(owners, columns, widths, targets, starts, at):
 @entry()
 def make_room(ctl: Control, relation: Relation, extra):
     """Room for `extra` more rows, in columns and hash set, at once: sets enter all their rows anew whenever they grow. False
-    with CTL_ERROR set when out of memory."""
+    with ctl.error set when out of memory."""
     if not reserve(ctl, relation, extra):
         return False
     return relation.set != SET_HASH or grow_hash(ctl, relation, relation.rows + extra)

@@ -49,7 +49,7 @@ def result_values(ctl: Control, reduction: Reduction, group, value) -> Words:
 
 @kernel
 def result_row(ctl: Control, reduction: Reduction, group, value):
-    """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+    """The result's row of a group with a value, made if there is none; -1 with ctl.error set."""
     current = current_row(reduction, group, value)
     return current if current >= 0 else other_row(ctl, reduction, result_values(ctl, reduction, group, value))
 
@@ -64,7 +64,7 @@ def current_row(reduction: Reduction, group, value):
 
 @kernel
 def other_row(ctl: Control, reduction: Reduction, values: Words):
-    """The result's row with these values, which are no group's present result, made if there is none; -1 with CTL_ERROR
+    """The result's row with these values, which are no group's present result, made if there is none; -1 with ctl.error
     set."""
     result = reduction.result
     if result.unkeyed != 0:
@@ -74,7 +74,7 @@ def other_row(ctl: Control, reduction: Reduction, values: Words):
 
 @kernel
 def candidate_result(ctl: Control, reduction: Reduction, group, candidate):
-    """The result's row with a candidate's value, made if there is none; -1 with CTL_ERROR set. Where it is not the group's
+    """The result's row with a candidate's value, made if there is none; -1 with ctl.error set. Where it is not the group's
     present one, the candidate knows the one it had, which may have gone and be another by now."""
     candidates = reduction.candidates
     place = candidate_at(candidates, candidate)
@@ -93,7 +93,7 @@ def candidate_result(ctl: Control, reduction: Reduction, group, candidate):
 
 @kernel
 def replace_result(ctl: Control, reduction: Reduction, group, row, time):
-    """Makes `row` (-1: none) the group's result from `time` on; false with CTL_ERROR set."""
+    """Makes `row` (-1: none) the group's result from `time` on; false with ctl.error set."""
     groups = reduction.groups
     result = reduction.result
     before = current_of(groups, group) - 1
@@ -116,7 +116,7 @@ def replace_result(ctl: Control, reduction: Reduction, group, row, time):
 
 @kernel
 def flush_reduction(ctl: Control, work: Work, reduction: Reduction, spare: Changes, counts: Words):
-    """What was derived (total model) becomes changes of the result, round by round; false with CTL_ERROR set."""
+    """What was derived (total model) becomes changes of the result, round by round; false with ctl.error set."""
     derived = reduction.derived
     if not sort_changes(ctl, derived, spare, counts):
         return False
@@ -145,7 +145,7 @@ def flush_reduction(ctl: Control, work: Work, reduction: Reduction, spare: Chang
 
 @kernel
 def trim_fresh(ctl: Control, reduction: Reduction):
-    """Gives back the room that the parts of a reduction with a fresh result reserved and did not use; false with CTL_ERROR
+    """Gives back the room that the parts of a reduction with a fresh result reserved and did not use; false with ctl.error
     set."""
     if reduction.result.fresh == 0:
         return True
@@ -159,7 +159,7 @@ def trim_fresh(ctl: Control, reduction: Reduction):
 
 @kernel
 def remove_groups(ctl: Control, groups: Collection):
-    """Removes the groups that ended without members; false with CTL_ERROR set."""
+    """Removes the groups that ended without members; false with ctl.error set."""
     doomed = groups.doomed
     for i in range(doomed.count):
         group = doomed.data[i]
@@ -216,7 +216,7 @@ def sum_single(ctl: Control, reduction: Reduction, change: Change):
 
 @kernel
 def update_sum(ctl: Control, reduction: Reduction, group, time):
-    """The result of a group whose words changed; false with CTL_ERROR set."""
+    """The result of a group whose words changed; false with ctl.error set."""
     groups = reduction.groups
     place = sum_at(groups, group)
     row = -1

@@ -30,7 +30,7 @@ _PLACED = 1 << 40
 
 @kernel
 def leave_groups(ctl: Control, index: Index):
-    """Takes the rows out that have left long groups in this batch; false with CTL_ERROR set."""
+    """Takes the rows out that have left long groups in this batch; false with ctl.error set."""
     gone = index.gone
     if gone.count == 0:
         return True
@@ -52,7 +52,7 @@ def leave_groups(ctl: Control, index: Index):
 
 @kernel
 def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
-    """Takes rows [first, last) of those that are gone out of the one group that had them; false with CTL_ERROR set."""
+    """Takes rows [first, last) of those that are gone out of the one group that had them; false with ctl.error set."""
     group = gone.data[first].time
     row = gone.data[first].row
     slab = slab_at(index, group)
@@ -77,7 +77,7 @@ def leave_group(ctl: Control, index: Index, gone: Changes, first, last):
 
 @kernel
 def sweep_slab(ctl: Control, index: Index, slab: Slab, gone: Changes, first, last):
-    """Leaves the items of a slab of which none is that of a row that is gone; false with CTL_ERROR set."""
+    """Leaves the items of a slab of which none is that of a row that is gone; false with ctl.error set."""
     places = 64
     while places < 2 * (last - first):
         places *= 2

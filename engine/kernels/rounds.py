@@ -198,7 +198,7 @@ def iterations_of(scope: Scope, iteration):
 
 @entry()
 def process_iteration(ctl: Control, scope: Scope, work: Work, iteration):
-    """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with CTL_ERROR set."""
+    """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with ctl.error set."""
     scope.tick = next_tick(work)
     if iteration >= scope.head_count:
         return True
@@ -215,7 +215,7 @@ def process_iteration(ctl: Control, scope: Scope, work: Work, iteration):
 
 @kernel
 def process_collection(ctl: Control, scope: Scope, collection: Collection, iteration):
-    """`process_iteration` of a collection, or of a lattice's candidates; false with CTL_ERROR set."""
+    """`process_iteration` of a collection, or of a lattice's candidates; false with ctl.error set."""
     time = scope.round + iteration
     lattice = collection.reduction
     result = collection
@@ -234,7 +234,7 @@ def process_collection(ctl: Control, scope: Scope, collection: Collection, itera
 
 @entry()
 def end_round(ctl: Control, scope: Scope):
-    """Ends a round of a recursive scope; false with CTL_ERROR set."""
+    """Ends a round of a recursive scope; false with ctl.error set."""
     time = scope.round
     touched = scope.touched
     for i in range(scope.touched_count):
@@ -384,7 +384,7 @@ def run_tasks(work: Work, ctl: Control, last):
 
 @entry()
 def settle_batch(work: Work, ctl: Control):
-    """Ends a batch of which all tasks have run; false with CTL_ERROR set."""
+    """Ends a batch of which all tasks have run; false with ctl.error set."""
     # What is needed to settle is little, and there is no way back from half of it: the limit does not count here.
     limit = ctl.limit
     ctl.limit = _UNLIMITED

@@ -29,7 +29,7 @@ PATIENCE = 4
 
 @kernel
 def sort_changes(ctl: Control, runs: Runs):
-    """Sorts the changes of the relation by the runs' column, if that pays; RUNS_READY says whether it did. It does
+    """Sorts the changes of the relation by the runs' column, if that pays; `ready` says whether it did. It does
     not where memory is short: the changes are all there, in any order."""
     relation = runs.relation
     low = relation.lo

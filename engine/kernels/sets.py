@@ -84,7 +84,7 @@ def find_rows(relation: Relation, ctl: Control, registers, n, scratch: Words, fo
 
 @entry()
 def insert_block(ctl: Control, relation: Relation, registers: Words, n, codes: Words, chosen: Words):
-    """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
+    """Adds the rows of a block that are not present. Returns rows added, -1 with ctl.error set on error.
 
     `registers` lists one register per column. The key must be all columns, in order.
     """
@@ -136,7 +136,7 @@ def dedupe_rows(ctl: Control, relation: Relation, hashes: Words):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
     The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
-    `hashes` is a scratch block. Returns false with CTL_ERROR set when out of memory.
+    `hashes` is a scratch block. Returns false with ctl.error set when out of memory.
     """
     rows = relation.rows
     bits = relation.set == SET_BITS
@@ -191,7 +191,7 @@ def find_repeated(relation: Relation, part, parts, table: Numbers, slots, hashes
 
 @entry()
 def fill_set(ctl: Control, relation: Relation):
-    """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
+    """Fills a fresh set (all columns are its key) from the rows present. False with ctl.error set when out of memory."""
     rows = relation.rows
     kind = relation.set
     if kind == SET_HASH:

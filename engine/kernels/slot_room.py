@@ -57,7 +57,7 @@ DIRECT_ROWS = 1024
 
 @kernel
 def make_slot(ctl: Control, collection: Collection, values: Words):
-    """Sees to it that one more row, with these values, can be placed; false with CTL_ERROR set."""
+    """Sees to it that one more row, with these values, can be placed; false with ctl.error set."""
     if collection.unkeyed != 0:
         return True
     single = collection.arity == 1
@@ -88,7 +88,7 @@ def make_slot(ctl: Control, collection: Collection, values: Words):
 @kernel
 def more_homes(ctl: Control, collection: Collection, count):
     """Has a table that is full grow to so many homes or, where those are not more, get rid of removed rows; false with
-    CTL_ERROR set."""
+    ctl.error set."""
     while collection.slot_homes.edge != 0:
         if not move_slots(ctl, collection, FEW):
             return False
@@ -106,7 +106,7 @@ def more_homes(ctl: Control, collection: Collection, count):
 
 @kernel
 def lengthen_slots(ctl: Control, collection: Collection, room):
-    """Gives the table so many places; false with CTL_ERROR set and all as it was."""
+    """Gives the table so many places; false with ctl.error set and all as it was."""
     old = collection.slot_homes.room
     table = resize(ctl, collection.row_slots.address, old * 4, room * 4)
     if table == 0:
@@ -121,14 +121,14 @@ def lengthen_slots(ctl: Control, collection: Collection, room):
 
 @kernel
 def keep_last_free(ctl: Control, collection: Collection, extra):
-    """Keeps the last slot free when so many rows come; false with CTL_ERROR set."""
+    """Keeps the last slot free when so many rows come; false with ctl.error set."""
     missing = missing_room(slots_of(collection), collection.tags.address, 1, extra)
     return missing == 0 or lengthen_slots(ctl, collection, collection.slot_homes.room + missing)
 
 
 @kernel
 def move_slots(ctl: Control, collection: Collection, fuel):
-    """Moves the rows in so many slots of a table that grows to their new homes; false with CTL_ERROR set and nothing moved."""
+    """Moves the rows in so many slots of a table that grows to their new homes; false with ctl.error set and nothing moved."""
     homes = slots_of(collection)
     tags = collection.tags
     first = first_to_move(homes, tags.address, 1, fuel)
@@ -184,7 +184,7 @@ def put_back(collection: Collection, rows: Words, n, hashes: Words):
 
 @kernel
 def make_place(ctl: Control, collection: Collection, value):
-    """Gives a value a place in the direct table or, where it is too far away, all rows slots; false with CTL_ERROR set."""
+    """Gives a value a place in the direct table or, where it is too far away, all rows slots; false with ctl.error set."""
     if has_place(collection, value):
         return True
     extended = extend_direct(ctl, collection, value)
@@ -194,7 +194,7 @@ def make_place(ctl: Control, collection: Collection, value):
 @kernel
 def to_direct(ctl: Control, collection: Collection):
     """Puts rows that are in slots into a direct table if their values lie close together. Returns 1, 0 if they do not, -1 with
-    CTL_ERROR set."""
+    ctl.error set."""
     alive = collection.alive
     rows = collection.rows
     wanted = slotted(collection)
@@ -218,7 +218,7 @@ def to_direct(ctl: Control, collection: Collection):
 
 @kernel
 def meet_expectation(ctl: Control, collection: Collection):
-    """Ends what `expected` says: slots for rows that are fewer than their direct table is for. False with CTL_ERROR set."""
+    """Ends what `expected` says: slots for rows that are fewer than their direct table is for. False with ctl.error set."""
     collection.expected = 0
     if collection.direct_count == 0:
         return True
@@ -249,7 +249,7 @@ def drop_slots(ctl: Control, collection: Collection):
 
 @kernel
 def trim_slots(ctl: Control, collection: Collection):
-    """Gives back slots that are many more than the rows need; false with CTL_ERROR set."""
+    """Gives back slots that are many more than the rows need; false with ctl.error set."""
     if collection.direct_count != 0:
         return trim_direct(ctl, collection)
     live = slotted(collection)
@@ -260,7 +260,7 @@ def trim_slots(ctl: Control, collection: Collection):
 
 @kernel
 def resize_slots(ctl: Control, collection: Collection, count):
-    """Places all rows but those of the base in a table with so many homes; false with CTL_ERROR set and all as it was."""
+    """Places all rows but those of the base in a table with so many homes; false with ctl.error set and all as it was."""
     homes = slots_of(collection)
     table, tags = collection.row_slots, collection.tags
     old, edge = homes.old, homes.edge

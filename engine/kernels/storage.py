@@ -53,7 +53,7 @@ def store_cell(address, width, row, value):
 
 @entry()
 def resize(ctl: Control, address, old_bytes, new_bytes):
-    """`resized_block` on the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
+    """`resized_block` on the worker's account; 0 and ctl.error set when over the limit or out of memory."""
     grown = atomic_add(ctl.account.ref.bytes, 0, new_bytes - old_bytes) + new_bytes - old_bytes
     if grown > ctl.limit and new_bytes > old_bytes:
         atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
@@ -82,7 +82,7 @@ def spare(items):
 
 @entry()
 def zeroed(ctl: Control, size):
-    """Zeroed bytes on the worker's account, or 0 and CTL_ERROR set."""
+    """Zeroed bytes on the worker's account, or 0 and ctl.error set."""
     grown = atomic_add(ctl.account.ref.bytes, 0, size) + size
     if grown > ctl.limit:
         atomic_add(ctl.account.ref.bytes, 0, -size)
@@ -98,7 +98,7 @@ def zeroed(ctl: Control, size):
 @kernel
 def lengthen(ctl: Control, field: Words, old_bytes, new_bytes):
     """Gives the array that a field points at more bytes, which are zero if it has never been shortened by others; false with
-    CTL_ERROR set. Pages of a large one move, and are touched when they are used: this takes no time that depends on their
+    ctl.error set. Pages of a large one move, and are touched when they are used: this takes no time that depends on their
     number."""
     address = field[0]
     dirty = dirty_bytes(address, old_bytes, new_bytes)
@@ -120,7 +120,7 @@ def release(ctl: Control, address, size):
 
 @entry()
 def reserve(ctl: Control, relation: Relation, extra):
-    """Makes room for `extra` more rows; false with CTL_ERROR set when there is none."""
+    """Makes room for `extra` more rows; false with ctl.error set when there is none."""
     rows = relation.rows + extra
     capacity = relation.capacity
     if rows <= capacity:

@@ -28,7 +28,7 @@ FEW = 8
 
 @kernel
 def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, diffs: Words, values: Words, n):
-    """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with CTL_ERROR set."""
+    """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with ctl.error set."""
     groups = reduction.groups
     if n > 1:
         sums = groups.sums
@@ -77,7 +77,7 @@ def end_of_round(times: Words, first, n):
 @kernel
 def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, diffs: Words, first, n):
     """`whole_round` of a count that nobody misses, for all rounds with few contributions from `first` on; returns where one
-    begins that is not whole or has many, -1 with CTL_ERROR set. Most rounds have one or two."""
+    begins that is not whole or has many, -1 with ctl.error set. Most rounds have one or two."""
     log = reduction.result.log
     if not list_room(ctl, log, n - first + 1):
         return -1
@@ -132,7 +132,7 @@ def count_few(
 @kernel
 def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff, entry: Change) -> Change:
     """Writes the log's entry of a group that gets so many members (its one word in `sums`); returns where the next one goes.
-    CTL_ERROR says whether memory did not suffice."""
+    ctl.error says whether memory did not suffice."""
     before = sums[group]
     after = before + diff
     sums[group] = after
@@ -148,7 +148,7 @@ def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff
 
 @kernel
 def flush_grouped(ctl: Control, reduction: Reduction):
-    """All contributions of several paths, in the order of their rounds; false with CTL_ERROR set."""
+    """All contributions of several paths, in the order of their rounds; false with ctl.error set."""
     derived = reduction.derived
     rows = ctl.scratch
     times = Words(rows.address + BLOCK * 8)
@@ -169,7 +169,7 @@ def flush_grouped(ctl: Control, reduction: Reduction):
 
 @kernel
 def whole_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last):
-    """All of a round's few contributions; false with CTL_ERROR set."""
+    """All of a round's few contributions; false with ctl.error set."""
     groups = reduction.groups
     op = reduction.op
     for i in range(first, last):
@@ -198,7 +198,7 @@ def is_among(rows: Words, first, last, wanted):
 
 @kernel
 def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last):
-    """More contributions of the open round, which is opened if there is none; false with CTL_ERROR set."""
+    """More contributions of the open round, which is opened if there is none; false with ctl.error set."""
     groups = reduction.groups
     op = reduction.op
     work = reduction.work
@@ -225,7 +225,7 @@ def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: W
 
 @kernel
 def close_round(ctl: Control, reduction: Reduction):
-    """What became of the groups that the open round touched; false with CTL_ERROR set."""
+    """What became of the groups that the open round touched; false with ctl.error set."""
     time = reduction.open
     touched = reduction.groups.touched
     reduction.open = 0
@@ -239,7 +239,7 @@ def close_round(ctl: Control, reduction: Reduction):
 
 @kernel
 def end_stream(ctl: Control, reduction: Reduction):
-    """Ends the batch's contributions; false with CTL_ERROR set."""
+    """Ends the batch's contributions; false with ctl.error set."""
     if reduction.result.fresh == 0 or reduction.missing:
         return reduction.open == 0 or close_round(ctl, reduction)
     groups = reduction.groups

@@ -44,7 +44,7 @@ def run_stretch(stretch: Stretch, work: Work, ctl: Control):
 
 @kernel
 def next_batch(stretch: Stretch, work: Work, ctl: Control):
-    """Begins a batch with the changes of the next rounds; false with CTL_ERROR set."""
+    """Begins a batch with the changes of the next rounds; false with ctl.error set."""
     arity = stretch.input.arity
     columns = stretch.columns
     rounds = Words(columns[arity + 1])
@@ -70,7 +70,7 @@ def next_batch(stretch: Stretch, work: Work, ctl: Control):
 
 @kernel
 def keep_changes(stretch: Stretch, work: Work, ctl: Control):
-    """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with CTL_ERROR set."""
+    """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with ctl.error set."""
     limit = ctl.limit
     ctl.limit = _UNLIMITED
     touched = work.touched
@@ -91,7 +91,7 @@ def keep_changes(stretch: Stretch, work: Work, ctl: Control):
 
 @kernel
 def keep_log(ctl: Control, collection: Collection, first, changes):
-    """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with CTL_ERROR
+    """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with ctl.error
     set."""
     kept = collection.kept
     count = kept.count
@@ -111,7 +111,7 @@ def keep_log(ctl: Control, collection: Collection, first, changes):
 
 @kernel
 def columns_room(ctl: Control, kept: List, wanted):
-    """Makes room for so many items in columns one after the other; false with CTL_ERROR set."""
+    """Makes room for so many items in columns one after the other; false with ctl.error set."""
     capacity = kept.capacity
     if wanted <= capacity:
         return True

@@ -279,7 +279,7 @@ class Struct(Address):
     size: ClassVar[int] = 0
     """Bytes."""
     place: ClassVar[Any] = SimpleNamespace()
-    """How many fields of its size precede each, were all of one size; and `size`, the struct's words."""
+    """Numbers of fields, as if all were of the field's size; `size` is how many of its first field's size the struct takes."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -292,8 +292,20 @@ class Struct(Address):
             cls._declare(name, evaluate(annotation, names))
         places = {name: field.offset // (field.declared.size or WORD) for name, field in cls.fields.items()
                   if not isinstance(field.declared, InsideOf)}  # fmt: skip
-        inside = {name: field.offset // WORD for name, field in cls.fields.items() if isinstance(field.declared, InsideOf)}
-        cls.place = SimpleNamespace(**places, **inside, size=cls.size // WORD)
+        unit = next((field.declared.size for field in cls.fields.values()), WORD) or WORD
+        cls.place = SimpleNamespace(**places, **cls._places_inside(), size=cls.size // unit)
+
+    @classmethod
+    def _places_inside(cls) -> dict[str, int]:
+        """The places of what lies within, and of its fields: `slot_homes`, `slot_homes_count`."""
+        found: dict[str, int] = {}
+        for name, field in cls.fields.items():
+            if isinstance(field.declared, InsideOf):
+                found[name] = field.offset // WORD
+                if isinstance(field.declared.pointer, PointerTo):
+                    inner = vars(STRUCTS[field.declared.pointer.struct].place)
+                    found.update({f"{name}_{part}": found[name] + at for part, at in inner.items()})
+        return found
 
     @classmethod
     def _declare(cls, name: str, declared: Any) -> None:

@@ -1,4 +1,4 @@
-"""The words of a group: what counts, sums and means keep of its members (layout.py: SUM_COUNT and those that follow)."""
+"""The words of a group: what counts, sums and means keep of its members (`Sums`)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ AHEAD = 32
 
 @kernel
 def schedule(ctl: Control, collection: Collection, iteration, row):
-    """Notes that a row must be looked at, at an iteration; false with CTL_ERROR set."""
+    """Notes that a row must be looked at, at an iteration; false with ctl.error set."""
     if iteration >= collection.bucket_count and not grow_buckets(ctl, collection, iteration + 1):
         return False
     bucket = collection.buckets[iteration]
@@ -39,7 +39,7 @@ def schedule(ctl: Control, collection: Collection, iteration, row):
 
 @kernel
 def enter_bucket(ctl: Control, collection: Collection, bucket: Bucket, iteration):
-    """Notes that a collection has rows to look at, at an iteration; false with CTL_ERROR set."""
+    """Notes that a collection has rows to look at, at an iteration; false with ctl.error set."""
     scope = collection.scope
     known = scope.head_count
     if iteration >= known:
@@ -101,7 +101,7 @@ def support_at(collection: Collection, number) -> Support:
 
 @kernel
 def may_hold(ctl: Control, count):
-    """Whether derivations are so few, or weigh so little, that sums of two such counts are right; false with CTL_ERROR set."""
+    """Whether derivations are so few, or weigh so little, that sums of two such counts are right; false with ctl.error set."""
     if -SUM_MOST <= count <= SUM_MOST:
         return True
     ctl.error = ERROR_SUM
@@ -110,7 +110,7 @@ def may_hold(ctl: Control, count):
 
 @kernel
 def add_support(ctl: Control, collection: Collection, row, iteration, diff):
-    """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with CTL_ERROR set. The entries
+    """Adds derivations of a row at an iteration and sees to it that it is looked at then; false with ctl.error set. The entries
     of a row ascend."""
     heads = collection.support
     before = 0

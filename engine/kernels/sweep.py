@@ -43,7 +43,7 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 
 @kernel
 def sweep(ctl: Control, code, level: Level):
-    """Goes on with the matches of the level's rows; returns how many it looked at, 0 at the end, -1 with CTL_ERROR set."""
+    """Goes on with the matches of the level's rows; returns how many it looked at, 0 at the end, -1 with ctl.error set."""
     arrangement = Arrangement(load_i64(code, 2))
     relation = Relation(load_i64(code, 5))
     if level.row < 0:
@@ -343,7 +343,7 @@ def swept_words(code):
 
 @kernel
 def test_words(code, level: Level, group, base, row, candidates: Words, kept):
-    """Keeps what the twin's bitmap has of the group, from word LEVEL_AT on, and the sink's lacks; returns how many candidates
+    """Keeps what the twin's bitmap has of the group, from the level's word `at` on, and the sink's lacks; returns how many candidates
     there are then. The twin may have rows of this iteration already: they are as true."""
     twin = Relation(load_i64(code, 8))
     relation = Relation(load_i64(code, 5))
@@ -378,7 +378,7 @@ def test_words(code, level: Level, group, base, row, candidates: Words, kept):
 @kernel
 def take_candidates(ctl: Control, code, target: Relation, count):
     """Adds the candidates that are new to the target, which is the sink's relation or this worker's share of it. Returns how
-    many, -1 with CTL_ERROR set."""
+    many, -1 with ctl.error set."""
     if count == 0:
         return 0
     paged = Relation(load_i64(code, 5)).set != SET_BITS
