@@ -343,8 +343,8 @@ def swept_words(code):
 
 @kernel
 def test_words(code, level: Level, group, base, row, candidates: Words, kept):
-    """Keeps what the twin's bitmap has of the group, from the level's word `at` on, and the sink's lacks; returns how many candidates
-    there are then. The twin may have rows of this iteration already: they are as true."""
+    """Keeps what the twin's bitmap has of the group, from the level's word `at` on, and the sink's lacks; returns how many
+    candidates there are then. The twin may have rows of this iteration already: they are as true."""
     twin = Relation(load_i64(code, 8))
     relation = Relation(load_i64(code, 5))
     start = column_of(twin, 0).stride * group
