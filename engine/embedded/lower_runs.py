@@ -13,6 +13,7 @@ from dlog.engine.embedded.arrangement import StoredArrangement
 from dlog.engine.embedded.lower import LoweredPath, PathLowering, Storage, Tables, reads
 from dlog.engine.embedded.native import Struct, words
 from dlog.engine.embedded.sweeping import has_bitmap, is_plain
+from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan import nodes
 from dlog.engine.program.rules import Variable
@@ -87,7 +88,8 @@ class RunLowering(PathLowering):
         start, count = self._bind(_START), self._bind(_COUNT)
         others = [(c, v) for c, v in self.path.seed.binds if c != self.column]
         pairs = [w for column, variable in others for w in (column, self._bind(variable, relation.kinds[column]))]
-        self._emit(L.OP_RUNS, relation.address, start, count, len(others), *pairs)
+        head = I.ScanRuns.operands(relation=relation.address, starts=start, counts=count, bound=len(others))
+        self._emit(L.OP_RUNS, *head, *pairs)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> None:
         return None

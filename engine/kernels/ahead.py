@@ -12,9 +12,10 @@ from dlog.engine.kernels.direct import are_many, find_direct, has_place, prefetc
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.heads import current_of, first_candidate, head_place
 from dlog.engine.kernels.implied import cell_at, warm_cell
+from dlog.engine.kernels.instructions import RowsOf, ScanChanges
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.machine_structs import Path
-from dlog.engine.kernels.memory import load_i64, prefetch
+from dlog.engine.kernels.memory import prefetch
 from dlog.engine.kernels.round_structs import Changes, Collection, Index, Reduction, Scope, Seed
 
 STEP = 8
@@ -42,7 +43,7 @@ def warm_paths(seeding: Seed):
         changes = path.list
         if path.few == 0 or path.sought < 0 or path.group < 0:
             continue
-        seed = Collection(load_i64(path.code[0], 2))
+        seed = ScanChanges(path.code[0]).collection
         plain = changes.data.address != 0 and seed.grouped.address == 0 and seed.packed == 0
         if not plain or not are_many(path.target):
             continue
@@ -62,7 +63,7 @@ def warm_change(path: Path, seed: Collection, changes: Changes, at):
         row = changes.data[at + (STEPS + 1) * STEP].row
         warm_cell(sought, row)
         warm_cell(grouped, row)
-    index = Index(load_i64(path.code[1], 2))
+    index = RowsOf(path.code[1]).index
     reduction = path.reduction
     for step in range(1, STEPS + 1):
         if at + step * STEP < last:

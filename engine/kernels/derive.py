@@ -7,13 +7,14 @@ from dlog.engine.kernels.candidates import candidate_row, warm_candidates
 from dlog.engine.kernels.derivations import derive_candidate
 from dlog.engine.kernels.finding import find_block, scratch_block
 from dlog.engine.kernels.heads import current_of
+from dlog.engine.kernels.instructions import Derive, Instruction, Reduce
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     OP_DERIVE,
 )
 from dlog.engine.kernels.lists import push_change
 from dlog.engine.kernels.machine_structs import Control, Words
-from dlog.engine.kernels.memory import load_i64, prefetch
+from dlog.engine.kernels.memory import prefetch
 from dlog.engine.kernels.round_structs import Collection, Reduction
 from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.streamed import stream_block
@@ -24,11 +25,11 @@ FEW = 8
 
 
 @kernel
-def support_block(ctl: Control, collection: Collection, pc, rows: Words, n):
+def support_block(ctl: Control, collection: Collection, pc: Derive, rows: Words, n):
     """Adds derivations of the rows, at the iterations and with the diffs of the sink's registers; false with ctl.error set."""
-    diffs = register(ctl, load_i64(pc, 5))
-    advance = load_i64(pc, 6)
-    iterations = load_i64(pc, 4)
+    diffs = register(ctl, pc.diff)
+    advance = pc.advance
+    iterations = pc.iteration
     heads = collection.support
     if n > 1:
         for i in range(n):
@@ -47,23 +48,23 @@ def support_block(ctl: Control, collection: Collection, pc, rows: Words, n):
 
 
 @kernel
-def derive_block(ctl: Control, pc, n):
+def derive_block(ctl: Control, pc: Derive, n):
     """[OP_DERIVE, length, collection, T, I or -1, D, advance, column registers ...]; false with ctl.error set."""
-    collection = Collection(load_i64(pc, 2))
+    collection = pc.collection
     rows = scratch_block(ctl, 1)
     touch_derived(ctl, collection)
-    if not find_block(ctl, collection, Words(pc + 56), n, rows, True):
+    if not find_block(ctl, collection, pc.values, n, rows, True):
         return False
     if collection.scope:
         return support_block(ctl, collection, pc, rows, n)
-    diffs = register(ctl, load_i64(pc, 5))
+    diffs = register(ctl, pc.diff)
     if collection.fresh != 0:
         counts = collection.counts
         for i in range(n):
             row = rows[i]
             counts[row] += diffs[i]
         return True
-    times = register(ctl, load_i64(pc, 3))
+    times = register(ctl, pc.time)
     derived = collection.derived
     for i in range(n):
         if not push_change(ctl, derived, rows[i], times[i], diffs[i], 0):
@@ -72,22 +73,22 @@ def derive_block(ctl: Control, pc, n):
 
 
 @kernel
-def reduce_block(ctl: Control, pc, n):
+def reduce_block(ctl: Control, pc: Reduce, n):
     """[OP_REDUCE, length, reduction, T, I or -1, D, advance, value register, key registers ...]; false with ctl.error set."""
-    reduction = Reduction(load_i64(pc, 2))
-    values = register(ctl, load_i64(pc, 7))
+    reduction = pc.reduction
+    values = register(ctl, pc.value)
     candidates = reduction.candidates
     rows = scratch_block(ctl, 1)
     touch_reduced(ctl, reduction)
-    if not find_block(ctl, reduction.groups, Words(pc + 64), n, rows, True):
+    if not find_block(ctl, reduction.groups, pc.keys, n, rows, True):
         return False
     if candidates:
         if candidates.scope:
             return lattice_block(ctl, reduction, pc, values, n, rows)
         if not candidate_block(ctl, reduction, values, n, rows):
             return False
-    times = register(ctl, load_i64(pc, 3))
-    diffs = register(ctl, load_i64(pc, 5))
+    times = register(ctl, pc.time)
+    diffs = register(ctl, pc.diff)
     if reduction.streamed != 0:
         return stream_block(ctl, reduction, rows, times, diffs, values, n)
     derived = reduction.derived
@@ -111,15 +112,15 @@ def candidate_block(ctl: Control, reduction: Reduction, values: Words, n, rows: 
 
 
 @kernel
-def lattice_block(ctl: Control, reduction: Reduction, pc, values: Words, n, rows: Words):
+def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words, n, rows: Words):
     """Adds derivations of values[i] in groups rows[i], at the iterations and with the diffs of the sink's registers; false with
     ctl.error set."""
     if n > FEW:
         warm_candidates(reduction, values, n, rows)
         warm_results(reduction, n, rows)
-    diffs = register(ctl, load_i64(pc, 5))
-    advance = load_i64(pc, 6)
-    iterations = load_i64(pc, 4)
+    diffs = register(ctl, pc.diff)
+    advance = pc.advance
+    iterations = pc.iteration
     for i in range(n):
         group = rows[i]
         row = candidate_row(ctl, reduction, group, values[i])
@@ -153,8 +154,8 @@ def warm_results(reduction: Reduction, n, rows: Words):
 
 
 @kernel
-def derive(ctl: Control, pc, n):
+def derive(ctl: Control, pc: Instruction, n):
     """Runs a sink over rounds; false with ctl.error set."""
-    if load_i64(pc, 0) == OP_DERIVE:
-        return derive_block(ctl, pc, n)
-    return reduce_block(ctl, pc, n)
+    if pc.operation == OP_DERIVE:
+        return derive_block(ctl, Derive(pc), n)
+    return reduce_block(ctl, Reduce(pc), n)

@@ -16,6 +16,7 @@ from dlog.engine.kernels.finding import scratch_block
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, presence, settled_time
 from dlog.engine.kernels.implied import cell_at
+from dlog.engine.kernels.instructions import Arithmetic, Binds, FindIndexGroup, Instruction, Reduce, RowsOf, ScanChanges
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     AR_ADD,
@@ -29,9 +30,8 @@ from dlog.engine.kernels.layout import (
     REGISTER,
 )
 from dlog.engine.kernels.machine import step
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Path, Relation, Words
-from dlog.engine.kernels.memory import load_i64
-from dlog.engine.kernels.round_structs import Change, Collection, History, Index, Reduction, Slab
+from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Path, Words
+from dlog.engine.kernels.round_structs import Change, History, Reduction, Slab
 from dlog.engine.kernels.storage import load_cell
 from dlog.engine.kernels.structs import Array
 
@@ -49,22 +49,22 @@ def run_few(path: Path, ctl: Control, first, last):
     """Runs a path over its seed's changes [first, last). Returns the first one that is left, for blocks: `last` if none is; -1
     with ctl.error set."""
     changes = path.list
-    upper = path.code[0]
+    upper = ScanChanges(path.code[0])
     many = last - first > FEW or ctl.work > ctl.budget
     if path.few == 0 or many:
         return first
-    seed = Collection(load_i64(upper, 2))
+    seed = upper.collection
     if not changes.data or seed.grouped or seed.packed != 0:
         return first
     ctl.run_path = path
-    lower = path.code[1]
+    lower = RowsOf(path.code[1])
     registers = ctl.registers
     for at in range(first, last):
         passed = take_change(ctl, registers, upper, changes.data[at])
         if passed > 0:
-            group = value_at(registers, load_i64(lower, 3))[0]
+            group = value_at(registers, lower.group)[0]
             if group >= 0:
-                slab = slab_at(Index(load_i64(lower, 2)), group)
+                slab = slab_at(lower.index, group)
                 if slab.count > SHORT:
                     return at
                 way = path.few
@@ -85,73 +85,79 @@ def value_at(registers, number) -> Words:
 
 
 @kernel
-def take_change(ctl: Control, registers, code, change: Change):
+def take_change(ctl: Control, registers, code: ScanChanges, change: Change):
     """The path's first level for a change: 1 if it passes, 0 if not, -1 with ctl.error set."""
     time = change.time
     diff = change.diff
     row = change.row
-    value_at(registers, load_i64(code, 5))[0] = time
-    if load_i64(code, 6) >= 0:
-        value_at(registers, load_i64(code, 6))[0] = time & _ITERATION
-    value_at(registers, load_i64(code, 7))[0] = -diff if load_i64(code, 4) != 0 else diff
-    columns = Relation(load_i64(code, 2)).columns
-    take_columns(registers, columns, code + 72, load_i64(code, 8), row)
-    pc = code + load_i64(code, 1) * 8
-    while load_i64(pc, 0) != OP_NEXT:
+    value_at(registers, code.time)[0] = time
+    if code.iteration >= 0:
+        value_at(registers, code.iteration)[0] = time & _ITERATION
+    value_at(registers, code.diff)[0] = -diff if code.negated != 0 else diff
+    columns = code.collection.columns
+    take_columns(registers, columns, code.binds, code.bound, row)
+    pc = following(code)
+    while pc.operation != OP_NEXT:
         passed = step_one(ctl, registers, pc)
         if passed <= 0:
             return passed
-        pc += load_i64(pc, 1) * 8
+        pc = following(pc)
     return 1
 
 
 @kernel
-def take_columns(registers, columns: Array[Column], pairs, count, row):
-    """Brings columns of a row to registers: `count` (column, register) pairs."""
+def take_columns(registers, columns: Array[Column], binds: Binds, count, row):
+    """Brings columns of a row to registers: as many as `count`."""
     for c in range(count):
-        column = columns[load_i64(pairs, c * 2)]
+        column = columns[binds[c].column]
         value = cell_at(column, row)
-        value_at(registers, load_i64(pairs, c * 2 + 1))[0] = value
+        value_at(registers, binds[c].target)[0] = value
 
 
 @kernel
-def step_one(ctl: Control, registers, pc):
+def following(pc: Instruction) -> Instruction:
+    return Instruction(pc.address + pc.length * 8)
+
+
+@kernel
+def step_one(ctl: Control, registers, pc: Instruction):
     """Runs an instruction on the row: 1 if it is kept, 0 if not, -1 with ctl.error set."""
-    op = load_i64(pc, 0)
-    if op == OP_ARITHMETIC and load_i64(pc, 2) == AR_ADD:
-        left = value_at(registers, load_i64(pc, 3))[0]
-        right = value_at(registers, load_i64(pc, 4))[0]
-        value_at(registers, load_i64(pc, 5))[0] = left + right
+    op = pc.operation
+    if op == OP_ARITHMETIC and Arithmetic(pc).function == AR_ADD:
+        left = value_at(registers, Arithmetic(pc).left)[0]
+        right = value_at(registers, Arithmetic(pc).right)[0]
+        value_at(registers, Arithmetic(pc).target)[0] = left + right
         return 1
     if op == OP_INDEX:
-        index = Index(load_i64(pc, 2))
+        sought = FindIndexGroup(pc)
+        index = sought.index
         if index.dense != 0 and index.key_count == 1:
-            group = value_at(registers, load_i64(pc, 4))[0] - index.low
+            group = value_at(registers, sought.keys[0])[0] - index.low
             known = 0 <= group < index.groups
-            value_at(registers, load_i64(pc, 3))[0] = group if known else -1
+            value_at(registers, sought.group)[0] = group if known else -1
             return 1
     return step(ctl, pc, 1)
 
 
 @kernel
-def carry(registers, code):
+def carry(registers, code: RowsOf):
     """Carries over what the path's second level takes from the first."""
-    for c in range(load_i64(code, 11)):
-        value = value_at(registers, load_i64(code, 13 + c * 2))[0]
-        value_at(registers, load_i64(code, 14 + c * 2))[0] = value
+    for c in range(code.carried):
+        value = value_at(registers, code.moves[c].source)[0]
+        value_at(registers, code.moves[c].target)[0] = value
 
 
 @kernel
-def join_slab(ctl: Control, registers, code, slab: Slab, shared):
+def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
     """The path's second level for the rows of a group (see `lookups.rows_of`), which may share what is carried over: 1, or -1
     with ctl.error set."""
     carry(registers, code)
-    index = Index(load_i64(code, 2))
+    index = code.index
     collection = index.collection
     columns = collection.columns
     pool = index.pool
-    limit = value_at(registers, load_i64(code, 5))[0] + load_i64(code, 4)
-    inner = load_i64(code, 6) != 0
+    limit = value_at(registers, code.time)[0] + code.neu
+    inner = code.inner != 0
     history = collection.inner if inner else collection.outer
     bits = history.bits
     marked = has_marked(history)
@@ -175,23 +181,23 @@ def join_slab(ctl: Control, registers, code, slab: Slab, shared):
 
 
 @kernel
-def join_values(ctl: Control, registers, code, slab: Slab, key):
+def join_values(ctl: Control, registers, code: RowsOf, slab: Slab, key):
     """`join_slab` where each row contributes a value that is carried over to the lattice's group by one of its columns."""
     carry(registers, code)
-    sink = code + load_i64(code, 1) * 8
-    reduction = Reduction(load_i64(sink, 2))
+    sink = Reduce(following(code))
+    reduction = sink.reduction
     groups = reduction.groups
-    iteration = value_at(registers, load_i64(sink, 4))[0] + load_i64(sink, 6)
-    diff = value_at(registers, load_i64(sink, 5))[0]
-    value = value_at(registers, load_i64(sink, 7))[0]
-    index = Index(load_i64(code, 2))
+    iteration = value_at(registers, sink.iteration)[0] + sink.advance
+    diff = value_at(registers, sink.diff)[0]
+    value = value_at(registers, sink.value)[0]
+    index = code.index
     collection = index.collection
     columns = collection.columns
     column = columns[key]
     data = column.data
     width = column.width
     pool = index.pool
-    limit = value_at(registers, load_i64(code, 5))[0] + load_i64(code, 4)
+    limit = value_at(registers, code.time)[0] + code.neu
     history = collection.outer
     bits = history.bits
     marked = has_marked(history)
@@ -245,7 +251,7 @@ def contribute(ctl: Control, reduction: Reduction, group, value, iteration, diff
 
 
 @kernel
-def join_entries(ctl: Control, registers, code, columns: Array[Column], history: History, row, limit):
+def join_entries(ctl: Control, registers, code: RowsOf, columns: Array[Column], history: History, row, limit):
     """`join_row` for each entry before a limit of a row of the own scope; false with ctl.error set."""
     if get_bit(history.bits, row) == 0:
         return join_entry(ctl, registers, code, columns, row, settled_time(history, row), 1, limit)
@@ -259,44 +265,44 @@ def join_entries(ctl: Control, registers, code, columns: Array[Column], history:
 
 
 @kernel
-def join_entry(ctl: Control, registers, code, columns: Array[Column], row, time, diff, limit):
+def join_entry(ctl: Control, registers, code: RowsOf, columns: Array[Column], row, time, diff, limit):
     if time >= limit:
         return True
-    iteration = value_at(registers, load_i64(code, 7))[0]
-    product = value_at(registers, load_i64(code, 8))[0] * diff
-    value_at(registers, load_i64(code, 9))[0] = max(iteration, time & _ITERATION)
-    value_at(registers, load_i64(code, 10))[0] = product
+    iteration = value_at(registers, code.iteration)[0]
+    product = value_at(registers, code.diff)[0] * diff
+    value_at(registers, code.latest)[0] = max(iteration, time & _ITERATION)
+    value_at(registers, code.product)[0] = product
     return join_row(ctl, registers, code, columns, row)
 
 
 @kernel
-def join_row(ctl: Control, registers, code, columns: Array[Column], row):
+def join_row(ctl: Control, registers, code: RowsOf, columns: Array[Column], row):
     """All that the path's second level does with a row; false with ctl.error set."""
-    take_columns(registers, columns, code + 104 + load_i64(code, 11) * 16, load_i64(code, 12), row)
-    pc = code + load_i64(code, 1) * 8
-    while load_i64(pc, 0) < OP_DERIVE:
+    take_columns(registers, columns, Binds(code.moves[code.carried]), code.bound, row)
+    pc = following(code)
+    while pc.operation < OP_DERIVE:
         passed = step_one(ctl, registers, pc)
         if passed <= 0:
             return passed == 0
-        pc += load_i64(pc, 1) * 8
-    return derive_one(ctl, registers, pc)
+        pc = following(pc)
+    return derive_one(ctl, registers, Reduce(pc))
 
 
 @kernel
-def derive_one(ctl: Control, registers, pc):
+def derive_one(ctl: Control, registers, pc: Reduce):
     """Runs a sink on the row; false with ctl.error set."""
-    reduction = Reduction(load_i64(pc, 2))
-    if load_i64(pc, 0) != OP_REDUCE or not reduction.candidates:
+    reduction = pc.reduction
+    if pc.operation != OP_REDUCE or not reduction.candidates:
         return derive(ctl, pc, 1)
     groups = reduction.groups
     if not reduction.candidates.scope or groups.direct_count == 0:
         return derive(ctl, pc, 1)
-    group = find_direct(groups, value_at(registers, load_i64(pc, 8))[0])
+    group = find_direct(groups, value_at(registers, pc.keys[0])[0])
     if group < 0:
         return derive(ctl, pc, 1)
-    iteration = load_i64(pc, 6)
-    if load_i64(pc, 4) >= 0:
-        iteration += value_at(registers, load_i64(pc, 4))[0]
-    value = value_at(registers, load_i64(pc, 7))[0]
+    iteration = pc.advance
+    if pc.iteration >= 0:
+        iteration += value_at(registers, pc.iteration)[0]
+    value = value_at(registers, pc.value)[0]
     touch_reduced(ctl, reduction)
-    return contribute(ctl, reduction, group, value, iteration, value_at(registers, load_i64(pc, 5))[0])
+    return contribute(ctl, reduction, group, value, iteration, value_at(registers, pc.diff)[0])

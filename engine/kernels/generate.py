@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.arrange import chain_of, column_of, group_size
 from dlog.engine.kernels.chains import chunk_items, load_position
+from dlog.engine.kernels.instructions import Binds, Extend, Join, Moves, Scan, ScanQueue
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     ARR_SORTED,
@@ -23,7 +24,6 @@ from dlog.engine.kernels.machine_structs import (
     Marks,
     Numbers,
     Proposer,
-    Relation,
     Words,
 )
 from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64
@@ -34,11 +34,11 @@ SMALL = 4
 
 
 @kernel
-def copy_carried(ctl: Control, pairs, count, source: Words, n):
-    """dst[i] = src[source[i]] for `count` (src, dst) pairs of registers."""
+def copy_carried(ctl: Control, moves: Moves, count, source: Words, n):
+    """target[i] = values[source[i]] for `count` registers."""
     for c in range(count):
-        values = register(ctl, load_i64(pairs, c * 2))
-        target = register(ctl, load_i64(pairs, c * 2 + 1))
+        values = register(ctl, moves[c].source)
+        target = register(ctl, moves[c].target)
         for i in range(n):
             target[i] = values[source[i]]
 
@@ -47,17 +47,17 @@ def copy_carried(ctl: Control, pairs, count, source: Words, n):
 
 
 @kernel
-def scan(ctl: Control, code, level: Level):
+def scan(ctl: Control, code: Scan, level: Level):
     """[op, length, relation, changes, columns, (column, dst)*]: rows claimed from the workers' shared cursor."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
     if n <= 0:
         return 0
-    relation = Relation(load_i64(code, 2))
-    for c in range(load_i64(code, 4)):
-        column = column_of(relation, load_i64(code, 5 + c * 2))
-        target = register(ctl, load_i64(code, 6 + c * 2))
+    relation = code.relation
+    for c in range(code.bound):
+        column = column_of(relation, code.binds[c].column)
+        target = register(ctl, code.binds[c].target)
         data = column.data
         if column.width == 4:
             for i in range(n):
@@ -69,18 +69,18 @@ def scan(ctl: Control, code, level: Level):
 
 
 @kernel
-def scan_queue(ctl: Control, code, level: Level):
+def scan_queue(ctl: Control, code: ScanQueue, level: Level):
     """[op, length, relation, columns, (column, dst)*]: the changed rows of a lattice relation."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
     if n <= 0:
         return 0
-    relation = Relation(load_i64(code, 2))
+    relation = code.relation
     queue = relation.queue
-    for c in range(load_i64(code, 3)):
-        column = column_of(relation, load_i64(code, 4 + c * 2))
-        target = register(ctl, load_i64(code, 5 + c * 2))
+    for c in range(code.bound):
+        column = column_of(relation, code.binds[c].column)
+        target = register(ctl, code.binds[c].target)
         data = column.data
         width = column.width
         for i in range(n):
@@ -92,15 +92,15 @@ def scan_queue(ctl: Control, code, level: Level):
 
 
 @kernel
-def join(ctl: Control, code, level: Level, source: Words, places: Words):
+def join(ctl: Control, code: Join, level: Level, source: Words, places: Words):
     """[op, length, arrangement, group register, carried, bound, (src, dst)*, (column, dst)*]"""
-    arrangement = Arrangement(load_i64(code, 2))
-    groups = register(ctl, load_i64(code, 3))
+    arrangement = code.arrangement
+    groups = register(ctl, code.group)
     n = match_groups(arrangement, groups, level, source, places)
     if n > 0:
-        carried = load_i64(code, 4)
-        copy_carried(ctl, code + 48, carried, source, n)
-        bind_columns(ctl, arrangement, code + 48 + carried * 16, load_i64(code, 5), places, n)
+        carried = code.carried
+        copy_carried(ctl, code.moves, carried, source, n)
+        bind_columns(ctl, arrangement, Binds(code.moves[carried]), code.bound, places, n)
     return n
 
 
@@ -207,13 +207,13 @@ def next_chunk(arrangement: Arrangement, level: Level, start):
 
 
 @kernel
-def bind_columns(ctl: Control, arrangement: Arrangement, pairs, count, places: Words, n):
-    """dst[i] = column's value at places[i] for `count` (column, dst) pairs."""
+def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, places: Words, n):
+    """target[i] = the column's value at places[i], for `count` columns."""
     ordered = arrangement.kind == ARR_SORTED
     pool = arrangement.pool
     for c in range(count):
-        number = load_i64(pairs, c * 2)
-        target = register(ctl, load_i64(pairs, c * 2 + 1))
+        number = binds[c].column
+        target = register(ctl, binds[c].target)
         if ordered:
             entry = arrangement.columns[number]
             data = entry.data
@@ -242,13 +242,8 @@ def bind_columns(ctl: Control, arrangement: Arrangement, pairs, count, places: W
 
 
 @kernel
-def proposer_at(code, p):
-    return code + (8 + p * 3) * 8
-
-
-@kernel
-def mark_at(ctl: Control, code, p) -> Proposer:
-    return Marks(ctl.marks + load_i64(code, 3) * 8).proposers[p]
+def mark_at(ctl: Control, code: Extend, p) -> Proposer:
+    return Marks(ctl.marks + code.marks * 8).proposers[p]
 
 
 @kernel
@@ -258,13 +253,13 @@ def values_of(arrangement: Arrangement, number) -> KeptColumn:
 
 
 @kernel
-def flip_marks(ctl: Control, code, mark: Proposer, arrangement: Arrangement, number, group, on):
+def flip_marks(ctl: Control, code: Extend, mark: Proposer, arrangement: Arrangement, number, group, on):
     """Sets (or clears) the bits of a group's values."""
     bits = Words(ctl.marks + mark.bits * 8)
     entry = values_of(arrangement, number)
     data = entry.data
     width = entry.width
-    low = load_i64(code, 4)
+    low = code.low
     offsets = arrangement.offsets
     for at in range(offsets[group], offsets[group + 1]):
         code_ = load_cell(data, width, at) - low
@@ -274,14 +269,14 @@ def flip_marks(ctl: Control, code, mark: Proposer, arrangement: Arrangement, num
 
 
 @kernel
-def update_mark(ctl: Control, code, mark: Proposer, arrangement: Arrangement, number, group):
+def update_mark(ctl: Control, code: Extend, mark: Proposer, arrangement: Arrangement, number, group):
     """Marks a proposer's group when a second row in a row uses it. Returns whether it is marked."""
     marked = mark.group
     last = mark.last
     mark.last = group
     if marked == group:
         return True
-    if group != last or load_i64(code, 5) == 0:
+    if group != last or code.span == 0:
         return False
     if marked >= 0:
         flip_marks(ctl, code, mark, arrangement, number, marked, False)
@@ -291,7 +286,7 @@ def update_mark(ctl: Control, code, mark: Proposer, arrangement: Arrangement, nu
 
 
 @kernel
-def measure_proposers(ctl: Control, code, row):
+def measure_proposers(ctl: Control, code: Extend, row):
     """Rows and validation cost of every proposer for this row, kept in its marks. Returns the sum of costs, -1 where one has
     no rows.
 
@@ -299,33 +294,32 @@ def measure_proposers(ctl: Control, code, row):
     otherwise.
     """
     total = 0
-    proposer = proposer_at(code, 0)
-    for p in range(load_i64(code, 6)):
+    for p in range(code.proposers):
+        proposer = code.listed[p]
         mark = mark_at(ctl, code, p)
-        arrangement = Arrangement(load_i64(proposer, 0))
-        group = register(ctl, load_i64(proposer, 1))[row]
+        arrangement = proposer.arrangement
+        group = register(ctl, proposer.group)[row]
         size = group_size(arrangement, group)
         if size == 0:
             return -1
         cost = 1
-        if arrangement.kind == ARR_SORTED and not update_mark(ctl, code, mark, arrangement, load_i64(proposer, 2), group):
+        if arrangement.kind == ARR_SORTED and not update_mark(ctl, code, mark, arrangement, proposer.column, group):
             cost = 2 + bit_length(size)
         mark.rows = size
         mark.cost = cost
         total += cost
-        proposer += 24
     return total
 
 
 @kernel
-def choose_proposer(ctl: Control, code, row):
+def choose_proposer(ctl: Control, code: Extend, row):
     """The proposer with the least work for this row, or -1 where one of them has no values."""
     total = measure_proposers(ctl, code, row)
     if total < 0:
         return -1
     best = -1
     least = 0
-    for p in range(load_i64(code, 6)):
+    for p in range(code.proposers):
         mark = mark_at(ctl, code, p)
         work = mark.rows * (1 + total - mark.cost)
         if best < 0 or work < least:
@@ -335,31 +329,31 @@ def choose_proposer(ctl: Control, code, row):
 
 
 @kernel
-def open_proposer(ctl: Control, code, level: Level, chosen, row):
+def open_proposer(ctl: Control, code: Extend, level: Level, chosen, row):
     """Points the level at the chosen proposer's values and rewinds the others' cursors."""
-    proposer = proposer_at(code, chosen)
-    arrangement = Arrangement(load_i64(proposer, 0))
-    group = register(ctl, load_i64(proposer, 1))[row]
+    proposer = code.listed[chosen]
+    arrangement = proposer.arrangement
+    group = register(ctl, proposer.group)[row]
     if arrangement.kind == ARR_SORTED:
         offsets = arrangement.offsets
         level.at = offsets[group]
         level.end = offsets[group + 1]
     else:
         open_chain(arrangement, level, group)
-    for p in range(load_i64(code, 6)):
-        other = proposer_at(code, p)
-        arrangement = Arrangement(load_i64(other, 0))
+    for p in range(code.proposers):
+        other = code.listed[p]
+        arrangement = other.arrangement
         if arrangement.kind == ARR_SORTED:
-            group = register(ctl, load_i64(other, 1))[row]
+            group = register(ctl, other.group)[row]
             mark_at(ctl, code, p).cursor = arrangement.offsets[group]
 
 
 @kernel
-def propose(ctl: Control, code, chosen, at, count, target: Words):
+def propose(ctl: Control, code: Extend, chosen, at, count, target: Words):
     """Writes `count` candidate values from position `at` of the chosen proposer. Returns whether they ascend."""
-    proposer = proposer_at(code, chosen)
-    arrangement = Arrangement(load_i64(proposer, 0))
-    number = load_i64(proposer, 2)
+    proposer = code.listed[chosen]
+    arrangement = proposer.arrangement
+    number = proposer.column
     if arrangement.kind == ARR_SORTED:
         entry = values_of(arrangement, number)
         data = entry.data
@@ -382,17 +376,17 @@ def propose(ctl: Control, code, chosen, at, count, target: Words):
 
 
 @kernel
-def validate(ctl: Control, code, p, row, count, target: Words, ascending):
+def validate(ctl: Control, code: Extend, p, row, count, target: Words, ascending):
     """Keeps the candidates that proposer p (sorted) has, in place; returns how many."""
-    proposer = proposer_at(code, p)
-    arrangement = Arrangement(load_i64(proposer, 0))
-    group = register(ctl, load_i64(proposer, 1))[row]
+    proposer = code.listed[p]
+    arrangement = proposer.arrangement
+    group = register(ctl, proposer.group)[row]
     mark = mark_at(ctl, code, p)
     kept = 0
-    if mark.group == group and load_i64(code, 5) > 0:
+    if mark.group == group and code.span > 0:
         bits = Words(ctl.marks + mark.bits * 8)
-        low = load_i64(code, 4)
-        span = load_i64(code, 5)
+        low = code.low
+        span = code.span
         for j in range(count):
             value = target[j]
             offset = value - low
@@ -400,7 +394,7 @@ def validate(ctl: Control, code, p, row, count, target: Words, ascending):
             if 0 <= offset < span:
                 kept += (bits[offset >> 6] >> (offset & 63)) & 1
         return kept
-    entry = values_of(arrangement, load_i64(proposer, 2))
+    entry = values_of(arrangement, proposer.column)
     data = entry.data
     width = entry.width
     offsets = arrangement.offsets
@@ -440,29 +434,29 @@ def gallop(data, width, start, end, value):
 
 
 @kernel
-def is_pair_marked(ctl: Control, code, chosen, row):
+def is_pair_marked(ctl: Control, code: Extend, chosen, row):
     """Whether there are two sorted proposers and the other one's group is marked: the case of triangles, worth one fused
     loop."""
-    if load_i64(code, 6) != 2 or load_i64(code, 5) == 0:
+    if code.proposers != 2 or code.span == 0:
         return False
-    if Arrangement(load_i64(proposer_at(code, chosen), 0)).kind != ARR_SORTED:
+    if code.listed[chosen].arrangement.kind != ARR_SORTED:
         return False
-    other = proposer_at(code, 1 - chosen)
-    if Arrangement(load_i64(other, 0)).kind != ARR_SORTED:
+    other = code.listed[1 - chosen]
+    if other.arrangement.kind != ARR_SORTED:
         return False
-    group = register(ctl, load_i64(other, 1))[row]
+    group = register(ctl, other.group)[row]
     return mark_at(ctl, code, 1 - chosen).group == group
 
 
 @kernel
-def propose_marked(ctl: Control, code, chosen, row, at, count, target: Words, source: Words, n):
+def propose_marked(ctl: Control, code: Extend, chosen, row, at, count, target: Words, source: Words, n):
     """Writes the candidates that the other proposer's marks have, from position n on; returns the new n."""
-    proposer = proposer_at(code, chosen)
-    entry = values_of(Arrangement(load_i64(proposer, 0)), load_i64(proposer, 2))
+    proposer = code.listed[chosen]
+    entry = values_of(proposer.arrangement, proposer.column)
     data = entry.data
     width = entry.width
     bits = Words(ctl.marks + mark_at(ctl, code, 1 - chosen).bits * 8)
-    low = load_i64(code, 4)
+    low = code.low
     for j in range(count):
         value = load_cell(data, width, at + j)
         offset = value - low
@@ -473,19 +467,19 @@ def propose_marked(ctl: Control, code, chosen, row, at, count, target: Words, so
 
 
 @kernel
-def extend(ctl: Control, code, level: Level, source: Words):
+def extend(ctl: Control, code: Extend, level: Level, source: Words):
     rows = level.rows
     row = level.row
-    proposers = load_i64(code, 6)
-    marks = Marks(ctl.marks + load_i64(code, 3) * 8)
-    target = register(ctl, load_i64(code, 2))
+    proposers = code.proposers
+    marks = Marks(ctl.marks + code.marks * 8)
+    target = register(ctl, code.target)
     n = 0
     while n < BLOCK:
         at = level.at
         end = level.end
         if at >= end:
             if level.left > 0:
-                arrangement = Arrangement(load_i64(proposer_at(code, marks.chosen), 0))
+                arrangement = code.listed[marks.chosen].arrangement
                 next_chunk(arrangement, level, load_position(arrangement.pool.address, end))
                 continue
             row += 1
@@ -504,11 +498,11 @@ def extend(ctl: Control, code, level: Level, source: Words):
             continue
         ascending = propose(ctl, code, chosen, at, count, Words(target.address + n * 8))
         for p in range(proposers):
-            if p != chosen and Arrangement(load_i64(proposer_at(code, p), 0)).kind == ARR_SORTED and count > 0:
+            if p != chosen and code.listed[p].arrangement.kind == ARR_SORTED and count > 0:
                 count = validate(ctl, code, p, row, count, Words(target.address + n * 8), ascending)
         for j in range(count):
             source[n + j] = row
         n += count
     level.row = row
-    copy_carried(ctl, code + (8 + proposers * 3) * 8, load_i64(code, 7), source, n)
+    copy_carried(ctl, Moves(code.listed[proposers]), code.carried, source, n)
     return n

@@ -298,7 +298,7 @@ class Pack(Instruction):
 
     relation: Relation
     target: i64
-    fields: Inside[Words]
+    values: Inside[Words]
 
 
 class External(Instruction):

@@ -18,6 +18,20 @@ from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import entry_at, first_entry, get_bit, has_marked, is_here, presence, settled_time
 from dlog.engine.kernels.implied import gather_keys
 from dlog.engine.kernels.indexes import find_index_groups
+from dlog.engine.kernels.instructions import (
+    Binds,
+    EntriesOf,
+    FindIndexGroup,
+    HasAny,
+    HasRow,
+    Instruction,
+    Once,
+    Present,
+    RowsOf,
+    ScanChanges,
+    Stagger,
+    ValueOf,
+)
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -30,10 +44,10 @@ from dlog.engine.kernels.layout import (
     ROUND,
 )
 from dlog.engine.kernels.machine_structs import Column, Control, Level, Words
-from dlog.engine.kernels.memory import bit_length, load_i64
+from dlog.engine.kernels.memory import bit_length
 from dlog.engine.kernels.pairs import fresh_pairs, unpack_column
-from dlog.engine.kernels.round_structs import ChangeArray, Changes, Collection, History, Index, Reduction
-from dlog.engine.kernels.storage import register
+from dlog.engine.kernels.round_structs import ChangeArray, Collection, History, Index, Reduction
+from dlog.engine.kernels.storage import behind, register
 
 _ITERATION = 0xFFFFFFFF
 SPACING = 256
@@ -41,19 +55,19 @@ SPACING = 256
 
 
 @kernel
-def scan_changes(ctl: Control, code, level: Level):
+def scan_changes(ctl: Control, code: ScanChanges, level: Level):
     """[op, length, collection, list, negated, T, I or -1, D, columns, (column, dst)*]: the list's part in use."""
     at = level.at
     end = level.end
     n = min(BLOCK, end - at)
     if n <= 0:
         return 0
-    collection = Collection(load_i64(code, 2))
-    sign = -1 if load_i64(code, 4) != 0 else 1
-    times = register(ctl, load_i64(code, 5))
-    diffs = register(ctl, load_i64(code, 7))
+    collection = code.collection
+    sign = -1 if code.negated != 0 else 1
+    times = register(ctl, code.time)
+    diffs = register(ctl, code.diff)
     rows = scratch_block(ctl, 0)
-    changes = Changes(load_i64(code, 3))
+    changes = code.changes
     data = changes.data
     grouped = collection.grouped
     packed = collection.packed != 0
@@ -84,13 +98,13 @@ def scan_changes(ctl: Control, code, level: Level):
             times[i] = change.time
             diffs[i] = change.diff * sign
             values[i] = change.value
-    if load_i64(code, 6) >= 0:
-        iterations = register(ctl, load_i64(code, 6))
+    if code.iteration >= 0:
+        iterations = register(ctl, code.iteration)
         for i in range(n):
             iterations[i] = times[i] & _ITERATION
-    for c in range(load_i64(code, 8)):
-        number = load_i64(code, 9 + c * 2)
-        target = register(ctl, load_i64(code, 10 + c * 2))
+    for c in range(code.bound):
+        number = code.binds[c].column
+        target = register(ctl, code.binds[c].target)
         if packed:
             unpack_column(rows.address, number, n, target, 1)
         elif not grouped:
@@ -132,15 +146,15 @@ def fresh_rows(collection: Collection, first, last, rows: Words):
 
 
 @kernel
-def once(ctl: Control, code, level: Level):
+def once(ctl: Control, code: Once, level: Level):
     """[op, length, T, I or -1, D]: one row, at the first round."""
     if level.at >= level.end:
         return 0
     level.at = 1
-    register(ctl, load_i64(code, 2))[0] = ROUND
-    if load_i64(code, 3) >= 0:
-        register(ctl, load_i64(code, 3))[0] = 0
-    register(ctl, load_i64(code, 4))[0] = 1
+    register(ctl, code.time)[0] = ROUND
+    if code.iteration >= 0:
+        register(ctl, code.iteration)[0] = 0
+    register(ctl, code.diff)[0] = 1
     return 1
 
 
@@ -148,27 +162,27 @@ def once(ctl: Control, code, level: Level):
 
 
 @kernel
-def rows_of(ctl: Control, code, level: Level):
-    """[op, length, index, group, neu, T, inner, I, D, I dst, D dst, carried, bound, (src, dst)*, (column, dst)*]"""
-    n = inner_rows(ctl, code, level) if load_i64(code, 6) != 0 else outer_rows(ctl, code, level)
+def rows_of(ctl: Control, code: RowsOf, level: Level):
+    """The next block of rows of the groups."""
+    n = inner_rows(ctl, code, level) if code.inner != 0 else outer_rows(ctl, code, level)
     if n > 0:
-        collection = Index(load_i64(code, 2)).collection
-        carried = load_i64(code, 11)
-        copy_carried(ctl, code + 104, carried, scratch_block(ctl, 0), n)
-        pairs = code + 104 + carried * 16
-        for c in range(load_i64(code, 12)):
-            target = register(ctl, load_i64(pairs, c * 2 + 1))
-            take_cells(column_of(collection, load_i64(pairs, c * 2)), scratch_block(ctl, 1), n, target)
+        collection = code.index.collection
+        carried = code.carried
+        copy_carried(ctl, code.moves, carried, scratch_block(ctl, 0), n)
+        binds = Binds(code.moves[carried])
+        for c in range(code.bound):
+            target = register(ctl, binds[c].target)
+            take_cells(column_of(collection, binds[c].column), scratch_block(ctl, 1), n, target)
     return n
 
 
 @kernel
-def outer_rows(ctl: Control, code, level: Level):
+def outer_rows(ctl: Control, code: RowsOf, level: Level):
     """Walks the groups' rows that are present at the view; source rows go to scratch 0, row numbers to scratch 1."""
-    index = Index(load_i64(code, 2))
-    groups = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
+    index = code.index
+    groups = register(ctl, code.group)
+    neu = code.neu
+    times = register(ctl, code.time)
     history = index.collection.outer
     bits = history.bits
     base = history.base
@@ -211,16 +225,16 @@ def outer_rows(ctl: Control, code, level: Level):
 
 
 @kernel
-def inner_rows(ctl: Control, code, level: Level):
+def inner_rows(ctl: Control, code: RowsOf, level: Level):
     """As `outer_rows` for the scope's own collections: one match per entry, with its iteration and diff."""
-    index = Index(load_i64(code, 2))
-    groups = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
-    iterations = register(ctl, load_i64(code, 7))
-    diffs = register(ctl, load_i64(code, 8))
-    latest = register(ctl, load_i64(code, 9))
-    products = register(ctl, load_i64(code, 10))
+    index = code.index
+    groups = register(ctl, code.group)
+    neu = code.neu
+    times = register(ctl, code.time)
+    iterations = register(ctl, code.iteration)
+    diffs = register(ctl, code.diff)
+    latest = register(ctl, code.latest)
+    products = register(ctl, code.product)
     history = index.collection.inner
     bits = history.bits
     pool = index.pool
@@ -275,17 +289,17 @@ def inner_rows(ctl: Control, code, level: Level):
 
 
 @kernel
-def entries_of(ctl: Control, code, level: Level):
+def entries_of(ctl: Control, code: EntriesOf, level: Level):
     """[op, length, collection, row register, neu, T, I, D, I dst, D dst, carried, (src, dst)*]: the inner entries of each block
     row's row of the collection."""
-    history = Collection(load_i64(code, 2)).inner
-    numbers = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
-    iterations = register(ctl, load_i64(code, 6))
-    diffs = register(ctl, load_i64(code, 7))
-    latest = register(ctl, load_i64(code, 8))
-    products = register(ctl, load_i64(code, 9))
+    history = code.collection.inner
+    numbers = register(ctl, code.row)
+    neu = code.neu
+    times = register(ctl, code.time)
+    iterations = register(ctl, code.iteration)
+    diffs = register(ctl, code.diff)
+    latest = register(ctl, code.latest)
+    products = register(ctl, code.product)
     source = scratch_block(ctl, 0)
     rows = level.rows
     row = max(level.row, 0)
@@ -319,7 +333,7 @@ def entries_of(ctl: Control, code, level: Level):
     level.row = row
     level.extra = extra
     if n > 0:
-        copy_carried(ctl, code + 88, load_i64(code, 10), source, n)
+        copy_carried(ctl, code.moves, code.carried, source, n)
     return n
 
 
@@ -335,37 +349,38 @@ def keep_rows(ctl: Control, live: Words, count, kept, n):
 
 
 @kernel
-def step_lookup(ctl: Control, pc, n):
+def step_lookup(ctl: Control, pc: Instruction, n):
     """Runs one look-up instruction on a block of n rows; returns the rows left."""
-    op = load_i64(pc, 0)
+    op = pc.operation
     if op == OP_INDEX:
-        # [index, dst, key registers ...]
-        find_index_groups(Index(load_i64(pc, 2)), ctl, Words(pc + 32), n, scratch_block(ctl, 2), register(ctl, load_i64(pc, 3)))
+        sought = FindIndexGroup(pc)
+        find_index_groups(sought.index, ctl, sought.keys, n, scratch_block(ctl, 2), register(ctl, sought.group))
         return n
     if op == OP_ROW:
-        return step_row(ctl, pc, n)
+        return step_row(ctl, HasRow(pc), n)
     if op == OP_PRESENT:
-        return step_present(ctl, pc, n)
+        return step_present(ctl, Present(pc), n)
     if op == OP_STAGGER:
-        stagger(register(ctl, load_i64(pc, 2)), register(ctl, load_i64(pc, 3)), load_i64(pc, 4), load_i64(pc, 5), n)
+        late = Stagger(pc)
+        stagger(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
         return n
     if op == OP_ANY:
-        # [index, group register, live count, live ...]
-        index = Index(load_i64(pc, 2))
-        groups = register(ctl, load_i64(pc, 3))
+        wanted = HasAny(pc)
+        index = wanted.index
+        groups = register(ctl, wanted.group)
         kept = 0
         for i in range(n):
             group = groups[i]
             scratch_block(ctl, 0)[kept] = i
             if group >= 0 and slab_at(index, group).count > 0:
                 kept += 1
-        return keep_rows(ctl, Words(pc + 40), load_i64(pc, 4), kept, n)
-    return step_value(ctl, pc, n)
+        return keep_rows(ctl, wanted.registers, wanted.live, kept, n)
+    return step_value(ctl, ValueOf(pc), n)
 
 
 @kernel
 def stagger(values: Words, iterations: Words, ordered, advance, n):
-    """[OP_STAGGER, length, value register, I, ordered, advance]: values enter a minimum no earlier than is their turn; the sink
+    """Values enter a minimum no earlier than is their turn; the sink
     adds `advance`."""
     for i in range(n):
         value = values[i]
@@ -392,33 +407,31 @@ def iteration_in_order(value):
 
 
 @kernel
-def step_row(ctl: Control, pc, n):
-    """[collection, dst, live count, live ..., key registers ...]: keeps rows whose key is a row of the collection, and its
-    number."""
-    count = load_i64(pc, 4)
-    target = register(ctl, load_i64(pc, 3))
-    find_block(ctl, Collection(load_i64(pc, 2)), Words(pc + (5 + count) * 8), n, target, False)
+def step_row(ctl: Control, pc: HasRow, n):
+    """Keeps rows whose key is a row of the collection, and its number."""
+    count = pc.live
+    target = register(ctl, pc.row)
+    find_block(ctl, pc.collection, behind(pc.registers, count), n, target, False)
     chosen = scratch_block(ctl, 0)
     kept = 0
     for i in range(n):
         chosen[kept] = i
         kept += 1 if target[i] >= 0 else 0
-    return keep_rows(ctl, Words(pc + 40), count, kept, n)
+    return keep_rows(ctl, pc.registers, count, kept, n)
 
 
 @kernel
-def step_present(ctl: Control, pc, n):
-    """[collection, wanted, neu, T, own, choice, live count, live ..., key registers ...]: keeps rows whose key is (not)
-    present; rows that proposer `own` chose (register `choice`) are kept unasked."""
-    wanted = load_i64(pc, 3)
-    neu = load_i64(pc, 4)
-    times = register(ctl, load_i64(pc, 5))
-    own = load_i64(pc, 6)
-    choice = register(ctl, load_i64(pc, 7))
-    count = load_i64(pc, 8)
-    history = Collection(load_i64(pc, 2)).outer
+def step_present(ctl: Control, pc: Present, n):
+    """Keeps rows whose key is (not) present; rows that the instruction's own proposer chose are kept unasked."""
+    wanted = pc.wanted
+    neu = pc.neu
+    times = register(ctl, pc.time)
+    own = pc.proposer
+    choice = register(ctl, pc.choice)
+    count = pc.live
+    history = pc.collection.outer
     rows = scratch_block(ctl, 1)
-    find_block(ctl, Collection(load_i64(pc, 2)), Words(pc + (9 + count) * 8), n, rows, False)
+    find_block(ctl, pc.collection, behind(pc.registers, count), n, rows, False)
     chosen = scratch_block(ctl, 0)
     kept = 0
     for i in range(n):
@@ -429,32 +442,31 @@ def step_present(ctl: Control, pc, n):
         chosen[kept] = i
         if here == wanted or (own >= 0 and choice[i] == own):
             kept += 1
-    return keep_rows(ctl, Words(pc + 72), count, kept, n)
+    return keep_rows(ctl, pc.registers, count, kept, n)
 
 
 @kernel
-def step_value(ctl: Control, pc, n):
-    """OP_VALUE: [index, group, neu, T, column, dst, has default, default, live count, live ...]: the value of the one
-    row of the group that is present, or the default, or the row is dropped."""
-    index = Index(load_i64(pc, 2))
-    groups = register(ctl, load_i64(pc, 3))
-    neu = load_i64(pc, 4)
-    times = register(ctl, load_i64(pc, 5))
-    column = load_i64(pc, 6)
-    target = register(ctl, load_i64(pc, 7))
+def step_value(ctl: Control, pc: ValueOf, n):
+    """The value of the one row of the group that is present, or the default, or the row is dropped."""
+    index = pc.index
+    groups = register(ctl, pc.group)
+    neu = pc.neu
+    times = register(ctl, pc.time)
+    column = pc.column
+    target = register(ctl, pc.target)
     collection = index.collection
     history = collection.outer
     kept = 0
     for i in range(n):
         row = present_row(index, history, groups[i], times[i] + neu)
-        value = load_i64(pc, 9)
+        value = pc.default
         if row >= 0:
             value = cell(collection, column, row)
         target[i] = value
         scratch_block(ctl, 0)[kept] = i
-        if row >= 0 or load_i64(pc, 8) != 0:
+        if row >= 0 or pc.has_default != 0:
             kept += 1
-    return keep_rows(ctl, Words(pc + 88), load_i64(pc, 10), kept, n)
+    return keep_rows(ctl, pc.registers, pc.live, kept, n)
 
 
 @kernel

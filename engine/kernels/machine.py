@@ -21,6 +21,33 @@ from dlog.engine.kernels.block import (
 from dlog.engine.kernels.chains import grow_arrangement
 from dlog.engine.kernels.derive import derive
 from dlog.engine.kernels.generate import extend, join, scan, scan_queue
+from dlog.engine.kernels.instructions import (
+    Arithmetic,
+    Compare,
+    Contains,
+    Copy,
+    EntriesOf,
+    Extend,
+    External,
+    Fetch,
+    Find,
+    FindGroup,
+    HasGroup,
+    Instruction,
+    Join,
+    Mask,
+    Once,
+    Pack,
+    Propose,
+    RowsOf,
+    Scan,
+    ScanChanges,
+    ScanQueue,
+    ScanRuns,
+    Sink,
+    Sweep,
+    Unpack,
+)
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -60,13 +87,13 @@ from dlog.engine.kernels.layout import (
     YIELD,
 )
 from dlog.engine.kernels.lookups import entries_of, once, rows_of, scan_changes, step_lookup
-from dlog.engine.kernels.machine_structs import Arrangement, Control, Level, Loop, Path, Relation, Words
-from dlog.engine.kernels.memory import atomic_add, cycles, load_i64
+from dlog.engine.kernels.machine_structs import Control, Level, Loop, Path, Words
+from dlog.engine.kernels.memory import atomic_add, cycles
 from dlog.engine.kernels.merge import merge_block, next_changes
 from dlog.engine.kernels.proposals import propose_values
 from dlog.engine.kernels.runs import scan_runs, sort_changes
 from dlog.engine.kernels.sets import find_rows, insert_block, share_block
-from dlog.engine.kernels.storage import append_block, register
+from dlog.engine.kernels.storage import append_block, behind, register
 from dlog.engine.kernels.structs import Array, Pointer
 from dlog.engine.kernels.sweep import sweep
 from dlog.engine.kernels.texts import text_block
@@ -87,31 +114,31 @@ def scratch(ctl: Control, number) -> Words:
 
 
 @kernel
-def generate(ctl: Control, code, level: Level):
+def generate(ctl: Control, code: Instruction, level: Level):
     """Runs a level's generator; returns the rows it made, 0 when exhausted, _FAIL with ctl.error set."""
-    op = load_i64(code, 0)
+    op = code.operation
     if op in (OP_SWEEP, OP_SWEEP_RUNS):
-        return sweep(ctl, code, level)
+        return sweep(ctl, Sweep(code), level)
     if op == OP_SCAN:
-        return scan(ctl, code, level)
+        return scan(ctl, Scan(code), level)
     if op == OP_JOIN:
-        return join(ctl, code, level, scratch(ctl, 0), scratch(ctl, 1))
+        return join(ctl, Join(code), level, scratch(ctl, 0), scratch(ctl, 1))
     if op == OP_EXTEND:
-        return extend(ctl, code, level, scratch(ctl, 0))
+        return extend(ctl, Extend(code), level, scratch(ctl, 0))
     if op == OP_QUEUE:
-        return scan_queue(ctl, code, level)
+        return scan_queue(ctl, ScanQueue(code), level)
     if op == OP_RUNS:
-        return scan_runs(ctl, code, level)
+        return scan_runs(ctl, ScanRuns(code), level)
     if op == OP_ROWS_OF:
-        return rows_of(ctl, code, level)
+        return rows_of(ctl, RowsOf(code), level)
     if op == OP_CHANGES:
-        return scan_changes(ctl, code, level)
+        return scan_changes(ctl, ScanChanges(code), level)
     if op == OP_ENTRIES:
-        return entries_of(ctl, code, level)
+        return entries_of(ctl, EntriesOf(code), level)
     if op == OP_PROPOSE:
-        return propose_values(ctl, code, level)
+        return propose_values(ctl, Propose(code), level)
     if op == OP_ONCE:
-        return once(ctl, code, level)
+        return once(ctl, Once(code), level)
     # OP_UNIT: one empty row, made by whichever worker comes first.
     return 1 if atomic_add(ctl.cursor, 0, 1) == 0 else 0
 
@@ -125,129 +152,138 @@ def keep(ctl: Control, live: Words, count, kept, n):
 
 
 @kernel
-def step(ctl: Control, pc, n):
+def step(ctl: Control, pc: Instruction, n):
     """Runs one instruction on the level's block of n rows; returns the rows left, or _FAIL."""
-    op = load_i64(pc, 0)
+    op = pc.operation
     if op == OP_GROUP:
-        # [arrangement, dst, key registers ...]
-        find_groups(Arrangement(load_i64(pc, 2)), ctl, Words(pc + 32), n, register(ctl, load_i64(pc, 3)))
+        sought = FindGroup(pc)
+        find_groups(sought.arrangement, ctl, sought.keys, n, register(ctl, sought.group))
         return n
     if op == OP_COMPARE:
-        # [comparison, left, right, live count, live ...]
-        left = register(ctl, load_i64(pc, 3))
-        right = register(ctl, load_i64(pc, 4))
-        kept = select_compare(load_i64(pc, 2), left, right, n, scratch(ctl, 0))
-        return keep(ctl, Words(pc + 48), load_i64(pc, 5), kept, n)
-    if op in (OP_CONTAINS, OP_HAS_GROUP):
-        return step_member(ctl, pc, n)
+        compare = Compare(pc)
+        left = register(ctl, compare.left)
+        right = register(ctl, compare.right)
+        kept = select_compare(compare.comparison, left, right, n, scratch(ctl, 0))
+        return keep(ctl, compare.registers, compare.live, kept, n)
+    if op == OP_CONTAINS:
+        return step_contains(ctl, Contains(pc), n)
+    if op == OP_HAS_GROUP:
+        return step_has_group(ctl, HasGroup(pc), n)
     if op == OP_ARITHMETIC:
-        # [operation, left, right, dst]
-        left = register(ctl, load_i64(pc, 3))
-        right = register(ctl, load_i64(pc, 4))
-        error = arithmetic_block(load_i64(pc, 2), left, right, n, register(ctl, load_i64(pc, 5)))
+        arithmetic = Arithmetic(pc)
+        left = register(ctl, arithmetic.left)
+        right = register(ctl, arithmetic.right)
+        error = arithmetic_block(arithmetic.function, left, right, n, register(ctl, arithmetic.target))
         if error != 0:
             ctl.error = error
             return _FAIL
         return n
     if op == OP_MOVE:
-        # [src, dst]
-        source = register(ctl, load_i64(pc, 2))
-        target = register(ctl, load_i64(pc, 3))
+        source = register(ctl, Copy(pc).source)
+        target = register(ctl, Copy(pc).target)
         for i in range(n):
             target[i] = source[i]
         return n
     if op == OP_MASK:
-        # [register, live count, live ...]
-        kept = select_nonzero(register(ctl, load_i64(pc, 2)), n, scratch(ctl, 0))
-        return keep(ctl, Words(pc + 32), load_i64(pc, 3), kept, n)
+        mask = Mask(pc)
+        kept = select_nonzero(register(ctl, mask.mask), n, scratch(ctl, 0))
+        return keep(ctl, mask.registers, mask.live, kept, n)
     if op >= OP_INDEX:
         return step_lookup(ctl, pc, n)
     return step_rows(ctl, pc, n)
 
 
 @kernel
-def step_member(ctl: Control, pc, n):
+def step_contains(ctl: Control, pc: Contains, n):
     flags = scratch(ctl, 1)
-    if load_i64(pc, 0) == OP_CONTAINS:
-        # [relation, wanted, live count, live ..., key registers ...]
-        relation = Relation(load_i64(pc, 2))
-        keys = pc + (5 + load_i64(pc, 4)) * 8
-        find_rows(relation, ctl, keys, n, scratch(ctl, 2), flags)
-    else:
-        # [arrangement, wanted, live count, live ..., group register]
-        arrangement = Arrangement(load_i64(pc, 2))
-        groups = register(ctl, load_i64(pc, 5 + load_i64(pc, 4)))
-        for i in range(n):
-            flags[i] = 0 if group_size(arrangement, groups[i]) > 0 else -1
-    kept = select_flag(flags, load_i64(pc, 3), n, scratch(ctl, 0))
-    return keep(ctl, Words(pc + 40), load_i64(pc, 4), kept, n)
+    find_rows(pc.relation, ctl, behind(pc.registers, pc.live), n, scratch(ctl, 2), flags)
+    kept = select_flag(flags, pc.wanted, n, scratch(ctl, 0))
+    return keep(ctl, pc.registers, pc.live, kept, n)
 
 
 @kernel
-def step_rows(ctl: Control, pc, n):
+def step_has_group(ctl: Control, pc: HasGroup, n):
+    flags = scratch(ctl, 1)
+    groups = register(ctl, pc.registers[pc.live])
+    for i in range(n):
+        flags[i] = 0 if group_size(pc.arrangement, groups[i]) > 0 else -1
+    kept = select_flag(flags, pc.wanted, n, scratch(ctl, 0))
+    return keep(ctl, pc.registers, pc.live, kept, n)
+
+
+@kernel
+def step_rows(ctl: Control, pc: Instruction, n):
     """Instructions that read or make rows by number: reductions and records."""
-    op = load_i64(pc, 0)
-    relation = Relation(load_i64(pc, 2))
+    op = pc.operation
     if op == OP_FIND:
-        # [relation, dst, key registers ...]
-        find_rows(relation, ctl, pc + 32, n, scratch(ctl, 2), register(ctl, load_i64(pc, 3)))
+        find = Find(pc)
+        find_rows(find.relation, ctl, find.keys, n, scratch(ctl, 2), register(ctl, find.row))
         return n
     if op == OP_FETCH:
-        # [relation, column, row register, dst, has default, default, live count, live ...]
-        rows = register(ctl, load_i64(pc, 4))
-        target = register(ctl, load_i64(pc, 5))
-        if relation.rows > 0:
-            gather(column_of(relation, load_i64(pc, 3)), rows, n, target)
-        if load_i64(pc, 6) != 0:
-            for i in range(n):
-                if rows[i] < 0:
-                    target[i] = load_i64(pc, 7)
-            return n
-        kept = select_flag(rows, 1, n, scratch(ctl, 0))
-        return keep(ctl, Words(pc + 72), load_i64(pc, 8), kept, n)
+        return step_fetch(ctl, Fetch(pc), n)
     if op == OP_UNPACK:
-        # [relation, register, bound, live count, (column, dst)*, live ...]: ids are row numbers plus one, 0 is nil
-        bound = load_i64(pc, 4)
-        ids = register(ctl, load_i64(pc, 3))
-        rows = scratch(ctl, 1)
-        kept = select_nonzero(ids, n, scratch(ctl, 0))
-        for j in range(kept):
-            rows[j] = ids[scratch(ctl, 0)[j]] - 1
-        keep(ctl, Words(pc + (6 + bound * 2) * 8), load_i64(pc, 5), kept, n)
-        for c in range(bound):
-            gather(column_of(relation, load_i64(pc, 6 + c * 2)), rows, kept, register(ctl, load_i64(pc, 7 + c * 2)))
-        return kept
-    # OP_PACK: [relation, dst, field registers ...]
-    before = insert_block(ctl, relation, Words(pc + 32), n, scratch(ctl, 1), scratch(ctl, 0))
+        return step_unpack(ctl, Unpack(pc), n)
+    # OP_PACK: the number of a record is its row's plus one.
+    pack = Pack(pc)
+    before = insert_block(ctl, pack.relation, pack.values, n, scratch(ctl, 1), scratch(ctl, 0))
     if before < 0:
         return _FAIL
-    target = register(ctl, load_i64(pc, 3))
-    find_rows(relation, ctl, pc + 32, n, scratch(ctl, 2), target)
+    target = register(ctl, pack.target)
+    find_rows(pack.relation, ctl, pack.values, n, scratch(ctl, 2), target)
     for i in range(n):
         target[i] += 1
     return n
 
 
 @kernel
-def sink(ctl: Control, path: Path, pc, n):
+def step_fetch(ctl: Control, pc: Fetch, n):
+    rows = register(ctl, pc.row)
+    target = register(ctl, pc.target)
+    if pc.relation.rows > 0:
+        gather(column_of(pc.relation, pc.column), rows, n, target)
+    if pc.has_default != 0:
+        for i in range(n):
+            if rows[i] < 0:
+                target[i] = pc.default
+        return n
+    kept = select_flag(rows, 1, n, scratch(ctl, 0))
+    return keep(ctl, pc.registers, pc.live, kept, n)
+
+
+@kernel
+def step_unpack(ctl: Control, pc: Unpack, n):
+    """Records are numbers of rows plus one; 0 is nil, which has no fields."""
+    records = register(ctl, pc.record)
+    rows = scratch(ctl, 1)
+    kept = select_nonzero(records, n, scratch(ctl, 0))
+    for j in range(kept):
+        rows[j] = records[scratch(ctl, 0)[j]] - 1
+    keep(ctl, Words(pc.binds[pc.bound]), pc.live, kept, n)
+    for c in range(pc.bound):
+        gather(column_of(pc.relation, pc.binds[c].column), rows, kept, register(ctl, pc.binds[c].target))
+    return kept
+
+
+@kernel
+def sink(ctl: Control, path: Path, pc: Sink, n):
     """Runs a path's last instruction; returns false with ctl.error set on error."""
-    op = load_i64(pc, 0)
+    op = pc.operation
     if op >= OP_DERIVE:
-        return derive(ctl, pc, n)
-    relation = Relation(load_i64(pc, 2))
+        return derive(ctl, Instruction(pc), n)
+    relation = pc.relation
     target = relation
     if ctl.shared != 0:
         target = relation.shares[ctl.number]
     rows = target.rows
     if op == OP_INSERT and target == relation:
-        done = insert_block(ctl, relation, Words(pc + 24), n, scratch(ctl, 1), scratch(ctl, 0))
+        done = insert_block(ctl, relation, pc.values, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_INSERT:
-        done = share_block(ctl, relation, target, Words(pc + 24), n, scratch(ctl, 1), scratch(ctl, 0))
+        done = share_block(ctl, relation, target, pc.values, n, scratch(ctl, 1), scratch(ctl, 0))
     elif op == OP_APPEND:
-        done = append_block(ctl, target, Words(pc + 24), n)
+        done = append_block(ctl, target, pc.values, n)
     else:
-        keys = Words(pc + (3 + relation.arity) * 8)
-        done = merge_block(ctl, target, Words(pc + 24), keys, n, scratch(ctl, 1))
+        keys = behind(pc.values, relation.arity)
+        done = merge_block(ctl, target, pc.values, keys, n, scratch(ctl, 1))
     if done < 0:
         return False
     atomic_add(path.ref.derived, 0, n)
@@ -300,7 +336,7 @@ def run_path(path: Path, ctl: Control):
             if work > budget:
                 status = YIELD
                 break
-            code = codes[depth]
+            code = Instruction(codes[depth])
             n = generate(ctl, code, levels[depth])
             work += n + 8
             if n == 0:
@@ -311,10 +347,10 @@ def run_path(path: Path, ctl: Control):
             if n < 0:
                 status = FAILED
                 break
-            if load_i64(code, 0) in (OP_SWEEP, OP_SWEEP_RUNS):
+            if code.operation in (OP_SWEEP, OP_SWEEP_RUNS):
                 continue
-            pc = code + load_i64(code, 1) * 8
-        op = load_i64(pc, 0)
+            pc = code.address + code.length * 8
+        op = Instruction(pc).operation
         if op == OP_NEXT:
             depth += 1
             below = levels[depth]
@@ -325,21 +361,21 @@ def run_path(path: Path, ctl: Control):
             below.left = 0
             pc = 0
         elif op >= OP_DERIVE or op in (OP_INSERT, OP_APPEND, OP_MERGE):
-            if not sink(ctl, path, pc, n):
+            if not sink(ctl, path, Sink(pc), n):
                 status = FAILED
                 break
             pc = 0
         elif op == OP_EXTERNAL:
-            if not text_block(ctl, pc, n):
+            if not text_block(ctl, External(pc), n):
                 status = EXTERNAL
                 break
-            pc += load_i64(pc, 1) * 8
+            pc += Instruction(pc).length * 8
         else:
-            n = step(ctl, pc, n)
+            n = step(ctl, Instruction(pc), n)
             if n < 0:
                 status = FAILED
                 break
-            pc = 0 if n == 0 else pc + load_i64(pc, 1) * 8
+            pc = 0 if n == 0 else pc + Instruction(pc).length * 8
     ctl.level = depth
     ctl.pc = pc
     ctl.rows = n

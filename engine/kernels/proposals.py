@@ -14,14 +14,15 @@ from dlog.engine.kernels.finding import scratch_block
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.histories import presence
+from dlog.engine.kernels.instructions import Moves, Propose, ViewedProposer
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
     RUN,
 )
 from dlog.engine.kernels.machine_structs import Control, Level, Words
-from dlog.engine.kernels.memory import load_i64, prefetch, wrapped_product
-from dlog.engine.kernels.round_structs import Index, Slab
+from dlog.engine.kernels.memory import prefetch, wrapped_product
+from dlog.engine.kernels.round_structs import Slab
 from dlog.engine.kernels.storage import load_cell, register
 
 SIEVED = 128
@@ -34,25 +35,19 @@ _MIX = -7046029254386353131
 
 
 @kernel
-def proposer_at(code, number):
-    """Address of a proposer of `propose_some`: index, group, column, neu."""
-    return code + (7 + number * 4) * 8
-
-
-@kernel
-def group_slab(ctl: Control, proposer, row) -> Slab:
+def group_slab(ctl: Control, proposer: ViewedProposer, row) -> Slab:
     """The slab of a proposer's group for a block row, or 0."""
-    group = register(ctl, load_i64(proposer, 1))[row]
-    return slab_at(Index(load_i64(proposer, 0)), group) if group >= 0 else Slab(0)
+    group = register(ctl, proposer.group)[row]
+    return slab_at(proposer.index, group) if group >= 0 else Slab(0)
 
 
 @kernel
-def smallest(ctl: Control, code, row):
+def smallest(ctl: Control, code: Propose, row):
     """The proposer with the fewest rows for a block row, or -1 where one of them has none."""
     best = -1
     fewest = 0
-    for p in range(load_i64(code, 5)):
-        slab = group_slab(ctl, proposer_at(code, p), row)
+    for p in range(code.proposers):
+        slab = group_slab(ctl, code.listed[p], row)
         if not slab:
             return -1
         count = slab.count
@@ -65,7 +60,7 @@ def smallest(ctl: Control, code, row):
 
 
 @kernel
-def propose_values(ctl: Control, code, level: Level):
+def propose_values(ctl: Control, code: Propose, level: Level):
     """Runs `propose_some` until something is left of what it proposes."""
     while True:
         n = propose_some(ctl, code, level)
@@ -74,13 +69,13 @@ def propose_values(ctl: Control, code, level: Level):
 
 
 @kernel
-def propose_some(ctl: Control, code, level: Level):
+def propose_some(ctl: Control, code: Propose, level: Level):
     """[op, length, dst, chosen dst, T, proposers, carried, (index, group, column, neu)*, (src, dst)*]: values of a new variable
     from the proposer with the fewest rows; instructions that follow ask the proposers. Values of rows by number are left out
     here where they are not present at their view, and `chosen` tells which proposer need not be asked again (negative: all
     must). One with neu -1 is of the own scope: nothing of it is left out, and it is asked, too."""
-    target = register(ctl, load_i64(code, 2))
-    choice = register(ctl, load_i64(code, 3))
+    target = register(ctl, code.target)
+    choice = register(ctl, code.choice)
     source = scratch_block(ctl, 0)
     rows = level.rows
     row = level.row
@@ -95,12 +90,12 @@ def propose_some(ctl: Control, code, level: Level):
                 break
             chosen = smallest(ctl, code, row)
             if chosen >= 0:
-                slab = group_slab(ctl, proposer_at(code, chosen), row)
+                slab = group_slab(ctl, code.listed[chosen], row)
                 at = slab_first(slab)
                 end = at + slab.count
             continue
         last = min(end, at + BLOCK - n)
-        copy_places(proposer_at(code, chosen), at, last, Words(target.address + n * 8))
+        copy_places(code.listed[chosen], at, last, Words(target.address + n * 8))
         while at < last:
             source[n] = row
             choice[n] = chosen
@@ -112,16 +107,16 @@ def propose_some(ctl: Control, code, level: Level):
     level.extra = chosen
     kept = values_at_view(ctl, code, target, choice, source, n)
     kept = sieve(ctl, code, target, choice, source, kept)
-    copy_carried(ctl, proposer_at(code, load_i64(code, 5)), load_i64(code, 6), source, kept)
+    copy_carried(ctl, Moves(code.listed[code.proposers]), code.carried, source, kept)
     return kept
 
 
 @kernel
-def copy_places(proposer, at, last, target: Words):
+def copy_places(proposer: ViewedProposer, at, last, target: Words):
     """Writes what an index has at positions [at, last) of a slab: values, or row numbers the values of which are asked for."""
-    index = Index(load_i64(proposer, 0))
+    index = proposer.index
     pool = index.pool
-    column = column_of(index.collection, load_i64(proposer, 2))
+    column = column_of(index.collection, proposer.column)
     data = column.data
     width = column.width
     if index.values == 0:
@@ -138,24 +133,24 @@ def copy_places(proposer, at, last, target: Words):
 
 
 @kernel
-def values_at_view(ctl: Control, code, target: Words, choice: Words, source: Words, n):
+def values_at_view(ctl: Control, code: Propose, target: Words, choice: Words, source: Words, n):
     """Turns row numbers of chosen proposers into their values, without those that are not present at the proposer's view;
     returns how many are left. What are values already has to be asked for."""
-    times = register(ctl, load_i64(code, 4))
+    times = register(ctl, code.time)
     kept = 0
     for i in range(n):
         chosen = choice[i]
-        proposer = proposer_at(code, chosen)
-        index = Index(load_i64(proposer, 0))
+        proposer = code.listed[chosen]
+        index = proposer.index
         value = target[i]
         row = source[i]
         asked = chosen
         if index.values == 0:
             collection = index.collection
-            neu = load_i64(proposer, 3)
+            neu = proposer.neu
             if neu >= 0 and presence(collection.outer, value, times[row] + neu) <= 0:
                 continue
-            value = cell(collection, load_i64(proposer, 2), value)
+            value = cell(collection, proposer.column, value)
         else:
             asked = -1 - chosen
         target[kept] = value
@@ -169,7 +164,7 @@ def values_at_view(ctl: Control, code, target: Words, choice: Words, source: Wor
 
 
 @kernel
-def sieve(ctl: Control, code, target: Words, choice: Words, source: Words, n):
+def sieve(ctl: Control, code: Propose, target: Words, choice: Words, source: Words, n):
     """Leaves out values that another proposer's group does not have; returns how many are left."""
     if not has_values_of_others(code):
         return n
@@ -184,9 +179,9 @@ def sieve(ctl: Control, code, target: Words, choice: Words, source: Words, n):
             last += 1
         start = kept
         kept += move_values(target, choice, source, first, last, kept)
-        for p in range(load_i64(code, 5)):
+        for p in range(code.proposers):
             if p != (own if own >= 0 else -1 - own):
-                proposer = proposer_at(code, p)
+                proposer = code.listed[p]
                 if fill_sieve(proposer, group_slab(ctl, proposer, row), kept - start, bits):
                     kept = start + pass_sieve(target, start, kept, bits)
         first = last
@@ -194,10 +189,10 @@ def sieve(ctl: Control, code, target: Words, choice: Words, source: Words, n):
 
 
 @kernel
-def has_values_of_others(code):
+def has_values_of_others(code: Propose):
     """Whether an index of the proposers holds values."""
-    for p in range(load_i64(code, 5)):
-        if Index(load_i64(proposer_at(code, p), 0)).values != 0:
+    for p in range(code.proposers):
+        if code.listed[p].index.values != 0:
             return True
     return False
 
@@ -219,9 +214,9 @@ def sieve_bit(value):
 
 
 @kernel
-def fill_sieve(proposer, slab: Slab, wanted, bits: Words):
+def fill_sieve(proposer: ViewedProposer, slab: Slab, wanted, bits: Words):
     """Sets the bits of the values of a proposer's group; false where it is long for so many proposed values, or holds none."""
-    index = Index(load_i64(proposer, 0))
+    index = proposer.index
     if not slab or index.values == 0:
         return False
     count = slab.count
@@ -231,7 +226,7 @@ def fill_sieve(proposer, slab: Slab, wanted, bits: Words):
         bits[word] = 0
     at = slab_first(slab)
     pool = index.pool
-    column = column_of(index.collection, load_i64(proposer, 2))
+    column = column_of(index.collection, proposer.column)
     data = column.data
     width = column.width
     for i in range(count):

@@ -11,12 +11,13 @@ bitmap. Sorting is worth it only where runs are long: an iteration with few chan
 from __future__ import annotations
 
 from dlog.engine.kernels.arrange import column_of
+from dlog.engine.kernels.instructions import ScanRuns
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
 )
 from dlog.engine.kernels.machine_structs import Control, Level, Numbers, Relation, Runs, Words
-from dlog.engine.kernels.memory import atomic_add, load_i64
+from dlog.engine.kernels.memory import atomic_add
 from dlog.engine.kernels.storage import load_cell, register, release, store_cell, zeroed
 
 LENGTH = 4
@@ -111,30 +112,30 @@ def place_column(relation: Relation, key, number, offsets: Numbers, cells: Words
 
 
 @kernel
-def scan_runs(ctl: Control, code, level: Level):
+def scan_runs(ctl: Control, code: ScanRuns, level: Level):
     """[op, length, relation, register of starts, register of counts, columns, (column, dst)*]: runs among the rows claimed from
     the workers' shared cursor; a run that two claims share is two."""
     end = level.end
     start = atomic_add(ctl.cursor, 0, BLOCK)
     end = min(end, start + BLOCK)
-    relation = Relation(load_i64(code, 2))
-    starts = register(ctl, load_i64(code, 3))
-    counts = register(ctl, load_i64(code, 4))
-    columns = load_i64(code, 5)
+    relation = code.relation
+    starts = register(ctl, code.starts)
+    counts = register(ctl, code.counts)
+    columns = code.bound
     n = 0
     for row in range(start, end):
         fresh = row == start
         for c in range(columns):
-            column = column_of(relation, load_i64(code, 6 + c * 2))
+            column = column_of(relation, code.binds[c].column)
             value = load_cell(column.data, column.width, row)
-            fresh = fresh or value != register(ctl, load_i64(code, 7 + c * 2))[n - 1]
+            fresh = fresh or value != register(ctl, code.binds[c].target)[n - 1]
         if fresh:
             starts[n] = row
             counts[n] = 0
             for c in range(columns):
-                column = column_of(relation, load_i64(code, 6 + c * 2))
+                column = column_of(relation, code.binds[c].column)
                 value = load_cell(column.data, column.width, row)
-                register(ctl, load_i64(code, 7 + c * 2))[n] = value
+                register(ctl, code.binds[c].target)[n] = value
             n += 1
         counts[n - 1] += 1
     return n

@@ -37,6 +37,12 @@ def register(ctl: Control, number) -> Words:
 
 
 @kernel
+def behind(words: Words, count) -> Words:
+    """The words behind so many."""
+    return Words(words.address + count * 8)
+
+
+@kernel
 def load_cell(address, width, row):
     if width == 4:
         return load_i32(address, row)

@@ -271,6 +271,10 @@ class _Refs:
         return Array(int(self._struct.address) + type(self._struct).fields[name].offset, i64)
 
 
+_RESERVED = frozenset({"address", "declared", "fields", "place", "ref", "size"})
+"""Names that no field may have."""
+
+
 class Struct(Address):
     """The address of a struct; declarations derive from this class."""
 
@@ -309,6 +313,8 @@ class Struct(Address):
 
     @classmethod
     def _declare(cls, name: str, declared: Any) -> None:
+        if name in _RESERVED:
+            raise TypeError(f"{cls.__name__}.{name}: every struct has this name")
         known = cls.fields.get(name)
         offset = known.offset if known is not None else -(-cls.size // declared.align) * declared.align
         cls.fields[name] = field = _Field(declared, offset)

@@ -10,6 +10,7 @@ from dlog.engine.kernels.arrange import chain_of, column_of
 from dlog.engine.kernels.bitmaps import reserve_pages, take_bit
 from dlog.engine.kernels.chains import load_position
 from dlog.engine.kernels.generate import next_chunk, open_chain
+from dlog.engine.kernels.instructions import Sweep
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     ARR_SORTED,
@@ -42,10 +43,10 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 
 
 @kernel
-def sweep(ctl: Control, code, level: Level):
+def sweep(ctl: Control, code: Sweep, level: Level):
     """Goes on with the matches of the level's rows; returns how many it looked at, 0 at the end, -1 with ctl.error set."""
-    arrangement = Arrangement(load_i64(code, 2))
-    relation = Relation(load_i64(code, 5))
+    arrangement = Arrangement(code.source)
+    relation = code.relation
     if level.row < 0:
         write_bases(ctl, code, level.rows)
     target = relation
@@ -55,7 +56,7 @@ def sweep(ctl: Control, code, level: Level):
     added = 0
     while looked < MATCHES:
         ctl_candidates(ctl)[BLOCK] = 0
-        if load_i64(code, 0) == OP_SWEEP_RUNS:
+        if code.operation == OP_SWEEP_RUNS:
             found = sweep_runs(ctl, code, level)
         elif arrangement.kind == ARR_SORTED:
             found = sweep_ranges(ctl, code, level)
@@ -82,30 +83,30 @@ def ctl_candidates(ctl: Control) -> Words:
 
 
 @kernel
-def write_bases(ctl: Control, code, rows):
+def write_bases(ctl: Control, code: Sweep, rows):
     """The dense code of each row of the block with the swept column's least value."""
-    columns = Relation(load_i64(code, 5)).columns
-    swept = load_i64(code, 6)
-    bases = register(ctl, load_i64(code, 7))
+    columns = code.relation.columns
+    swept = code.swept
+    bases = register(ctl, code.bases)
     for i in range(rows):
         bases[i] = 0
-    for c in range(Relation(load_i64(code, 5)).arity):
+    for c in range(code.relation.arity):
         if c != swept:
             column = columns[c]
             low = column.low
             stride = column.stride
-            values = register(ctl, load_i64(code, 10 + c))
+            values = register(ctl, code.values[c])
             for i in range(rows):
                 bases[i] += (values[i] - low) * stride
 
 
 @kernel
-def was_seen(ctl: Control, code, bases: Words, row, group):
+def was_seen(ctl: Control, code: Sweep, bases: Words, row, group):
     """Whether a row with the same base and group (or run) went before; it is remembered, in the place of another, if not.
 
     It need not go again, not even in a later iteration when the group has grown: the path that begins with the group's changes
     meets it. So what joins on the way to it, and is forgotten, counts once however often it does."""
-    place = load_i64(code, 9)
+    place = code.seen
     if place == 0:
         return False
     key = (bases[row] << 32) + group + 1
@@ -118,23 +119,23 @@ def was_seen(ctl: Control, code, bases: Words, row, group):
 
 
 @kernel
-def swept_column(code) -> Column:
-    return column_of(Relation(load_i64(code, 5)), load_i64(code, 6))
+def swept_column(code: Sweep) -> Column:
+    return column_of(code.relation, code.swept)
 
 
 # -------------------------------------------------------------------------------------------------------------- matches
 
 
 @kernel
-def sweep_ranges(ctl: Control, code, level: Level):
+def sweep_ranges(ctl: Control, code: Sweep, level: Level):
     """Matches of a sorted arrangement, until all are looked at or there is no room for candidates. Returns how many."""
-    arrangement = Arrangement(load_i64(code, 2))
-    entry = arrangement.columns[load_i64(code, 4)]
+    arrangement = Arrangement(code.source)
+    entry = arrangement.columns[code.column]
     data = entry.data
     width = entry.width
     offsets = arrangement.offsets
-    groups = register(ctl, load_i64(code, 3))
-    bases = register(ctl, load_i64(code, 7))
+    groups = register(ctl, code.start)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
     rows = level.rows
     row = level.row
@@ -169,14 +170,14 @@ def sweep_ranges(ctl: Control, code, level: Level):
 
 
 @kernel
-def sweep_chains(ctl: Control, code, level: Level):
+def sweep_chains(ctl: Control, code: Sweep, level: Level):
     """`sweep_ranges` for a growing arrangement."""
-    arrangement = Arrangement(load_i64(code, 2))
+    arrangement = Arrangement(code.source)
     pool = arrangement.pool
-    groups = register(ctl, load_i64(code, 3))
-    bases = register(ctl, load_i64(code, 7))
+    groups = register(ctl, code.start)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
-    inline = arrangement.item == load_i64(code, 4)
+    inline = arrangement.item == code.column
     rows = level.rows
     row = level.row
     kept = 0
@@ -222,12 +223,12 @@ def sweep_chains(ctl: Control, code, level: Level):
 
 
 @kernel
-def open_words(code, level: Level):
+def open_words(code: Sweep, level: Level):
     """Points the level at the words of the group that was opened, if it is long enough and has a twin; returns its matches
     then, 0 if not."""
     level.extra = 0
     matches = level.end - level.at + level.left
-    if load_i64(code, 8) == 0 or matches < swept_words(code):
+    if code.last == 0 or matches < swept_words(code):
         return 0
     level.extra = 1
     level.left = 0
@@ -237,14 +238,14 @@ def open_words(code, level: Level):
 
 
 @kernel
-def sweep_runs(ctl: Control, code, level: Level):
+def sweep_runs(ctl: Control, code: Sweep, level: Level):
     """`sweep_ranges` where the matches of a row are a run of changes."""
-    column = column_of(Relation(load_i64(code, 2)), load_i64(code, 4))
+    column = column_of(Relation(code.source), code.column)
     data = column.data
     width = column.width
-    starts = register(ctl, load_i64(code, 3))
-    counts = register(ctl, load_i64(code, 8))
-    bases = register(ctl, load_i64(code, 7))
+    starts = register(ctl, code.start)
+    counts = register(ctl, code.last)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
     rows = level.rows
     row = level.row
@@ -274,9 +275,9 @@ def sweep_runs(ctl: Control, code, level: Level):
 
 
 @kernel
-def test_matches(code, data, width, at, count, base, row, candidates: Words, kept):
+def test_matches(code: Sweep, data, width, at, count, base, row, candidates: Words, kept):
     """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then."""
-    relation = Relation(load_i64(code, 5))
+    relation = code.relation
     slots = relation.slots
     column = swept_column(code)
     low = column.low
@@ -319,11 +320,11 @@ def test_matches(code, data, width, at, count, base, row, candidates: Words, kep
 
 
 @kernel
-def test_rows(code, at, count, base, row, candidates: Words, kept):
+def test_rows(code: Sweep, at, count, base, row, candidates: Words, kept):
     """`test_matches` where the growing arrangement has row numbers."""
-    arrangement = Arrangement(load_i64(code, 2))
+    arrangement = Arrangement(code.source)
     pool = arrangement.pool
-    source = column_of(arrangement.relation, load_i64(code, 4))
+    source = column_of(arrangement.relation, code.column)
     data = source.data
     width = source.width
     for j in range(count):
@@ -335,18 +336,18 @@ def test_rows(code, at, count, base, row, candidates: Words, kept):
 
 
 @kernel
-def swept_words(code):
+def swept_words(code: Sweep):
     """Words of the bitmap that one group can touch."""
-    column = column_of(Relation(load_i64(code, 8)), load_i64(code, 4))
+    column = column_of(Relation(code.last), code.column)
     return (column.range + 63) >> 6
 
 
 @kernel
-def test_words(code, level: Level, group, base, row, candidates: Words, kept):
+def test_words(code: Sweep, level: Level, group, base, row, candidates: Words, kept):
     """Keeps what the twin's bitmap has of the group, from the level's word `at` on, and the sink's lacks; returns how many
     candidates there are then. The twin may have rows of this iteration already: they are as true."""
-    twin = Relation(load_i64(code, 8))
-    relation = Relation(load_i64(code, 5))
+    twin = Relation(code.last)
+    relation = code.relation
     start = column_of(twin, 0).stride * group
     source = Words(twin.slots + (start >> 6) * 8)
     target = Words(relation.slots + (base >> 6) * 8)
@@ -376,16 +377,16 @@ def test_words(code, level: Level, group, base, row, candidates: Words, kept):
 
 
 @kernel
-def take_candidates(ctl: Control, code, target: Relation, count):
+def take_candidates(ctl: Control, code: Sweep, target: Relation, count):
     """Adds the candidates that are new to the target, which is the sink's relation or this worker's share of it. Returns how
     many, -1 with ctl.error set."""
     if count == 0:
         return 0
-    paged = Relation(load_i64(code, 5)).set != SET_BITS
+    paged = code.relation.set != SET_BITS
     if not reserve(ctl, target, count) or (paged and not reserve_pages(ctl, target, count)):
         return -1
     candidates = ctl_candidates(ctl)
-    bases = register(ctl, load_i64(code, 7))
+    bases = register(ctl, code.bases)
     stride = swept_column(code).stride
     slots = Words(target.slots)
     novel = 0
@@ -404,16 +405,16 @@ def take_candidates(ctl: Control, code, target: Relation, count):
 
 
 @kernel
-def write_rows(ctl: Control, code, target: Relation, count, candidates: Words):
+def write_rows(ctl: Control, code: Sweep, target: Relation, count, candidates: Words):
     at = target.rows
     columns = target.columns
-    swept = load_i64(code, 6)
+    swept = code.swept
     low = swept_column(code).low
     for c in range(target.arity):
         column = columns[c]
         data = column.data
         width = column.width
-        source = register(ctl, load_i64(code, 10 + c))
+        source = register(ctl, code.values[c])
         if c == swept:
             for k in range(count):
                 store_cell(data, width, at + k, low + (candidates[k] & 0xFFFFFFFF))

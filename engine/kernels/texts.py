@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dlog.engine.kernels.instructions import External, Forms
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -36,7 +37,7 @@ from dlog.engine.kernels.layout import (
     VERDICT_YES,
 )
 from dlog.engine.kernels.machine_structs import Bytes, Control, Symbols, Verdicts, Words
-from dlog.engine.kernels.memory import as_float, load_i64, prefetch
+from dlog.engine.kernels.memory import as_float, prefetch
 from dlog.engine.kernels.numerals import (
     GOOD,
     WIDEST_FIXED,
@@ -210,7 +211,7 @@ def parse(table: Symbols, operation, ids: Words, n, scratch: Words, out: Words):
 
 
 @kernel
-def compose(ctl: Control, table: Symbols, args: Words, count, n, text, starts: Words, ends: Words):
+def compose(ctl: Control, table: Symbols, forms: Forms, count, n, text, starts: Words, ends: Words):
     """Writes the concatenation of each row's arguments to `text` on, with its bounds; false if that has no room for all.
     The table is being read."""
     heap = table.heap
@@ -221,8 +222,8 @@ def compose(ctl: Control, table: Symbols, args: Words, count, n, text, starts: W
     for i in range(n):
         starts[i] = at - text
         for p in range(count):
-            form = args[p * 2]
-            value = register(ctl, args[p * 2 + 1])[i]
+            form = forms[p].form
+            value = register(ctl, forms[p].register)[i]
             if form == FORM_ID:
                 start = offsets[value]
                 length = offsets[value + 1] - start
@@ -275,10 +276,10 @@ def slice_all(table: Symbols, ids: Words, index: Words, length: Words, n, starts
 
 
 @kernel
-def read_block(ctl: Control, table: Symbols, pc, n, target: Words):
+def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     """Runs an instruction that makes no string; false if Python must. The table is being read."""
-    operation = load_i64(pc, 3)
-    first = register(ctl, load_i64(pc, 8))
+    operation = pc.native
+    first = register(ctl, pc.forms[0].register)
     if operation == TEXT_LENGTH:
         warm_texts(table, first, n)
         measure(table, first, n, target)
@@ -286,39 +287,39 @@ def read_block(ctl: Control, table: Symbols, pc, n, target: Words):
     if operation >= TEXT_NUMBER:
         warm_texts(table, first, n)
         return parse(table, operation, first, n, ctl.scratch, target)
-    second = register(ctl, load_i64(pc, 10))
+    second = register(ctl, pc.forms[1].register)
     if operation in (TEXT_MATCH, TEXT_MATCH_NOT):
         wanted = VERDICT_YES if operation == TEXT_MATCH else VERDICT_NO
-        return judge(Verdicts(load_i64(pc, 5)), wanted, second, n, target)
+        return judge(pc.verdicts, wanted, second, n, target)
     warm_texts(table, first, n)
     warm_texts(table, second, n)
     if operation in (TEXT_MIN, TEXT_MAX):
         better(table, operation, first, second, n, target)
-        for p in range(2, load_i64(pc, 6)):
-            better(table, operation, target, register(ctl, load_i64(pc, 8 + p * 2)), n, target)
+        for p in range(2, pc.count):
+            better(table, operation, target, register(ctl, pc.forms[p].register), n, target)
     else:
         relate(table, operation, first, second, n, target)
     return True
 
 
 @kernel
-def make_block(ctl: Control, table: Symbols, pc, n, target: Words):
+def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     """Runs an instruction that makes strings; false if Python must."""
     scratch = ctl.scratch
     starts = Words(scratch.address + _STARTS * BLOCK * 8)
     ends = Words(scratch.address + _ENDS * BLOCK * 8)
     text = scratch.address + SCRATCH_BLOCKS * BLOCK * 8
-    count = load_i64(pc, 6)
+    count = pc.count
     begin_reading(table)
     for p in range(count):
-        if load_i64(pc, 7 + p * 2) == FORM_ID:
-            warm_texts(table, register(ctl, load_i64(pc, 8 + p * 2)), n)
+        if pc.forms[p].form == FORM_ID:
+            warm_texts(table, register(ctl, pc.forms[p].register), n)
     fits = True
-    if load_i64(pc, 3) == TEXT_CAT:
-        fits = compose(ctl, table, Words(pc + 56), count, n, text, starts, ends)
+    if pc.native == TEXT_CAT:
+        fits = compose(ctl, table, pc.forms, count, n, text, starts, ends)
     else:
-        index = register(ctl, load_i64(pc, 10))
-        slice_texts(table, register(ctl, load_i64(pc, 8)), index, register(ctl, load_i64(pc, 12)), n, starts, ends)
+        index = register(ctl, pc.forms[1].register)
+        slice_texts(table, register(ctl, pc.forms[0].register), index, register(ctl, pc.forms[2].register), n, starts, ends)
         text = 0
     end_reading(table)
     return (
@@ -328,14 +329,14 @@ def make_block(ctl: Control, table: Symbols, pc, n, target: Words):
 
 
 @kernel
-def text_block(ctl: Control, pc, n):
+def text_block(ctl: Control, pc: External, n):
     """[OP_EXTERNAL, length, call, operation, dst, verdicts, count, (form, register)*]: runs the instruction; false if Python
     must. Uses scratch blocks 0 to 2 and the scratch for texts."""
     table = ctl.account.symbols
-    operation = load_i64(pc, 3)
+    operation = pc.native
     if operation == TEXT_NONE or not table:
         return False
-    target = register(ctl, load_i64(pc, 4))
+    target = register(ctl, pc.target)
     if operation in (TEXT_CAT, TEXT_SUBSTR):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)
