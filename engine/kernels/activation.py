@@ -12,8 +12,8 @@ from __future__ import annotations
 from dlog.engine.kernels.batches import begin
 from dlog.engine.kernels.histories import next_bit, put_bit
 from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.machine_structs import Control, Words
-from dlog.engine.kernels.round_structs import Collection, Log, Reduction, Scope, Seed, Work
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Log, Reduction, Scope, Seed, Work
 
 # --------------------------------------------------------------------------------------------------------------- touched
 

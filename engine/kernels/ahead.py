@@ -14,9 +14,9 @@ from dlog.engine.kernels.heads import current_of, first_candidate, head_place
 from dlog.engine.kernels.implied import cell_at, warm_cell
 from dlog.engine.kernels.instructions import RowsOf, ScanChanges
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.machine_structs import Path
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Changes, Collection, Index, Reduction, Scope, Seed
+from dlog.engine.kernels.round_structs import Collection, Index, Path, Reduction, Scope, Seed
+from dlog.engine.kernels.row_structs import Changes
 
 STEP = 8
 """Changes between two steps of what is asked for."""

@@ -15,8 +15,9 @@ from dlog.engine.kernels.layout import (
     ARR_SORTED,
     MAP_DENSE,
 )
-from dlog.engine.kernels.machine_structs import Arrangement, Chain, Column, Control, Numbers, Relation, Words
+from dlog.engine.kernels.machine_structs import Arrangement, Chain, Column, Numbers, Relation, Words
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, mix, register, release, resize, store_cell, zeroed
 
 # --------------------------------------------------------------------------------------------------------------- groups

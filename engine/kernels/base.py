@@ -9,9 +9,9 @@ traces.)
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import load_i64, prefetch
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.storage import load_cell, release
 
 SHORT = 24

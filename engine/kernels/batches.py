@@ -14,11 +14,11 @@ from dlog.engine.kernels.layout import (
     ROUND,
 )
 from dlog.engine.kernels.lists import list_again, list_empty, list_free, list_push
-from dlog.engine.kernels.machine_structs import Control
 from dlog.engine.kernels.memory import prefetch
 from dlog.engine.kernels.pairs import drop_pairs
 from dlog.engine.kernels.removals import leave_groups
-from dlog.engine.kernels.round_structs import Change, Collection, ItemArray, List
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Change, ItemArray, List
 
 STRIDE = 8
 """Rows between two stages of what is asked for of rows that are removed."""

@@ -14,8 +14,9 @@ from dlog.engine.kernels.layout import (
     PAGE_WORDS,
     SET_PAGES,
 )
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Relation, Words
+from dlog.engine.kernels.machine_structs import Column, Numbers, Relation, Words
 from dlog.engine.kernels.memory import load_i32, load_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
 
 

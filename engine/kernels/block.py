@@ -59,8 +59,9 @@ from dlog.engine.kernels.layout import (
     ERROR_WEIGHT,
     SUM_MOST,
 )
-from dlog.engine.kernels.machine_structs import Column, Control, Words
+from dlog.engine.kernels.machine_structs import Column, Words
 from dlog.engine.kernels.memory import as_bits, as_float, load_i32, load_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import register
 
 _SIGN = -9223372036854775808

@@ -11,9 +11,9 @@ from dlog.engine.kernels.layout import (
     CANDIDATE_NARROW,
     CANDIDATE_WIDE,
 )
-from dlog.engine.kernels.machine_structs import Control
 from dlog.engine.kernels.memory import load_i64, store_i64
-from dlog.engine.kernels.round_structs import Candidate, Collection
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Candidate
 from dlog.engine.kernels.storage import release, resize
 
 

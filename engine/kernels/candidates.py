@@ -20,9 +20,9 @@ from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     PLACE_BYTES,
 )
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import load_i32, prefetch, store_i32
-from dlog.engine.kernels.round_structs import Reduction
+from dlog.engine.kernels.round_structs import Control, Reduction
 from dlog.engine.kernels.storage import mix, release, zeroed
 
 LONG = 16

@@ -13,8 +13,9 @@ from dlog.engine.kernels.layout import (
     ERROR_ROWS,
     MAP_DENSE,
 )
-from dlog.engine.kernels.machine_structs import Arrangement, Chain, Chains, Control, Numbers, Relation
+from dlog.engine.kernels.machine_structs import Arrangement, Chain, Chains, Numbers, Relation
 from dlog.engine.kernels.memory import load_i32, prefetch, store_i32
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, resize
 
 POOL_MAX = 2**32 - 1

@@ -10,8 +10,9 @@ from dlog.engine.kernels.collections import enter_indexes
 from dlog.engine.kernels.histories import add_entry, clear_bit, get_bit, open_item, put_bit
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.lists import list_empty, list_push, push_change, sort_changes
-from dlog.engine.kernels.machine_structs import Control, Words
-from dlog.engine.kernels.round_structs import Change, Changes, Collection, Work
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Work
+from dlog.engine.kernels.row_structs import Change, Changes
 
 
 @kernel

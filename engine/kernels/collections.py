@@ -20,9 +20,10 @@ from dlog.engine.kernels.layout import (
     NEVER,
 )
 from dlog.engine.kernels.lists import list_push
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.memory import load_i64, store_i32, store_i64
-from dlog.engine.kernels.round_structs import Collection, History, Index
+from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.slot_room import make_slot, resize_slots, trim_slots
 from dlog.engine.kernels.slots import find_values, place_row, remove_slot, slotted
 from dlog.engine.kernels.storage import ROWS_MAX, grown, release, resize, spare

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dlog.engine.kernels.arrange import column_of
 from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Relation
+from dlog.engine.kernels.machine_structs import Column, Numbers, Relation
 from dlog.engine.kernels.memory import load_i32, load_u8, store_i32, store_u8
 from dlog.engine.kernels.merge import rank
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, reserve, store_cell
 
 

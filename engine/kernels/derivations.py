@@ -9,9 +9,9 @@ from __future__ import annotations
 from dlog.engine.kernels.candidate import candidate_at
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.lists import list_push, pool_give, pool_take
-from dlog.engine.kernels.machine_structs import Control
 from dlog.engine.kernels.outdone import is_outdone
-from dlog.engine.kernels.round_structs import Candidate, Collection, Reduction
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
+from dlog.engine.kernels.row_structs import Candidate
 from dlog.engine.kernels.supports import schedule, support_at
 
 SINGLE = 1 << 62

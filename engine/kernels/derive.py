@@ -13,9 +13,9 @@ from dlog.engine.kernels.layout import (
     OP_DERIVE,
 )
 from dlog.engine.kernels.lists import push_change
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Collection, Reduction
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
 from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.streamed import stream_block
 from dlog.engine.kernels.supports import add_support, support_at

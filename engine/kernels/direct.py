@@ -7,9 +7,9 @@ others are found by slots.
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.machine_structs import Control, Numbers
+from dlog.engine.kernels.machine_structs import Numbers
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.storage import lengthen, release, resize, zeroed
 
 SPREAD = 2

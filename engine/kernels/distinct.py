@@ -15,8 +15,8 @@ from dlog.engine.kernels.collections import cell
 from dlog.engine.kernels.histories import add_entry, chain_entry, close_item, drop_entries, get_bit, item_of, open_item
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.lists import list_empty, pool_give, push_change
-from dlog.engine.kernels.machine_structs import Control
-from dlog.engine.kernels.round_structs import Collection, History, Scope
+from dlog.engine.kernels.round_structs import Collection, Control, Scope
+from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.supports import gather_bucket, may_hold, schedule, support_at
 
 

@@ -30,8 +30,9 @@ from dlog.engine.kernels.layout import (
     REGISTER,
 )
 from dlog.engine.kernels.machine import step
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Path, Words
-from dlog.engine.kernels.round_structs import Change, History, Reduction, Slab
+from dlog.engine.kernels.machine_structs import Column, Numbers, Words
+from dlog.engine.kernels.round_structs import Control, Path, Reduction
+from dlog.engine.kernels.row_structs import Change, History, Slab
 from dlog.engine.kernels.storage import load_cell
 from dlog.engine.kernels.structs import Array
 

@@ -11,9 +11,9 @@ from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
 )
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import load_i64, prefetch
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.slots import ABSENT, find_slotted, find_values, has_values, search_ahead, warm_others
 from dlog.engine.kernels.storage import mix, register
 

@@ -16,17 +16,9 @@ from dlog.engine.kernels.layout import (
     ARR_SORTED,
     BLOCK,
 )
-from dlog.engine.kernels.machine_structs import (
-    Arrangement,
-    Control,
-    KeptColumn,
-    Level,
-    Marks,
-    Numbers,
-    Proposer,
-    Words,
-)
+from dlog.engine.kernels.machine_structs import Arrangement, KeptColumn, Level, Marks, Numbers, Proposer, Words
 from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, register
 
 SMALL = 4

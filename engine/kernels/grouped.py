@@ -14,9 +14,10 @@ from dlog.engine.kernels.layout import (
     GROUP_NUMBER,
 )
 from dlog.engine.kernels.lists import list_push, push_change
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import store_i64
-from dlog.engine.kernels.round_structs import ChangeArray, Collection, Reduction
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
+from dlog.engine.kernels.row_structs import ChangeArray
 from dlog.engine.kernels.sums import sum_at, sum_value
 
 

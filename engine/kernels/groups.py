@@ -11,9 +11,10 @@ from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     RUN,
 )
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers
+from dlog.engine.kernels.machine_structs import Column, Numbers
 from dlog.engine.kernels.memory import load_i32, store_i32
-from dlog.engine.kernels.round_structs import Index, Slab, Slabs
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.storage import grown, mix, resize
 
 BULK = 1024

@@ -15,8 +15,9 @@ from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
 )
-from dlog.engine.kernels.machine_structs import Control, Numbers, Relation, Words
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.memory import bit_length, load_i64, prefetch
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
 
 LARGE = 2**21

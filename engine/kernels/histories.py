@@ -14,9 +14,10 @@ from dlog.engine.kernels.layout import (
     NEVER,
 )
 from dlog.engine.kernels.lists import list_empty, list_room, pool_give, pool_take
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import bit_length, load_i64, store_i64, wrapped_product
-from dlog.engine.kernels.round_structs import Collection, Entry, History, Item
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Entry, History, Item
 from dlog.engine.kernels.storage import release, zeroed
 
 _MIX = -7046029254386353131

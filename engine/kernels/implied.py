@@ -11,9 +11,9 @@ from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import (
     IMPLIED,
 )
-from dlog.engine.kernels.machine_structs import Column, Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.storage import load_cell, release, resize, zeroed
 
 FEWEST = 1 << 12

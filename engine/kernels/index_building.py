@@ -8,9 +8,10 @@ from dlog.engine.kernels.implied import write_keys
 from dlog.engine.kernels.indexes import index_insert
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.keyed import group_of, hash_group, slots_of, to_hash
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import load_i32, prefetch, store_i32
-from dlog.engine.kernels.round_structs import Collection, Index, Slab, Slabs
+from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.storage import load_cell, release, resize, spare, zeroed
 
 AHEAD = 16

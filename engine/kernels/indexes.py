@@ -17,9 +17,10 @@ from dlog.engine.kernels.layout import (
     RUN,
 )
 from dlog.engine.kernels.lists import push_change
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Index, Slab
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.storage import grown, mix, register, resize
 
 STRETCH = 64

@@ -11,10 +11,10 @@ from dlog.engine.kernels.layout import (
     BLOCK,
     ROUND,
 )
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import load_i64
 from dlog.engine.kernels.pairs import apply_pairs, can_be_pairs, drop_pairs, first_of, second_of
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.slot_room import resize_slots
 from dlog.engine.kernels.slots import find_slotted, has_values, search_ahead, slots_for, warm_others
 from dlog.engine.kernels.storage import mix

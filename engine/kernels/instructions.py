@@ -7,7 +7,8 @@ follows the named ones are lists, of which these say how long they are.
 from __future__ import annotations
 
 from dlog.engine.kernels.machine_structs import Arrangement, Relation, Verdicts, Words
-from dlog.engine.kernels.round_structs import Changes, Collection, Index, Reduction
+from dlog.engine.kernels.round_structs import Collection, Index, Reduction
+from dlog.engine.kernels.row_structs import Changes
 from dlog.engine.kernels.structs import Array, Inside, InsideOf, Struct, i64
 
 

@@ -32,9 +32,10 @@ from dlog.engine.kernels.homes import (
     still_fits,
 )
 from dlog.engine.kernels.jit import kernel
-from dlog.engine.kernels.machine_structs import Control, Homes, Numbers, Words
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 from dlog.engine.kernels.memory import load_i32, load_i64, prefetch, store_i32
-from dlog.engine.kernels.round_structs import Index, Slab, Slabs
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.storage import lengthen, release, zeroed
 
 RATE = 16

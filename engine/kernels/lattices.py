@@ -37,11 +37,12 @@ from dlog.engine.kernels.layout import (
     NEVER,
 )
 from dlog.engine.kernels.lists import list_empty, list_push, push_change
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import prefetch
 from dlog.engine.kernels.outdone import is_better
 from dlog.engine.kernels.reductions import candidate_result, remove_groups, replace_result, trim_fresh
-from dlog.engine.kernels.round_structs import Collection, History, Reduction, Scope
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Scope
+from dlog.engine.kernels.row_structs import History
 from dlog.engine.kernels.supports import AHEAD, schedule, support_at
 
 STRETCH = 64

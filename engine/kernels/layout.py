@@ -1,13 +1,14 @@
 """What kernels and Python share beside structs: constants, and the places of fields in structs that Python holds as words.
 
-The structs are declared, field by field, in machine_structs.py and round_structs.py: the word of a collection that has its
-rows alive is the one with the number `collection.live`, and a collection has `collection.size` words.
+The structs are declared, field by field, in machine_structs.py, row_structs.py and round_structs.py: the word of a collection
+that says how many rows are alive is the one with the number `collection.live`, and a collection has `collection.size` words.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels import machine_structs as machine
 from dlog.engine.kernels import round_structs as rounds
+from dlog.engine.kernels import row_structs as rows
 
 account, arrangement, chain, column = (
     machine.Account.place,
@@ -15,19 +16,19 @@ account, arrangement, chain, column = (
     machine.Chain.place,
     machine.Column.place,
 )
-control, heap, homes, level = machine.Control.place, machine.Heap.place, machine.Homes.place, machine.Level.place
-loop, marks, path, proposer = machine.Loop.place, machine.Marks.place, machine.Path.place, machine.Proposer.place
+control, heap, homes, level = rounds.Control.place, machine.Heap.place, machine.Homes.place, machine.Level.place
+loop, marks, path, proposer = rounds.Loop.place, machine.Marks.place, rounds.Path.place, machine.Proposer.place
 relation, runs, symbols, verdicts = machine.Relation.place, machine.Runs.place, machine.Symbols.place, machine.Verdicts.place
 bucket, candidate, change, collection = (
     rounds.Bucket.place,
-    rounds.Candidate.place,
-    rounds.Change.place,
+    rows.Candidate.place,
+    rows.Change.place,
     rounds.Collection.place,
 )
-entry, history, index, item = rounds.Entry.place, rounds.History.place, rounds.Index.place, rounds.Item.place
-items, log, pool, reduction = rounds.List.place, rounds.Log.place, rounds.Pool.place, rounds.Reduction.place
-scope, seed, slab, stretch = rounds.Scope.place, rounds.Seed.place, rounds.Slab.place, rounds.Stretch.place
-sums, support, work = rounds.Sums.place, rounds.Support.place, rounds.Work.place
+entry, history, index, item = rows.Entry.place, rows.History.place, rounds.Index.place, rows.Item.place
+items, log, pool, reduction = rows.List.place, rounds.Log.place, rows.Pool.place, rounds.Reduction.place
+scope, seed, slab, stretch = rounds.Scope.place, rounds.Seed.place, rows.Slab.place, rounds.Stretch.place
+sums, support, work = rows.Sums.place, rows.Support.place, rounds.Work.place
 
 BLOCK = 512
 """Rows per block: eight registers of a block fit the first-level cache."""

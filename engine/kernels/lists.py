@@ -6,8 +6,9 @@ An item is a few words. A pool is a list whose items are freed and used again. A
 from __future__ import annotations
 
 from dlog.engine.kernels.jit import entry, kernel
-from dlog.engine.kernels.machine_structs import Control, Words
-from dlog.engine.kernels.round_structs import Changes, Items, List, Pool
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Control
+from dlog.engine.kernels.row_structs import Changes, Items, List, Pool
 from dlog.engine.kernels.storage import grown, release, resize
 
 LARGE = 1 << 17

@@ -15,10 +15,10 @@ from dlog.engine.kernels.layout import (
     ERROR_MEMORY,
     TAG_FREE,
 )
-from dlog.engine.kernels.machine_structs import Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.memory import load_i64, prefetch
 from dlog.engine.kernels.pairs import can_be_pairs, load_pairs
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.slot_room import keep_last_free, resize_slots
 from dlog.engine.kernels.slots import slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.storage import mix, store_cell, zeroed

@@ -43,10 +43,11 @@ from dlog.engine.kernels.layout import (
     OP_STAGGER,
     ROUND,
 )
-from dlog.engine.kernels.machine_structs import Column, Control, Level, Words
+from dlog.engine.kernels.machine_structs import Column, Level, Words
 from dlog.engine.kernels.memory import bit_length
 from dlog.engine.kernels.pairs import fresh_pairs, unpack_column
-from dlog.engine.kernels.round_structs import ChangeArray, Collection, History, Index, Reduction
+from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
+from dlog.engine.kernels.row_structs import ChangeArray, History
 from dlog.engine.kernels.storage import behind, register
 
 _ITERATION = 0xFFFFFFFF

@@ -87,10 +87,11 @@ from dlog.engine.kernels.layout import (
     YIELD,
 )
 from dlog.engine.kernels.lookups import entries_of, once, rows_of, scan_changes, step_lookup
-from dlog.engine.kernels.machine_structs import Control, Level, Loop, Path, Words
+from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.memory import atomic_add, cycles
 from dlog.engine.kernels.merge import merge_block, next_changes
 from dlog.engine.kernels.proposals import propose_values
+from dlog.engine.kernels.round_structs import Control, Loop, Path
 from dlog.engine.kernels.runs import scan_runs, sort_changes
 from dlog.engine.kernels.sets import find_rows, insert_block, share_block
 from dlog.engine.kernels.storage import append_block, behind, register

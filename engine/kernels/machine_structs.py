@@ -1,16 +1,11 @@
-"""The structs of the machine (machine.py): relations, arrangements, paths over them, and a worker's state.
+"""The structs of relations at rest: columns, arrangements, runs of changes, symbols, and what a path's levels note.
 
 Lists inside a struct are addresses of further words. All row numbers are 32-bit: a relation holds fewer than 2**31 rows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dlog.engine.kernels.structs import Array, Inside, Pointer, Struct, i32, i64, u8, u32
-
-if TYPE_CHECKING:
-    from dlog.engine.kernels.round_structs import Changes, Collection, Reduction, Work
 
 Words = Array[i64]
 Numbers = Array[i32]
@@ -157,35 +152,6 @@ class Account(Struct):
     symbols: Symbols  # null: none
 
 
-class Control(Struct):
-    """Control block of one worker."""
-
-    registers: i64  # address of the registers, REGISTER words each
-    scratch: Words  # SCRATCH_BLOCKS blocks for an instruction's own use, then SCRATCH_TEXT bytes for texts
-    levels: Array[Level]
-    level: i64  # that runs
-    pc: i64  # address of the instruction that runs; 0: the level's generator
-    rows: i64  # of the block
-    work: i64  # done since the run began
-    budget: i64  # of work
-    cursor: Words  # what workers take their shares of a path from
-    account: Account
-    limit: i64  # of bytes
-    error: i64  # ERROR_*
-    error_path: i64  # address of the path that failed
-    shared: i64  # whether several workers run
-    phase: i64
-    path: i64  # its number in the phase
-    iteration: i64
-    bulk: i64  # rows from which on a path is for several workers
-    running: i64  # whether a path does
-    changes: i64
-    marks: i64  # address of the marks of all OP_EXTEND
-    number: i64  # of the worker
-    run_path: Path
-    batch: Work
-
-
 class Homes(Struct):
     """Homes of an open table (homes.py)."""
 
@@ -207,44 +173,6 @@ class Symbols(Struct):
     count: i64  # strings
     used: i64  # bytes
     lock: i64
-
-
-class Path(Struct):
-    """A path: code for each of its levels, and counters."""
-
-    levels: i64
-    code: Words  # address of each level's code
-    seed: Relation
-    changes: i64
-    derived: i64  # matches
-    added: i64  # those that were new
-    cycles: i64
-    list: Changes  # that it goes through, over rounds
-    gates: Array[Pointer[Collection]]  # collections without which it makes nothing
-    gate_count: i64
-    target: Collection  # of which it makes rows, over rounds
-    few: i64  # FEW_*: whether few changes go through it row by row (few.py)
-    sought: i64  # the seed's column by which it looks rows up, or -1
-    group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
-    key: i64  # the column of the rows looked up by which it does, or -1
-    reduction: Reduction
-    runs: Runs
-    run_code: Words  # its code for changes in runs, where `runs` is ready
-
-
-class Loop(Struct):
-    """Loop of a scope: lists of addresses."""
-
-    alt: Array[Pointer[Path]]
-    alt_count: i64
-    neu: Array[Pointer[Path]]
-    neu_count: i64
-    relations: Array[Pointer[Relation]]
-    relation_count: i64
-    arrangements: Array[Pointer[Arrangement]]
-    arrangement_count: i64
-    runs: Array[Pointer[Runs]]
-    run_count: i64
 
 
 class Runs(Struct):

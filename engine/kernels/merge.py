@@ -25,8 +25,9 @@ from dlog.engine.kernels.layout import (
     SET_DENSE,
     SUM_MOST,
 )
-from dlog.engine.kernels.machine_structs import Control, Heap, HeapBucket, Numbers, Relation, Words
+from dlog.engine.kernels.machine_structs import Heap, HeapBucket, Numbers, Relation, Words
 from dlog.engine.kernels.memory import as_float, bit_length, prefetch
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, register, reserve, resize, store_cell
 
 _SIGN = -9223372036854775808

@@ -15,7 +15,8 @@ from dlog.engine.kernels.layout import (
     RED_MIN_UNSIGNED,
 )
 from dlog.engine.kernels.merge import float_rank
-from dlog.engine.kernels.round_structs import Candidate, Reduction
+from dlog.engine.kernels.round_structs import Reduction
+from dlog.engine.kernels.row_structs import Candidate
 
 _TOP = -9223372036854775808
 

@@ -25,9 +25,10 @@ from dlog.engine.kernels.layout import (
     ROUND,
 )
 from dlog.engine.kernels.lists import list_room
-from dlog.engine.kernels.machine_structs import Control, Homes, Numbers, Words
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 from dlog.engine.kernels.memory import load_i64, prefetch
-from dlog.engine.kernels.round_structs import Change, ChangeArray, Collection
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.storage import lengthen, mix, release, zeroed
 
 FEWEST = 64

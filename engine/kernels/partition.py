@@ -10,8 +10,9 @@ import numpy as np
 from dlog.engine.kernels.hashes import grow_hash
 from dlog.engine.kernels.jit import entry, kernel
 from dlog.engine.kernels.layout import SET_HASH
-from dlog.engine.kernels.machine_structs import Control, Relation
+from dlog.engine.kernels.machine_structs import Relation
 from dlog.engine.kernels.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import reserve
 from dlog.engine.kernels.words import hash_bytes
 

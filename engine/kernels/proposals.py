@@ -20,9 +20,10 @@ from dlog.engine.kernels.layout import (
     BLOCK,
     RUN,
 )
-from dlog.engine.kernels.machine_structs import Control, Level, Words
+from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.memory import prefetch, wrapped_product
-from dlog.engine.kernels.round_structs import Slab
+from dlog.engine.kernels.round_structs import Control
+from dlog.engine.kernels.row_structs import Slab
 from dlog.engine.kernels.storage import load_cell, register
 
 SIEVED = 128

@@ -13,7 +13,8 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.pairs import unpack_column
-from dlog.engine.kernels.round_structs import Change, ChangeArray, Collection, Log, Reduction
+from dlog.engine.kernels.round_structs import Collection, Log, Reduction
+from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.storage import load_cell
 
 _FEW = 8

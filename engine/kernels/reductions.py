@@ -25,10 +25,11 @@ from dlog.engine.kernels.layout import (
     BLOCK,
 )
 from dlog.engine.kernels.lists import list_empty, list_push, list_trim, push_change, sort_changes
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import store_i64
 from dlog.engine.kernels.outdone import is_better
-from dlog.engine.kernels.round_structs import Change, Changes, Collection, Reduction, Work
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Work
+from dlog.engine.kernels.row_structs import Change, Changes
 from dlog.engine.kernels.slots import has_values, hash_values
 from dlog.engine.kernels.streamed import flush_grouped
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value

@@ -16,9 +16,10 @@ from dlog.engine.kernels.layout import (
     BLOCK,
 )
 from dlog.engine.kernels.lists import list_free, sort_changes
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import store_i64, wrapped_product
-from dlog.engine.kernels.round_structs import Change, Changes, Index, List, Slab
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Change, Changes, List, Slab
 from dlog.engine.kernels.storage import release, zeroed
 
 FEW = 32

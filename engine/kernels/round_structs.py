@@ -1,27 +1,11 @@
-"""The structs of rounds: collections with their histories, indexes and reductions, and the work of a batch (rounds.py)."""
+"""The structs of rounds: collections, indexes, reductions and the work of a batch (rounds.py); paths, whose code runs over
+these or over relations at rest, and the control block of a worker that does."""
 
 from __future__ import annotations
 
-from dlog.engine.kernels.machine_structs import Homes, Numbers, Path, Relation, Words
-from dlog.engine.kernels.structs import Array, Inside, Pointer, Struct, i32, i64, u8
-
-# ---------------------------------------------------------------------------------------------------------------- lists
-
-
-class Items(Struct):
-    """Items of so many words each, that grow (lists.py)."""
-
-    data: Words
-    count: i64
-    capacity: i64
-    words: i64  # of an item
-
-
-class List(Items):
-    """Items of which [lo, hi) is the part in use by a seed."""
-
-    lo: i64
-    hi: i64
+from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Words
+from dlog.engine.kernels.row_structs import Changes, History, Items, List, Slabs, Supports
+from dlog.engine.kernels.structs import Array, Inside, Pointer, Struct, i64
 
 
 class Bucket(Items):
@@ -32,31 +16,6 @@ class Bucket(Items):
 
 
 Buckets = Array[Bucket]
-
-
-class Pool(List):
-    """Items that are freed and reused."""
-
-    free: i64  # the last freed one plus one, linked through its first word
-
-
-class Change(Struct):
-    """A row of a log. A result that is its groups has one per round and group: the group's number, with GROUP_HAD and GROUP_HAS
-    whether it had and has a value, the time, and in the place of the diff the value before."""
-
-    row: i64
-    time: i64
-    diff: i64
-    value: i64
-
-
-ChangeArray = Array[Change]
-
-
-class Changes(List):
-    """A list of changes."""
-
-    data: ChangeArray  # type: ignore[assignment]
 
 
 class Log(Changes):
@@ -75,67 +34,6 @@ class Reader(Struct):
     seed: Seed  # by which a task that is a recursive scope knows the log
 
 
-# ------------------------------------------------------------------------------------------------------------ histories
-
-
-class History(Struct):
-    """When rows are present (histories.py). One without its bit is present from `base` + `iters`[row] on, and ever after; one
-    with it has an item."""
-
-    bits: Words
-    iters: Numbers  # iterations, NEVER of a row that is not there yet; of one with its bit the number of its item
-    base: i64
-    items: HistoryItems
-    table: Numbers  # of a history without iterations: items by hash of the row
-    table_count: i64
-    entries: Entries
-
-
-class Item(Struct):
-    """A row whose bit is set."""
-
-    row: i64
-    head: i64  # number of its first entry plus one
-    slot: i64  # in the table
-
-
-class Entry(Struct):
-    """A change of a row's presence."""
-
-    time: i64
-    diff: i64
-    next: i64  # number of the row's next entry plus one
-
-
-ItemArray = Array[Item]
-
-
-class HistoryItems(List):
-    """The items of a history."""
-
-    data: ItemArray  # type: ignore[assignment]
-
-
-class Entries(Pool):
-    """The entries of a history."""
-
-    data: Array[Entry]  # type: ignore[assignment]
-
-
-class Support(Struct):
-    """Derivations of a row at an iteration (supports.py)."""
-
-    at: i64  # iteration in the low half, the next entry plus one in the high half
-    old: i64  # how many there were before the round that is running
-    new: i64  # how many there are after it
-
-
-class Supports(Pool):
-    """The derivations of a collection's rows."""
-
-    data: Array[Support]  # type: ignore[assignment]
-
-
 # ---------------------------------------------------------------------------------------------------------- collections
 
 
@@ -147,7 +45,7 @@ class Collection(Relation):
     free_count: i64
     free_capacity: i64
     row_slots: Numbers  # rows by hash (slots.py)
-    tags: Array[u8]  # TAG_*: a byte for each slot
+    tags: Bytes  # TAG_*: a byte for each slot
     slot_homes: Inside[Homes]
     live: i64  # rows alive
     old: i64  # rows alive before this batch
@@ -165,7 +63,7 @@ class Collection(Relation):
     buckets: Buckets  # per iteration the derived rows
     bucket_count: i64
     touched: List  # rows touched in this round
-    heads: Array[i32]  # of a reduction's groups: what they lead to, in pairs (heads.py)
+    heads: Numbers  # of a reduction's groups: what they lead to, in pairs (heads.py)
     current: Numbers  # of a reduction's groups: what they lead to
     sums: Words  # of a reduction's groups: `sum_words` each
     scope: Scope
@@ -206,29 +104,6 @@ class Collection(Relation):
 
 
 Collections = Array[Pointer[Collection]]
-
-
-class Candidate(Struct):
-    """A candidate of a minimum or maximum (candidate.py), of CANDIDATE_NARROW or CANDIDATE_WIDE bytes."""
-
-    count: i64  # its derivations (of a lattice: derivations.py)
-    group: i32  # -1: it is gone
-    next: i32  # the next one of its group, plus one
-    row: i32  # the result's row last known to have its value, plus one
-    value: i32
-    wide_value: i64  # instead, where values take 8 bytes
-
-
-class Slab(Struct):
-    """The rows of a group of an index. One without capacity has the rows from number `start` on, and nothing in the pool:
-    positions in it are row numbers plus RUN."""
-
-    start: i32
-    count: i32
-    capacity: i32
-
-
-Slabs = Array[Slab]
 
 
 class Index(Struct):
@@ -276,16 +151,6 @@ class Reduction(Struct):
     table: i64  # address of the candidates of groups that have many (candidates.py), PLACE_BYTES each
     table_count: i64
     table_used: i64
-
-
-class Sums(Struct):
-    """What a group holds of a sum; counts have the first word, sums of integers the first two. Of a minimum or maximum the one
-    word is the best candidate, plus one."""
-
-    count: i64  # members
-    value: i64
-    lost: i64  # what rounding lost
-    odd: i64  # members that are not finite: NaN, inf, -inf, 21 bits each
 
 
 # ---------------------------------------------------------------------------------------------------------------- work
@@ -373,3 +238,73 @@ class Scope(Struct):
     round_tick: i64
     staggered: i64  # rows enter at late iterations: not those but the iterations that did something count
     done: i64  # how many did
+
+
+# ---------------------------------------------------------------------------------------------------------------- paths
+
+
+class Path(Struct):
+    """A path: code for each of its levels, and counters."""
+
+    levels: i64
+    code: Words  # address of each level's code
+    seed: Relation
+    changes: i64
+    derived: i64  # matches
+    added: i64  # those that were new
+    cycles: i64
+    list: Changes  # that it goes through, over rounds
+    gates: Array[Pointer[Collection]]  # collections without which it makes nothing
+    gate_count: i64
+    target: Collection  # of which it makes rows, over rounds
+    few: i64  # FEW_*: whether few changes go through it row by row (few.py)
+    sought: i64  # the seed's column by which it looks rows up, or -1
+    group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
+    key: i64  # the column of the rows looked up by which it does, or -1
+    reduction: Reduction
+    runs: Runs
+    run_code: Words  # its code for changes in runs, where `runs` is ready
+
+
+class Loop(Struct):
+    """Loop of a scope: lists of addresses."""
+
+    alt: Array[Pointer[Path]]
+    alt_count: i64
+    neu: Array[Pointer[Path]]
+    neu_count: i64
+    relations: Array[Pointer[Relation]]
+    relation_count: i64
+    arrangements: Array[Pointer[Arrangement]]
+    arrangement_count: i64
+    runs: Array[Pointer[Runs]]
+    run_count: i64
+
+
+class Control(Struct):
+    """Control block of one worker."""
+
+    registers: i64  # address of the registers, REGISTER words each
+    scratch: Words  # SCRATCH_BLOCKS blocks for an instruction's own use, then SCRATCH_TEXT bytes for texts
+    levels: Array[Level]
+    level: i64  # that runs
+    pc: i64  # address of the instruction that runs; 0: the level's generator
+    rows: i64  # of the block
+    work: i64  # done since the run began
+    budget: i64  # of work
+    cursor: Words  # what workers take their shares of a path from
+    account: Account
+    limit: i64  # of bytes
+    error: i64  # ERROR_*
+    error_path: i64  # address of the path that failed
+    shared: i64  # whether several workers run
+    phase: i64
+    path: i64  # its number in the phase
+    iteration: i64
+    bulk: i64  # rows from which on a path is for several workers
+    running: i64  # whether a path does
+    changes: i64
+    marks: i64  # address of the marks of all OP_EXTEND
+    number: i64  # of the worker
+    run_path: Path
+    batch: Work

@@ -29,9 +29,9 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.loading import bring_in
 from dlog.engine.kernels.machine import run_path
-from dlog.engine.kernels.machine_structs import Control, Level, Path, Words
+from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.reductions import flush_reduction
-from dlog.engine.kernels.round_structs import Collection, Log, Reduction, Scope, Task, Work
+from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Task, Work
 from dlog.engine.kernels.slot_room import meet_expectation
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0

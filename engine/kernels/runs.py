@@ -16,8 +16,9 @@ from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.layout import (
     BLOCK,
 )
-from dlog.engine.kernels.machine_structs import Control, Level, Numbers, Relation, Runs, Words
+from dlog.engine.kernels.machine_structs import Level, Numbers, Relation, Runs, Words
 from dlog.engine.kernels.memory import atomic_add
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, register, release, store_cell, zeroed
 
 LENGTH = 4

@@ -36,8 +36,9 @@ from dlog.engine.kernels.layout import (
     SET_HASH,
     SET_PAGES,
 )
-from dlog.engine.kernels.machine_structs import Control, Numbers, Relation, Words
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
 from dlog.engine.kernels.memory import load_i32, load_i64
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import append_rows, move_row, reserve
 
 

@@ -30,9 +30,9 @@ from dlog.engine.kernels.layout import (
     TAG_GONE,
     TAG_ROW,
 )
-from dlog.engine.kernels.machine_structs import Bytes, Control, Numbers, Words
+from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.slots import (
     AHEAD,
     hash_row,

@@ -12,7 +12,7 @@ from dlog.engine.kernels.layout import (
     ERROR_ROWS,
     REGISTER,
 )
-from dlog.engine.kernels.machine_structs import Control, Relation, Words
+from dlog.engine.kernels.machine_structs import Relation, Words
 from dlog.engine.kernels.memory import (
     atomic_add,
     load_i32,
@@ -21,6 +21,7 @@ from dlog.engine.kernels.memory import (
     store_i64,
     wrapped_product,
 )
+from dlog.engine.kernels.round_structs import Control
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2

@@ -15,9 +15,10 @@ from dlog.engine.kernels.layout import (
     RED_COUNT,
 )
 from dlog.engine.kernels.lists import list_push, list_room
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import prefetch
-from dlog.engine.kernels.round_structs import Change, Collection, Reduction
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
+from dlog.engine.kernels.row_structs import Change
 from dlog.engine.kernels.sums import add_to_sum, sum_at, sum_value
 
 TOUCHED_WORDS = 3

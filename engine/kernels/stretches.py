@@ -14,10 +14,11 @@ from dlog.engine.kernels.layout import (
 )
 from dlog.engine.kernels.lists import list_again
 from dlog.engine.kernels.loading import bring_changes
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.reading import copy_changes, may_repeat
-from dlog.engine.kernels.round_structs import Collection, List, Stretch, Work
+from dlog.engine.kernels.round_structs import Collection, Control, Stretch, Work
 from dlog.engine.kernels.rounds import begin_batch, run_batch
+from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.storage import resize
 
 FEWEST = 1024

@@ -10,7 +10,8 @@ from dlog.engine.kernels.layout import (
     RED_SUM_FLOAT,
 )
 from dlog.engine.kernels.memory import as_bits, as_float
-from dlog.engine.kernels.round_structs import Collection, Sums
+from dlog.engine.kernels.round_structs import Collection
+from dlog.engine.kernels.row_structs import Sums
 
 _SCALE = 2.0**-64
 _TOP = -9223372036854775808

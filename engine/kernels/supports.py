@@ -12,9 +12,10 @@ from dlog.engine.kernels.layout import (
     SUM_MOST,
 )
 from dlog.engine.kernels.lists import list_push, list_room, pool_take
-from dlog.engine.kernels.machine_structs import Control, Words
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.memory import prefetch, store_i64
-from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Collections, List, Scope, Support
+from dlog.engine.kernels.round_structs import Bucket, Buckets, Collection, Collections, Control, Scope
+from dlog.engine.kernels.row_structs import List, Support
 from dlog.engine.kernels.storage import resize
 
 AHEAD = 32

@@ -19,8 +19,9 @@ from dlog.engine.kernels.layout import (
     SEEN,
     SET_BITS,
 )
-from dlog.engine.kernels.machine_structs import Arrangement, Column, Control, Level, Relation, Words
+from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Relation, Words
 from dlog.engine.kernels.memory import atomic_add, bit_length, load_i32, load_i64, prefetch, store_i64, wrapped_product
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import load_cell, register, reserve, store_cell
 
 MATCHES = 1 << 14

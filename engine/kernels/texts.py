@@ -36,7 +36,7 @@ from dlog.engine.kernels.layout import (
     VERDICT_UNKNOWN,
     VERDICT_YES,
 )
-from dlog.engine.kernels.machine_structs import Bytes, Control, Symbols, Verdicts, Words
+from dlog.engine.kernels.machine_structs import Bytes, Symbols, Verdicts, Words
 from dlog.engine.kernels.memory import as_float, prefetch
 from dlog.engine.kernels.numerals import (
     GOOD,
@@ -48,6 +48,7 @@ from dlog.engine.kernels.numerals import (
     write_signed,
     write_unsigned,
 )
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.storage import register
 from dlog.engine.kernels.symbols import begin_reading, end_reading, intern
 from dlog.engine.kernels.utf8 import count_characters, skip_characters
