@@ -108,7 +108,7 @@ class Life:
 
 
 class Collection:
-    """Rows, their histories and logs; see kernels/layout.py for the fields."""
+    """Rows, their histories and logs; see kernels/round_structs.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
         self.life: Life | None = None

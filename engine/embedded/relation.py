@@ -1,6 +1,6 @@
 """Relations as the embedded executor stores them: columns of 4 or 8 bytes in memory that kernels own, and a set over them.
 
-A `StoredRelation` is one struct of the kernels' (layout.py) with its Python face. Its rows are distinct but for the moments
+A `StoredRelation` is one struct of the kernels' (`Relation`) with its Python face. Its rows are distinct but for the moments
 while it is loaded.
 """
 

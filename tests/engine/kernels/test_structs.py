@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dlog.engine.kernels import instructions
 from dlog.engine.kernels.jit import kernel
 from dlog.engine.kernels.structs import Array, Inside, Pointer, Struct, i32, i64, u8, u32
 
@@ -203,3 +204,20 @@ def test_python_reads_and_writes() -> None:
 def test_two_structs_of_one_name_are_refused() -> None:
     with pytest.raises(TypeError, match="two structs are called Part"):
         type("Part", (Struct,), {"__module__": "dlog.engine.kernels.structs"})
+
+
+def test_a_field_must_not_hide_what_structs_have() -> None:
+    with pytest.raises(TypeError, match=r"Broken\.size: every struct has this name"):
+        type("Broken", (Struct,), {"__module__": __name__, "__annotations__": {"size": i64}})
+
+
+def test_operands_are_written_in_the_order_of_the_declaration() -> None:
+    head = instructions.Join.operands(bound=4, carried=3, group=2, arrangement=1)
+    assert head == [1, 2, 3, 4]
+    assert instructions.Join.place.moves == 2 + len(head), "lists follow"
+
+
+@pytest.mark.parametrize("named", [{"arrangement": 1}, {"arrangement": 1, "group": 2, "keys": 3}])
+def test_an_operand_too_few_or_too_many_is_refused(named: dict[str, int]) -> None:
+    with pytest.raises(TypeError, match="FindGroup has the operands arrangement, group, not "):
+        instructions.FindGroup.operands(**named)
