@@ -85,7 +85,7 @@ class Watched:
     def left(self, flow: Dataflow, now: Figures) -> dict[int, Left]:
         """The strata whose figures have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
-        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+        rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
         figures = self._figures_left
         at_once = 1 + now.coming // ROWS_OF_A_FIGURE
         if not figures and self._uncounted >= max(rows, WORK_PER_FIGURES * self._paths):
@@ -183,7 +183,7 @@ def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, State
             state_reuse.give_back()
             raise
         else:
-            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            flow.work[L.work.tick] = old.work[L.work.tick]
             return flow, state_reuse
 
 
