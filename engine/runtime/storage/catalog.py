@@ -10,7 +10,7 @@ import numpy as np
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Kind, Program, Record, Term
-from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
+from dlog.engine.kernels import layout as L
 from dlog.engine.plan.statistics import Keys
 from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -43,7 +43,7 @@ class Catalog:
     @symbols.setter
     def symbols(self, table: SymbolTable) -> None:
         self._symbols = table
-        self.memory.bytes[ACCOUNT_SYMBOLS] = table.address
+        self.memory.bytes[L.account.symbols] = table.address
 
     # ------------------------------------------------------------------------------------------------------- statistics
 
