@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import c_int64 as _Word
 
 import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
+from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import Memory
@@ -125,12 +125,11 @@ class Worker:
     def call(self, evaluate: Evaluate) -> None:
         """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""
         control = self.control
-        rows, pc = control[L.control.rows], control[L.control.pc]
-        instruction = np.frombuffer(memoryview((_Word * 3).from_address(pc)), np.int64)
-        call = self.externals[int(instruction[2])]
+        rows, instruction = control[L.control.rows], External(control[L.control.pc])
+        call = self.externals[instruction.number]
         args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
         self.registers[call.target, :rows] = _bits(evaluate(call, args))
-        control[L.control.pc] = pc + 8 * int(instruction[1])
+        control[L.control.pc] += 8 * instruction.length
 
 
 def _bits(values: np.ndarray) -> np.ndarray:
