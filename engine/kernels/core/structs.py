@@ -144,6 +144,9 @@ def evaluate(annotation: Any, names: dict[str, Any]) -> Any:
         return field_type(annotation)
     if annotation in ("int", "bool", "float", "None"):
         return None
+    if annotation.isidentifier():
+        # Most are: to compile those as well would take most of the time of an import.
+        return field_type(names[annotation]) if annotation in names else PointerTo(annotation)
     return field_type(eval(annotation, {}, _Names(names)))
 
 
