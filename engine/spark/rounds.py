@@ -194,6 +194,6 @@ class SharedWorkers(SparkMaker):
         super().close()
 
 
-def _close(crews: Sequence[SparkResidentWorkers]) -> None:
-    for resident_workers in crews:
+def _close(groups: Sequence[SparkResidentWorkers]) -> None:
+    for resident_workers in groups:
         resident_workers.close()

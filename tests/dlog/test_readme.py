@@ -102,14 +102,14 @@ def test_the_two_commands_are_what_ci_runs() -> None:
     assert "venv/bin/pip install . && " in README
     assert ".venv/bin/pip install -e '.[dev]' && .venv/bin/python -m pytest -n 2\n" in README
     assert "install --quiet --editable '.[dev,spark]'" in ci
-    assert '"$venv/bin/python" -m tests.check --full -n 2\n' in ci
+    assert '"$venv/bin/python" -m pytest -n 2\n"$venv/bin/python" -m tests.check --rest -n 2\n' in ci
 
 
-def test_a_full_check_has_all_tests_but_the_slow_ones_on_spark() -> None:
-    names = commands(["--full", "-n", "2"])
+def test_the_rest_are_all_tests_but_the_default_ones_and_the_slow_ones_on_spark() -> None:
+    names = commands(["--rest", "-n", "2"])
     thorough, on_spark = "pytest, slow tests and more examples", "pytest, on Spark"
-    assert list(names) == ["ruff", "mypy", "import-linter", "pytest", thorough, on_spark]
-    assert names["pytest"][-2:] == names[thorough][-2:] == ["-n", "2"]
+    assert list(names) == ["ruff", "mypy", "import-linter", thorough, on_spark]
+    assert names[thorough][-2:] == commands(["-n", "2"])["pytest"][-2:] == ["-n", "2"]
     assert "(slow or hypothesis) and not exhaustive and not spark and not bench" in names[thorough]
     assert "spark and not slow" in names[on_spark]
     assert list(commands(["--static"])) == ["ruff", "mypy", "import-linter"]
