@@ -79,7 +79,8 @@ def test_what_is_installed_runs(way: str, built: Path, tmp_path: Path) -> None:
     closure(tmp_path)
     # A module of the user's called like a folder of ours is none of our business.
     (tmp_path / "engine.py").write_text("raise AssertionError")
-    start = f"import site; site.addsitedir({str(site)!r})"
+    # Before what this environment has installed, which may be the checkout itself.
+    start = f"import site, sys; sys.path.insert(0, {str(site)!r}); site.addsitedir({str(site)!r})"
     program = f"{start}\nimport dlog; print(dlog.__file__)\nfrom dlog.__main__ import main; main()"
     printed = python("-c", program, "run", "closure.dl", "-F", "facts", "-D", "out", cwd=tmp_path)
     expected = site / "dlog" / "__init__.py" if way == "wheel" else ROOT / "dlog" / "__init__.py"
