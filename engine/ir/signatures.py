@@ -80,7 +80,8 @@ def same(allowed: Kinds, count: int = 2, variadic: bool = False) -> Signature:
 
 
 def alike(kinds: Kinds, opcode: str) -> dict[Kind, str]:
-    return dict.fromkeys(kinds, opcode)
+    """The same operation of each kind, in the kinds' order: that of a frozenset changes from run to run."""
+    return {kind: opcode for kind in Kind if kind in kinds}
 
 
 def numeric(number: str, unsigned: str, floating: str) -> dict[Kind, str]:

@@ -101,6 +101,11 @@ def test_a_functor_on_texts_computes_what_the_oracle_does(row: Intrinsic, data: 
     assert values == [fold(row.name, args, result) for args in rows]
 
 
+@pytest.mark.parametrize("row", FUNCTORS.values(), ids=lambda row: row.name)
+def test_the_order_of_a_functors_kinds_is_the_same_in_every_process(row: Intrinsic) -> None:
+    assert list(row.opcodes) == [kind for kind in Kind if kind in row.opcodes]
+
+
 def test_every_opcode_belongs_to_a_functor_or_a_comparison() -> None:
     named = {opcode for row in FUNCTORS.values() for opcode in row.opcodes.values()} - {KEEP}
     named |= {row.text for row in COMPARISONS.values()} - {""}
