@@ -72,6 +72,7 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     data, offsets = symbols.gather(ids)
     strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
     try:
+        pc.match_substring_regex("", pattern=pattern)  # of `a)|(?:b` only the whole below were one
         found = pc.match_substring_regex(strings, pattern=f"\\A(?:{pattern})\\z").to_numpy(zero_copy_only=False)
         return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
     except pa.ArrowInvalid:

@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 
 from dlog import __version__
 from dlog.cli import app
+from dlog.grammar.diagnostics import DlogError
+from dlog.warmup import warm
 from tests.dlog.command import CLOSURE, closure, dlog
 
 UNFORMATTED = ".decl   a( x:number )\na(1) .\na( 2 ).\n"
@@ -25,6 +27,15 @@ def test_help_lists_the_commands() -> None:
     assert result.exit_code == 0
     for command in ("run", "check", "fmt", "plan", "warmup"):
         assert f"\n  {command} " in result.output
+
+
+def test_warmup_fails_where_kernels_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlog.engine.kernels.core.jit.JIT", True)
+    monkeypatch.setattr("dlog.engine.runtime.preload.preload", lambda: None)
+    monkeypatch.setattr("dlog.engine.kernels.core.library.library", lambda: None)
+    monkeypatch.setenv("DLOG_CACHE", str(tmp_path))
+    with pytest.raises(DlogError, match="the kernels are not kept in the folder"):
+        warm()
 
 
 def test_help_of_run_names_souffles_flags() -> None:
