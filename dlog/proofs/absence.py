@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Rule, Unpack, Variable
 from dlog.pipeline import stage
 from dlog.proofs import wording
@@ -118,17 +119,17 @@ def _reason(search: Search, solver: Solver, form: Form, literal: Literal, frame:
     names = search.names(form, frame)
     match literal:
         case Atom():
-            return f"there is no {wording.atom_text(literal, _blank(names, frame))}"
+            return f"there is no {Printer(_blank(names, frame)).atom(literal)}"
         case Negation(atom=atom):
-            return f"there is {wording.atom_text(atom, names)}"
+            return f"there is {Printer(names).atom(atom)}"
         case Aggregate():
             return _value_reason(search, solver, form, literal, frame)
         case Compare(op="=", left=left, right=right) if form.through is not None and left == form.through.result:
-            return f"this match has {wording.term_text(right, names)}, not {wording.term_text(left, names)}"
+            return f"this match has {Printer(names).term(right)}, not {Printer(names).term(left)}"
         case Compare(op="=", left=left, right=right) if _is_implicit(form, literal):
-            return f"{wording.bare(wording.term_text(right, names))} is not {wording.term_text(left, names)}"
+            return f"{Printer(names).alone(right)} is not {Printer(names).term(left)}"
         case Compare():
-            return f"{wording.compare_text(literal, names)} is false"
+            return f"{Printer(names).compare(literal)} is false"
         case Unpack():
             return f"{wording.literal_text(literal, names, search.program.source)} does not match"
 
@@ -153,9 +154,9 @@ def _written(search: Search, form: Form, literal: Literal) -> str:
         case Compare(left=left) if form.through is not None and left == form.through.result:
             return wording.literal_text(form.through, form.rule.variables, search.program.source)
         case Compare(left=Variable() as left, right=right) if _is_implicit(form, literal):
-            return wording.bare(wording.term_text(right, form.rule.variables))
+            return Printer(form.rule.variables).alone(right)
         case Unpack(value=value, fields=fields) if is_fresh(form.rule, value):
-            return f"[{', '.join(wording.term_text(f, _all_names(form)) for f in fields)}]"
+            return f"[{', '.join(Printer(_all_names(form)).term(f) for f in fields)}]"
         case _:
             return wording.literal_text(literal, form.rule.variables, search.program.source)
 

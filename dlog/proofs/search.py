@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import Aggregate, Atom, Compare, Kind, Literal, Negation, Rule, Stratum, Type, Unpack, Variable
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
@@ -159,10 +160,10 @@ class Search:
                     place = int(frame.picks[id(literal)][0])
                     yield self.proof(relation, found.solver.relations(relation).row(place), own and replayed)
                 case Negation(atom=atom):
-                    yield Absent(atom.relation, wording.atom_text(atom, names))
+                    yield Absent(atom.relation, Printer(names).atom(atom))
                 case Compare(left=left) if not (isinstance(left, Variable) and is_fresh(found.form.rule, left)):
-                    if wording.term_text(left, names) != wording.term_text(literal.right, names):
-                        yield Holds(wording.compare_text(literal, names))
+                    if Printer(names).term(left) != Printer(names).term(literal.right):
+                        yield Holds(Printer(names).compare(literal))
                 case Aggregate():
                     yield self._aggregated(found, literal, frame, replayed)
                 case Compare() | Unpack():

@@ -132,7 +132,7 @@ def dominance_of(aggregate: str) -> Dominance | None:
     return None if row is None else row.dominance
 
 
-def session_worker_of(dominance: Dominance | None) -> str:
+def aggregate_of(dominance: Dominance | None) -> str:
     """The aggregate whose values a lattice keeps; without a dominance it sums up weights."""
     return "sum" if dominance is None else next(row.name for row in _ROWS if row.dominance is dominance)
 

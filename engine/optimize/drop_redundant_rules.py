@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dlog.engine.compile.explain import show_rule
+from dlog.engine.ir.printing import explicit_rule
 from dlog.engine.ir.rules import Atom, Program, Rule
 from dlog.engine.optimize.rewriting import Rules, rules_by_relation, with_rules
 
@@ -25,7 +25,7 @@ def _without_repetitions(rules: list[Rule]) -> list[Rule]:
     first: dict[str, Rule] = {}
     for rule in rules:
         plain = replace(rule, variables=tuple(f"v{i}" for i in range(len(rule.variables))))
-        first.setdefault(show_rule(plain), rule)
+        first.setdefault(explicit_rule(plain), rule)
     return list(first.values())
 
 

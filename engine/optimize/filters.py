@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.explain import show_literal
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.functors import may_stop
+from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
     Aggregate,
     Arg,
@@ -128,7 +128,7 @@ def show_filters(filters: frozenset[ColumnFilter], relation: Relation) -> str:
     """
     from = 1, !closed(to)
     """
-    shown = ((f.column, show_literal(_plainly(f.test), (relation.attributes[f.column][0],))) for f in filters)
+    shown = ((f.column, Printer((relation.attributes[f.column][0],), explicit=True).literal(_plainly(f.test))) for f in filters)
     return ", ".join(text for _, text in sorted(shown))
 
 

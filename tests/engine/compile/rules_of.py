@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dlog.engine.compile.explain import show_rule
 from dlog.engine.compiler import compile_source
+from dlog.engine.ir.printing import explicit_rule
 from dlog.engine.ir.rules import Program
 from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
@@ -15,7 +15,7 @@ def compiled(text: str) -> Program:
 
 def rules(text: str) -> list[str]:
     """All rules in the order of their strata, as `explain` shows them."""
-    return [show_rule(rule) for stratum in compiled(text).strata for rule in stratum.rules]
+    return [explicit_rule(rule) for stratum in compiled(text).strata for rule in stratum.rules]
 
 
 def mistakes(text: str) -> list[tuple[str, str]]:

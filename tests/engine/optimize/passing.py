@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dlog.engine.compile.explain import show_rule
+from dlog.engine.ir.printing import explicit_rule
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize import Pass
 from tests.engine.compile.rules_of import compiled
@@ -19,7 +19,7 @@ RIGHT = "p(x, y) :- e(x, y). p(x, z) :- e(x, y), p(y, z). "
 
 def shown(program: Program) -> list[str]:
     """All rules in the order of their strata."""
-    return [show_rule(rule) for stratum in program.strata for rule in stratum.rules]
+    return [explicit_rule(rule) for stratum in program.strata for rule in stratum.rules]
 
 
 def after(run: Pass, text: str, *observed: str) -> list[str]:
