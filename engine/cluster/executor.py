@@ -156,7 +156,7 @@ class ShardExecutor(Executor):
         parts = list(self._given.get(name, ()))
         facts = self.program.facts.get(name, ())
         if facts and self.worker_group.is_root:
-            parts.append(Rows(tuple(self.catalog.fact_columns(name)), len(facts)))
+            parts.append(Rows(self.catalog.encoder.columns(self.program, name), len(facts)))
         whole = joined([_widened(p) for p in parts]) if parts else empty(types)
         narrow = tuple(
             c.astype(np.int32) if t.kind.value in ("symbol", "record") else c for t, c in zip(types, whole.columns, strict=True)

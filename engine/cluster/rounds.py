@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count
 from threading import RLock
 from typing import Any, Protocol
@@ -27,13 +26,13 @@ from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
 from dlog.engine.runtime.incremental.engines import is_incremental
-from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table, from_words
-from dlog.engine.values.updates import Updates, joined
+from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import DlogError, InternalError
 
 _numbers = count(1)
@@ -140,15 +139,8 @@ class ShardedRounds(PlainRounds):
 
     def _with_facts(self, given: dict[str, Updates]) -> dict[str, Updates]:
         """The first commit brings the facts of the program's text."""
-        catalog = Catalog(replace(self.program, strata=()), Memory(None))
-        catalog.symbols, catalog.records = self.symbols, self.records
-        result = dict(given)
-        for name, facts in self.program.facts.items():
-            if facts:
-                ones = np.ones(len(facts), np.int64)
-                own = Updates(tuple(catalog.fact_columns(name)), ones, ones * (self.round + 1))
-                result[name] = joined([own, result[name]]) if name in result else own
-        return result
+        encoder = FactEncoder(self.symbols, self.records)
+        return prepended(encoder.updates(self.program, self.program.facts, 1, self.round + 1), given)
 
     def _messages(self, given: Mapping[str, Updates]) -> list[SentColumns]:
         messages = [SentColumns({}) for _ in range(self.resident_workers.size)]

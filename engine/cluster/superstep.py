@@ -159,20 +159,23 @@ def table_of(relation: Relation, parts: Sequence[Rows]) -> Table:
 def blocks_of_facts(program: Program, plan: Supersteps, tasks: int) -> Iterator[tuple[str, int, bytes]]:
     """The facts of a program's text: relation, owner, block."""
     from dlog.engine.plan.exchange.pivots import HERE
-    from dlog.engine.runtime.storage.catalog import Catalog
+    from dlog.engine.runtime.storage.fact_encoder import FactEncoder
+    from dlog.engine.runtime.storage.records import RecordTables
     from dlog.engine.runtime.storage.relation import Memory
+    from dlog.engine.values.symbols import SymbolTable
 
-    catalog = Catalog(program, Memory(None))
+    symbols, records = SymbolTable(), RecordTables(Memory(None))
+    encoder = FactEncoder(symbols, records)
     for name, facts in program.facts.items():
         relation = program.relations[name]
         for held in plan.held[name] if facts else ():
-            table = table_of(relation, [Rows(tuple(catalog.fact_columns(name)), len(facts))])
-            dictionary = Dictionary(catalog.symbols, catalog.records, program.types, tasks)
+            table = table_of(relation, [Rows(encoder.columns(program, name), len(facts))])
+            dictionary = Dictionary(symbols, records, program.types, tasks)
             for owner, block in cut_everywhere(relation, table, plan.homes[held], dictionary, tasks):
                 yield held, owner, block
     if not plan.alone:
         here = plan.program.relations[HERE]
-        nothing = Dictionary(catalog.symbols, catalog.records, program.types, tasks)
+        nothing = Dictionary(symbols, records, program.types, tasks)
         for owner, block in blocks(here, Table((), (), 1), ROOT, nothing, tasks):
             yield HERE, owner, block
 

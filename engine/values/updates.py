@@ -92,6 +92,12 @@ class RowUpdates(Updates):
         return words
 
 
+def prepended(first: Mapping[str, Updates], then: Mapping[str, Updates]) -> dict[str, Updates]:
+    """Changes by relation, with the `first` ones before the others."""
+    both = {name: joined([updates, then[name]]) if name in then else updates for name, updates in first.items()}
+    return {**then, **both}
+
+
 def joined(parts: Sequence[Updates]) -> Updates:
     """Lists of changes one after the other."""
     if len(parts) == 1:

@@ -21,15 +21,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from dlog.engine.compile.strata.dependencies import dependencies
-from dlog.engine.ir.rules import Constant, Program, Record, Relation, with_inputs
+from dlog.engine.ir.rules import Program, Relation, with_inputs
 from dlog.engine.rounds import MAX_RELAYED_ROWS, Frames, IncompatibleImage, PlainRounds, RoundsEngine, StartingPoint
-from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.runtime.storage.records import RecordTables
-from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import difference, words
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates
+from dlog.engine.values.updates import Updates, prepended
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
 from dlog.sessions.engines import Engines
@@ -40,11 +39,9 @@ from dlog.sessions.mistakes import mistake, remark
 from dlog.sessions.persistence.bulk_files import BulkChange
 from dlog.sessions.persistence.external_relation import empty
 from dlog.sessions.persistence.folder import State, fingerprint
-from dlog.sessions.persistence.interned import Interned
 from dlog.sessions.persistence.saving import Saving, frames_of, gathered, recovered
 from dlog.sessions.text import Text
 
-ConstantRows = Mapping[str, tuple[tuple[Constant | Record, ...], ...]]
 Found = TypeVar("Found")
 MIN_ROWS_PER_CHANGE = 8
 """Rows of inputs per row changed since an image, from which on going on from it is taken to cost less than deriving all
@@ -164,11 +161,9 @@ class Durable(PlainRounds):
 
     def _with_facts(self, given: Mapping[str, Updates]) -> dict[str, Updates]:
         """The changes of the very first commit, with the facts of the program's text before them."""
-        found = dict(given)
-        for name, facts in fact_updates(self.program, self.program.facts, self._state.interned, 1, 1).items():
-            both = joined([facts, *([given[name]] if name in given else [])], self.program.relations[name].arity, 0)
-            found[name] = netted(self.program.relations[name], both, 0)
-        return found
+        facts = self._state.interned.encoder.updates(self.program, self.program.facts, 1, 1)
+        both = prepended(facts, given)
+        return both | {name: netted(self.program.relations[name], both[name], 0) for name in facts}
 
     # -------------------------------------------------------------------------------------------------------------- engine
 
@@ -270,7 +265,7 @@ class Durable(PlainRounds):
         inner = self._awake()
         round = self._state.round + 1
         parts: dict[str, list[Updates]] = {name: [updates] for name, updates in gone.items()}
-        for name, updates in fact_updates(self.program, came, self._state.interned, 1, round).items():
+        for name, updates in self._state.interned.encoder.updates(self.program, came, 1, round).items():
             parts.setdefault(name, []).append(updates)
         given = {name: joined(listed, len(listed[0].columns), 0) for name, listed in parts.items()}
         if behind:
@@ -286,7 +281,7 @@ class Durable(PlainRounds):
         given = {name: negated(all_of(self.external(name), round)) for name in gone}
         new = Durable(self._state, text, program, self._engines, inner)
         try:
-            given |= fact_updates(program, program.facts, self._state.interned, 1, round)
+            given |= self._state.interned.encoder.updates(program, program.facts, 1, round)
             self._state.append(round, given, str(text))
         finally:
             if self._state.round != round:
@@ -394,17 +389,6 @@ class Durable(PlainRounds):
 def workers_lost(error: BaseException) -> bool:
     """Whether an engine failed because those who did its work are no more."""
     return isinstance(error, DlogError) and any(d.code == "no-workers" for d in error.diagnostics)
-
-
-def fact_updates(program: Program, facts: ConstantRows, interned: Interned, diff: int, round: int) -> dict[str, Updates]:
-    """Facts of relations of the program as changes of a round."""
-    catalog = Catalog(replace(program, facts=dict(facts)), Memory(None))
-    catalog.symbols, catalog.records = interned.symbols, interned.records
-    found = {}
-    for name, rows in facts.items():
-        marks = np.full(len(rows), diff, np.int64), np.full(len(rows), round, np.int64)
-        found[name] = Updates(tuple(catalog.fact_columns(name)), *marks)
-    return found
 
 
 def all_of(table: Table, round: int) -> Updates:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.engine.state.entries import Entries
@@ -26,6 +27,7 @@ class Interned:
     def __init__(self, memory: int | None) -> None:
         self.symbols = SymbolTable()
         self.records = RecordTables(Memory(memory))
+        self.encoder = FactEncoder(self.symbols, self.records)
         self._saved: dict[str, int] = {}
         self.restored: Mapping[int, int] = {}
         """How many records of each arity were on disk in the beginning."""

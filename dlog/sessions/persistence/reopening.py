@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 from dlog.engine.ir.rules import Kind, Program, Relation, Type
 from dlog.engine.rounds import RoundsEngine
+from dlog.engine.runtime.storage.fact_encoder import ConstantRows
 from dlog.engine.values.differences import apply_changes, words
 from dlog.engine.values.table import Table
 from dlog.engine.values.updates import Updates
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 from dlog.sessions.engines import Engines
 from dlog.sessions.mistakes import remark
-from dlog.sessions.persistence.durable import ConstantRows, Durable, all_of, fact_updates, negated
+from dlog.sessions.persistence.durable import Durable, all_of, negated
 from dlog.sessions.persistence.folder import State
 from dlog.sessions.replacing import reopened
 from dlog.sessions.text import Text, stored_text
@@ -60,7 +61,7 @@ class _Layout:
 
 def _rows_gone(state: State, before: Program, now: Program) -> dict[str, Updates]:
     """The rows that go: facts that are not in the text any more. Refuses a program in which others have no place."""
-    lost = fact_updates(before, _more(before, now), state.interned, -1, state.round + 1)
+    lost = state.interned.encoder.updates(before, _more(before, now), -1, state.round + 1)
     found, missing, wrong = {}, [], []
     held = set(state.externals())
     for old in (relation for relation in before.relations.values() if relation.name in held):
@@ -85,7 +86,7 @@ def _beyond(table: Table, program: Program, relation: str, state: State) -> bool
     facts = {relation: program.facts[relation]} if relation in program.facts else {}
     columns = tuple(words(column) for column in table.columns)
     rows = table.rows
-    for updates in fact_updates(program, facts, state.interned, -1, 0).values():
+    for updates in state.interned.encoder.updates(program, facts, -1, 0).values():
         _, rows = apply_changes(columns, rows, updates.columns, updates.diffs)
     return rows > 0
 

@@ -461,7 +461,7 @@ class StratumBuilder:
         return self.flow.catalog.field_kinds(record_type)
 
     def encode(self, constant: Constant) -> int:
-        return self.flow.catalog.encode(constant)
+        return self.flow.catalog.encoder.word(constant)
 
     def lattice_column(self, name: str) -> int:
         return self.flow.program.lattices[name].column

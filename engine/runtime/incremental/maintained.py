@@ -48,7 +48,7 @@ from dlog.engine.runtime.storage.relation import Memory, is_exhausted
 from dlog.engine.values.differences import apply_changes
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
-from dlog.engine.values.updates import Updates, joined
+from dlog.engine.values.updates import Updates, joined, prepended
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 
 MAX_ROWS_PER_CALL = 1 << 20
@@ -307,13 +307,7 @@ class Maintained(PlainRounds):
 
     def _with_facts(self, given: Mapping[str, Updates], first: int) -> dict[str, Updates]:
         """The changes of the first commit, with the facts of the program's text before them."""
-        result = dict(given)
-        for name, facts in self.whole.facts.items():
-            if facts:
-                columns = tuple(self.catalog.fact_columns(name))
-                own = insertions(columns, len(facts), first)
-                result[name] = joined([own, result[name]]) if name in result else own
-        return result
+        return prepended(self.catalog.encoder.updates(self.whole, self.whole.facts, 1, first), given)
 
     def _build(self, given: Mapping[str, Updates]) -> Dataflow:
         derived = self.whole.derived.keys()

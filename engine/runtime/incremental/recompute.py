@@ -14,6 +14,7 @@ import numpy as np
 from dlog.engine.ir.rules import Program
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine, StartingPoint
 from dlog.engine.runtime.static.executor import Executor, Progress
+from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory
 from dlog.engine.values.differences import Columns, apply_changes, difference, words
@@ -103,9 +104,8 @@ class Recompute(PlainRounds):
 
     def _facts(self) -> dict[str, External]:
         """The facts of the program's text."""
-        catalog = self._executor().catalog
-        catalog.program = self.program
-        return {name: (tuple(catalog.fact_columns(name)), len(rows)) for name, rows in self.program.facts.items()}
+        encoder = FactEncoder(self.symbols, self.records)
+        return {name: (encoder.columns(self.program, name), len(rows)) for name, rows in self.program.facts.items()}
 
     def _executor(self) -> Executor:
         """One more executor, whose ids are the same as those of all others."""

@@ -118,7 +118,7 @@ class Executor:
         """The rows that the relation holds already, as raw 64-bit values: earlier loads, or the facts of the program text."""
         stored = self.catalog.relations[relation]
         if relation not in self._loaded:
-            columns = tuple(self.catalog.fact_columns(relation))
+            columns = self.catalog.encoder.columns(self.program, relation)
             return Table(stored.kinds, columns, len(self.program.facts.get(relation, ())))
         return Table(stored.kinds, tuple(stored.column(c).astype(np.int64) for c in range(stored.arity)), stored.rows)
 

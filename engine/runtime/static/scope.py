@@ -336,7 +336,7 @@ class ScopeRun:
         return self.catalog.field_kinds(record_type)
 
     def encode(self, constant: Constant) -> int:
-        return self.catalog.encode(constant)
+        return self.catalog.encoder.word(constant)
 
 
 def _sink_terms(path: nodes.Path) -> Sequence[object]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Constant, Kind, Program, Record, Term
+from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
 from dlog.engine.plan.statistics import Keys
 from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.extent import Extents
+from dlog.engine.runtime.storage.fact_encoder import FactEncoder
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, StoredRelation
 from dlog.engine.values.symbols import SymbolTable
@@ -26,8 +24,8 @@ class Catalog:
     def __init__(self, program: Program, memory: Memory) -> None:
         self.program = program
         self.memory = memory
-        self.symbols = SymbolTable()
-        self.records = RecordTables(memory)
+        self.encoder = FactEncoder(SymbolTable(), RecordTables(memory))
+        self.symbols = self.encoder.symbols
         self.relations = {n: StoredRelation(n, r.kinds, memory) for n, r in program.relations.items()}
         self.arrangements: dict[nodes.Arrangement, StoredArrangement] = {}
         defined = {name for stratum in program.strata for name in stratum.relations if stratum.rules}
@@ -38,12 +36,21 @@ class Catalog:
     @property
     def symbols(self) -> SymbolTable:
         """The strings of the run."""
-        return self._symbols
+        return self.encoder.symbols
 
     @symbols.setter
     def symbols(self, table: SymbolTable) -> None:
-        self._symbols = table
+        self.encoder.symbols = table
         self.memory.bytes[ACCOUNT_SYMBOLS] = table.address
+
+    @property
+    def records(self) -> RecordTables:
+        """The records of the run."""
+        return cast("RecordTables", self.encoder.records)
+
+    @records.setter
+    def records(self, tables: RecordTables) -> None:
+        self.encoder.records = tables
 
     # ------------------------------------------------------------------------------------------------------- statistics
 
@@ -112,65 +119,3 @@ class Catalog:
     def field_kinds(self, record_type: str) -> tuple[Kind, ...]:
         types = self.program.types
         return tuple(types[name].kind for _, name in types[record_type].fields)
-
-    # ------------------------------------------------------------------------------------------------------------ values
-
-    def encode(self, constant: Constant | Record) -> int:
-        """A constant as the 64 bits that stand for it."""
-        if isinstance(constant, Record):
-            fields = [np.array([self.encode(a)], np.int64) for a in constant.args if isinstance(a, Constant | Record)]
-            return int(self.records.pack(len(fields), fields)[0])
-        match constant.value:
-            case None:
-                return 0
-            case str(text):
-                return self.symbols.intern(text)
-            case float(value):
-                return int(np.float64(value).view(np.int64))
-            case int(value):
-                if constant.kind is Kind.FLOAT:
-                    return int(np.float64(value).view(np.int64))
-                return value - 2**64 if value >= 2**63 else value
-
-    def fact_columns(self, name: str) -> list[np.ndarray]:
-        """The facts of the program text as raw columns."""
-        rows = self.program.facts.get(name, ())
-        kinds = self.program.relations[name].kinds
-        if Kind.RECORD not in kinds:
-            return self._plain_columns(rows, kinds)
-        arity = len(kinds)
-        texts = list(dict.fromkeys(text for row in rows for c in row for text in _texts(c)))
-        ids = dict(zip(texts, self.symbols.intern_texts(texts).tolist(), strict=True))  # one by one takes ten times as long
-        values = [ids[c.value] if isinstance(c, Constant) and c.value in ids else self.encode(c) for row in rows for c in row]
-        coded = np.array(values, np.int64).reshape(len(rows), arity)
-        return [np.ascontiguousarray(coded[:, c]) for c in range(arity)]
-
-
-    def _plain_columns(self, rows: Sequence[Sequence[Constant | Record]], kinds: Sequence[Kind]) -> list[np.ndarray]:
-        """Columns without records."""
-        values = [[row[c].value for row in rows] for c in range(len(kinds))]  # type: ignore[union-attr]
-        named = [values[c] for c, kind in enumerate(kinds) if kind is Kind.SYMBOL]
-        texts = list(dict.fromkeys(chain.from_iterable(zip(*named, strict=True))))
-        ids = dict(zip(texts, self.symbols.intern_texts(texts).tolist(), strict=True))
-        return [_coded(column, kind, ids) for column, kind in zip(values, kinds, strict=True)]
-
-
-def _coded(values: list[Any], kind: Kind, ids: dict[str, int]) -> np.ndarray:
-    match kind:
-        case Kind.SYMBOL:
-            return np.array([ids[v] for v in values], np.int64)
-        case Kind.FLOAT:
-            return np.array(values, np.float64).view(np.int64)
-        case Kind.UNSIGNED:
-            return np.array(values, np.uint64).view(np.int64)
-        case _:
-            return np.array(values, np.int64)
-
-
-def _texts(term: Term) -> Iterator[str]:
-    """The texts in a constant, in their order."""
-    if isinstance(term, Record):
-        for arg in term.args:
-            yield from _texts(arg)
-    elif isinstance(term, Constant) and isinstance(term.value, str):
-        yield term.value
