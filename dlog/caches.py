@@ -8,6 +8,7 @@ user's own folder is trusted as it is.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -23,6 +24,8 @@ OTHERS = stat.S_IWGRP | stat.S_IWOTH
 DAY = 86_400.0
 UNUSED = 30 * DAY
 """Seconds after which what other versions have left in a cache goes."""
+LINKS = 40
+"""Links that a path leads through at most, as on Linux."""
 ALL_OF_ROOT = ["0", "0", "4294967295"]
 """What a process reads of its users' numbers that is in no namespace of its own."""
 
@@ -129,7 +132,7 @@ def _instead(problem: OSError, *places: Callable[[], Path]) -> Path:
 
 def own_folder(folder: Path) -> Path:
     """The folder, made if it is not there, by the path that no link is part of. Raises Untrusted, or another OSError."""
-    folder = Path(os.path.realpath(folder.parent), folder.name)
+    folder = _without_own_links(folder.parent) / folder.name
     missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     for parent in folder.parents:
         if parent not in missing:
@@ -143,6 +146,28 @@ def own_folder(folder: Path) -> Path:
         raise NotADirectoryError(f"{folder} is no folder")
     _refuse(folder, about)
     return folder
+
+
+def _without_own_links(path: Path) -> Path:
+    """The path that links lead to. Raises Untrusted where somebody else made one of them, or can put another one in its place:
+    it may lead to what is this user's, but was somebody's archive before; and OSError for links without end."""
+    if not hasattr(os, "getuid"):
+        return Path(os.path.realpath(path))
+    reached, parts, followed = Path(path.anchor), list(path.parts[:0:-1]), 0
+    while parts:
+        place = reached.parent if (part := parts.pop()) == ".." else reached / part
+        if part == ".." or not place.is_symlink():
+            reached = place
+            continue
+        followed += 1
+        if followed > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        _refuse(reached, reached.stat(), leads=True)
+        _refuse_owner(place, place.lstat(), leads=True)
+        target = Path(place.readlink())
+        reached = Path(target.anchor) if target.is_absolute() else reached
+        parts += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    return reached
 
 
 def _no_link(folder: Path, about: os.stat_result) -> os.stat_result:
@@ -214,12 +239,16 @@ def _refuse(path: Path, about: os.stat_result, leads: bool = False) -> None:
     """Raises Untrusted if somebody else can write there, or replace what is in a folder that `leads` to the one meant."""
     if not hasattr(os, "getuid"):
         return
-    if about.st_uid not in (os.getuid(), 0) and not (leads and about.st_uid == _unmapped()):
-        raise Untrusted(f"{path} belongs to another user")
+    _refuse_owner(path, about, leads)
     kept = leads and about.st_mode & stat.S_ISVTX
     own = about.st_mode & OTHERS == stat.S_IWGRP and _is_own_group(about.st_gid) and not _has_list(path)
     if about.st_mode & OTHERS and not kept and not own:
         raise Untrusted(f"others can write to {path}")
+
+
+def _refuse_owner(path: Path, about: os.stat_result, leads: bool) -> None:
+    if about.st_uid not in (os.getuid(), 0) and not (leads and about.st_uid == _unmapped()):
+        raise Untrusted(f"{path} belongs to another user")
 
 
 def _has_list(path: Path) -> bool:

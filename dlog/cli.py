@@ -114,7 +114,7 @@ def _jobs(text: str) -> int:
     """Souffle's `-j N` and `-j auto`, which is 0."""
     if text == "auto":
         return 0
-    if not text.isdigit():
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise typer.BadParameter(f"{text!r} is not a number of threads; write 4 or auto")
     return int(text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -24,6 +25,8 @@ LOCK = "owner"
 """The file that a folder's owner keeps locked; it holds the folder's token."""
 TOKEN_SIZE = 32
 """Characters of a token."""
+_PROCESS = re.compile("[1-9][0-9]{0,8}")
+"""A process's number: others may have named a file after what is none, in digits of any script and any length."""
 YOUNG = 60.0
 """Seconds in which a folder gets its lock."""
 
@@ -116,7 +119,7 @@ def remove_left(files: Iterable[Path]) -> None:
     for file in files if hasattr(os, "getuid") else ():
         number = file.suffixes[-2][1:] if file.suffixes[1:] else ""
         with suppress(OSError):
-            if number.isdigit() and not _is_alive(int(number)) and _is_free(file):
+            if _PROCESS.fullmatch(number) and not _is_alive(int(number)) and _is_free(file):
                 file.unlink()
 
 

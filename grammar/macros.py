@@ -46,8 +46,8 @@ class Expansion(Preprocessor):  # type: ignore[misc]
         # The parser knows these, with the places in the user's files.
         self.expand_filemacro = self.expand_linemacro = self.expand_countermacro = False
         self.line_directive = None
-        for folder in include_dirs:
-            self.path.append(folder)
+        # Files in `<>` are looked for beside the program, too: without a folder pcpp would take them from the current one.
+        self.path += [*include_dirs, os.path.dirname(name)]
         self.define("RAM_DOMAIN_SIZE 64")  # as Souffle's build with 64-bit numbers; `-M` may say otherwise
         for macro in macros:
             if not _DEFINITION.fullmatch(macro):

@@ -274,7 +274,7 @@ def stats(shell: Shell, arguments: str) -> None:
 
 
 def limit(shell: Shell, arguments: str) -> None:
-    if arguments and not (arguments.isdigit() and int(arguments)):
+    if arguments and not (arguments.isdecimal() and len(arguments) < 19 and int(arguments)):
         raise _usage(".limit")
     shell.limit = int(arguments or shell.limit)
     shell.screen.line(("note", f"up to {shell.limit:,} rows are shown"))

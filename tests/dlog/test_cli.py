@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from dlog import __version__
-from dlog.cli import app
+from dlog.cli import _jobs, app
 from dlog.grammar.diagnostics import DlogError
 from dlog.warmup import warm
 from tests.dlog.command import CLOSURE, closure, dlog
@@ -192,3 +193,9 @@ def test_a_plan_over_rounds_shows_how_relations_are_maintained(tmp_path: Path) -
     refused = dlog("plan", "closure.dl", "--rounds", "-F", "facts", cwd=tmp_path)
     assert refused.code == 1
     assert "`--rounds`" in refused.err
+
+
+@pytest.mark.parametrize("text", ["\u00b2", "-1", "1" * 5000, "many"])
+def test_threads_are_a_number_or_auto(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not a number of threads"):
+        _jobs(text)

@@ -74,6 +74,19 @@ def test_a_macro_over_several_lines_keeps_the_lines_after_it() -> None:
     ]
 
 
+def test_files_in_angle_brackets_come_from_include_dirs_or_beside_the_program(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never from the current folder."""
+    main = write({"a/main.dl": "#include <x.dl>\n", "a/x.dl": "beside(1).", "b/x.dl": "dir(1).", "c/x.dl": "current(1)."})
+    monkeypatch.chdir(main.resolve().parents[1] / "c")
+    main = Path("../a/main.dl")
+    assert clauses(preprocess(main)) == "beside(1).\n"
+    assert clauses(preprocess(main, ["../b"])) == "dir(1).\n"
+    Path("../a/x.dl").unlink()
+    assert "cannot find the file `x.dl`" in errors(main)
+
+
 def test_places_point_into_included_files(folder: Path) -> None:
     main = write(
         {

@@ -303,3 +303,35 @@ def test_tables_are_kept_for_this_user_alone(program: Path, tmp_path: Path) -> N
     [tables] = (tmp_path / "cache").iterdir()
     assert tables.stat().st_mode & 0o777 == 0o600
     assert tables.name == parser._kept(parser.GRAMMAR.read_text()).name  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_links_that_others_made_or_can_replace_lead_to_no_cache(tmp_path: Path) -> None:
+    """What they lead to may be this user's, and somebody's archive that was unpacked there."""
+    shared, real = tmp_path / "shared", Path(os.path.realpath(tmp_path)) / "real"
+    for folder in (shared, real):
+        folder.mkdir()
+    (shared / "link").symlink_to(real)
+    assert own_folder(shared / "link" / "cache") == real / "cache"
+    shared.chmod(0o777)
+    with pytest.raises(Untrusted, match="others can write"):
+        own_folder(shared / "link" / "cache")
+    shared.chmod(0o1777)
+    assert own_folder(shared / "link" / "cache") == real / "cache"
+    if os.getuid() == 0:
+        os.chown(shared / "link", 65534, 65534, follow_symlinks=False)
+        with pytest.raises(Untrusted, match="another user"):
+            own_folder(shared / "link" / "cache")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="links are the system's to follow")
+def test_links_lead_as_the_system_follows_them(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "c").symlink_to("a/b")
+    (tmp_path / "a" / "b" / "up").symlink_to("..")
+    assert own_folder(tmp_path / "c" / ".." / "cache") == Path(os.path.realpath(tmp_path)) / "a" / "cache"
+    assert own_folder(tmp_path / "c" / "up" / "cache") == Path(os.path.realpath(tmp_path)) / "a" / "cache"
+    (tmp_path / "d").symlink_to("e")
+    (tmp_path / "e").symlink_to("d")
+    with pytest.raises(OSError, match="symbolic links"):
+        own_folder(tmp_path / "d" / "cache")

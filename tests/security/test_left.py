@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.temporary import PREFIX, _is_left
+from dlog.temporary import PREFIX, _is_left, remove_left
 from tests.security.planted import LEFT_OUT, STARTER
 
 SLOW = """.decl n(x: number)
@@ -182,3 +182,11 @@ def test_a_run_on_spark_leaves_nothing_behind_the_next_one(place: Place, end: si
     assert {path.name for path in place.folder.iterdir()} <= {
         *("tmp", "out", "slow.dl", "quick.dl", "watched.dl", "wrong.dl", "edge.facts"),
     }
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "\u0663", "9" * 30, "0", "-1"])
+def test_files_named_like_those_of_killed_writers_end_no_run(tmp_path: Path, number: str) -> None:
+    file = tmp_path / f".n.csv.{number}.part"
+    file.write_text("somebody's")
+    remove_left([file])
+    assert file.exists()

@@ -84,14 +84,14 @@ def test_the_current_folder_stays_where_another_module_is_started(tmp_path: Path
 
 
 def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is started with the places of this environment, made absolute: an empty one would be the current folder."""
+    """It is started with the places of this environment, but for those that the current folder decides."""
     from dlog.engine.kernels.core import building
 
     monkeypatch.chdir(here)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", str(ROOT), ""]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "lib", str(ROOT), ""]))
     seen = here.parent / "seen"
     seen.mkdir()
-    program = "import sys, os, lark; print(sys.path[:1], os.getcwd(), sys.flags.safe_path, file=open('seen', 'w'))"
+    program = "import sys, os, lark; print(os.environ['PYTHONPATH'], os.getcwd(), sys.flags.safe_path, file=open('seen', 'w'))"
     real = building.subprocess.run
 
     def instead(command: list[str], **given: object) -> object:
@@ -103,7 +103,7 @@ def test_the_builder_of_the_kernels_looks_nowhere_near(here: Path, monkeypatch: 
     monkeypatch.setattr(building.subprocess, "run", instead)
     building._run(seen / "library")
     assert ran(here) == []
-    assert (seen / "seen").read_text() == f"['{ROOT}'] {seen} True\n"
+    assert (seen / "seen").read_text() == f"{ROOT}{os.pathsep}{ROOT} {seen} True\n"
 
 
 BUILDER = """

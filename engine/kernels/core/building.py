@@ -60,7 +60,7 @@ def _run(path: Path) -> None:
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     _remove_remains(path)
     # It looks for modules, and for settings of Numba's, in no folder but these: none of them is the current one.
-    places = [_root(), *(os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place)]
+    places = [_root(), *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     command = [sys.executable, "-P", "-m", "dlog.engine.kernels.core.build", str(beside.absolute())]
     watched, held = os.pipe()
@@ -85,7 +85,8 @@ def _remove_remains(path: Path) -> None:
     """What processes that were killed have left: whoever is in here is alone."""
     for file in path.parent.glob(f"{path.name}.*"):
         if file.suffix[1:].isdigit():
-            file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # somebody's folder of such a name
+                file.unlink()
 
 
 @contextlib.contextmanager
