@@ -11,11 +11,14 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+if TYPE_CHECKING:
+    from dlog.findings import WarningChoice
 
 app = typer.Typer(
     name="dlog",
@@ -56,6 +59,12 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
+class FindingsFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
 class Sync(StrEnum):
     ALWAYS = "always"
     OFTEN = "often"
@@ -70,6 +79,12 @@ Include = Annotated[
 ]
 Macro = Annotated[
     list[str] | None, typer.Option("--macro", "-M", metavar="NAME=VALUE", help="Defines preprocessor macros; repeatable.")
+]
+
+NoWarnings = Annotated[bool, typer.Option("--no-warn", "-w", help="Silence all warnings.")]
+Warnings = Annotated[
+    list[str] | None,
+    typer.Option("-W", metavar="WHAT", help="error: warnings are mistakes; no-CODE: silence one kind; repeatable."),
 ]
 
 StateFolder = Annotated[
@@ -154,13 +169,17 @@ def run(
     engine: EngineChoice = Engine.EMBEDDED,
     workers: Workers = None,
     strategy: StrategyChoice = Strategy.AUTO,
+    no_warn: NoWarnings = False,
+    warn: Warnings = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
+    from dlog.findings import warning_choice
     from dlog.interruption import prompt_interruption
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
     from dlog.progress import Display
 
-    job = Job(program, tuple(include or ()), tuple(_macros(macro)), facts, output, jobs or available_cores(), memory)
+    texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell)
     with prompt_interruption(cleanup=lambda: discard_unfinished(output)), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
@@ -242,20 +261,61 @@ def repl(
 
 
 @app.command()
-def check(programs: ProgramFiles, include: Include = None, macro: Macro = None) -> None:
-    """Report every mistake in the programs without running them."""
+def check(
+    programs: ProgramFiles,
+    include: Include = None,
+    macro: Macro = None,
+    no_warn: NoWarnings = False,
+    warn: Warnings = None,
+    format: Annotated[
+        FindingsFormat, typer.Option("--format", help="How mistakes and warnings are written.")
+    ] = FindingsFormat.TEXT,
+) -> None:
+    """Report every mistake in the programs, and warnings, without running them.
+
+    As text they go to standard error; as JSON, or SARIF for editors and code scanning, to standard output."""
+    from dlog import findings
+
+    choice = findings.warning_choice(no_warn, warn or ())
+    found: list[Diagnostic] = []
+    said: list[str] = []
+    for path in programs:
+        own, line = _checked(path, include or (), _macros(macro), choice)
+        found += own
+        said += [line] if line else []
+    if format is FindingsFormat.TEXT:
+        _print_findings(found, said)
+    else:
+        print(findings.as_json(found) if format is FindingsFormat.JSON else findings.as_sarif(found))
+        if any(finding.severity == "error" for finding in found):
+            raise typer.Exit(1)
+
+
+def _checked(path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice) -> tuple[list[Diagnostic], str]:
+    """What is found in a program, and the line about one without mistakes."""
     from dlog.pipeline import compile_program
 
-    mistakes: list[Diagnostic] = []
-    for path in programs:
-        try:
-            program = compile_program(path, include or (), _macros(macro))
-        except DlogError as error:
-            mistakes += error.diagnostics
-        else:
-            rules = sum(len(stratum.rules) for stratum in program.strata)
-            print(f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})")
-    if mistakes:
+    found: list[Diagnostic] = []
+    try:
+        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)))
+    except DlogError as error:
+        return list(error.diagnostics), ""
+    if any(finding.severity == "error" for finding in found):
+        return found, ""
+    rules = sum(len(stratum.rules) for stratum in program.strata)
+    return found, f"{path}: ok ({_plural(len(program.relations), 'relation')}, {_plural(rules, 'rule')})"
+
+
+def _print_findings(found: list[Diagnostic], said: list[str]) -> None:
+    """Raises DlogError with the mistakes, if there are any."""
+    from dlog.grammar.diagnostics import render_all
+
+    warnings = [finding for finding in found if finding.severity == "warning"]
+    for line in said:
+        print(line)
+    if warnings:
+        print(render_all(warnings), file=sys.stderr)
+    if mistakes := [finding for finding in found if finding.severity == "error"]:
         raise DlogError(mistakes)
 
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 from dlog.report import Report
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
+OnWarnings: TypeAlias = Callable[[list[Diagnostic]], None]
+"""What hears the warnings about a program without mistakes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One run of one program, as the command line asks for it."""
@@ -44,6 +48,7 @@ class Job:
     output: str = "."
     threads: int = 1
     memory: int | None = None
+    on_warnings: OnWarnings | None = None
 
 
 @contextmanager
@@ -68,15 +73,18 @@ def stage(name: str) -> Iterator[None]:
         raise InternalError(name, f"{type(error).__name__}: {error}") from error
 
 
-def compile_program(program: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> Program:
-    """A program file (a Path) or program text to the typed program; every mistake of a stage in one DlogError."""
+def compile_program(
+    program: Path | str, include: Sequence[str] = (), macros: Sequence[str] = (), on_warnings: OnWarnings | None = None
+) -> Program:
+    """A program file (a Path) or program text to the typed program; every mistake of a stage in one DlogError. `on_warnings`
+    hears the warnings about a program without mistakes."""
     from dlog.engine.compiler import compile_source
     from dlog.grammar.preprocess import preprocess
 
     with stage("preprocessor"):
         source = preprocess(program, include, macros)
     with stage("compiler"):
-        return compile_source(source)
+        return compile_source(source, on_warnings)
 
 
 def observed_relations(program: Program) -> frozenset[str]:
@@ -192,7 +200,7 @@ def discard_unfinished(output: str) -> None:
 
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    written_program = compile_program(job.program, job.include, job.macros)
+    written_program = compile_program(job.program, job.include, job.macros, job.on_warnings)
     program = optimized(written_program)
     with stage("start"):
         from dlog.engine.formats import check_outputs

@@ -290,7 +290,7 @@ def run_job(run: Job, workers: int | None, display: Display, strategy: str = "au
     from dlog.memory import peak_bytes
 
     quieten()
-    program = optimized(compile_program(run.program, run.include, run.macros))
+    program = optimized(compile_program(run.program, run.include, run.macros, run.on_warnings))
     with stage("start"):
         spark = application.start()
     started = time.perf_counter()

@@ -5,6 +5,7 @@ Nothing here imports numpy, numba or pyarrow: checking a program is quick.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from dlog.engine.compile.check import Checked, check
@@ -14,15 +15,23 @@ from dlog.engine.compile.supported import refuse_unsupported
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
 from dlog.grammar import syntax
+from dlog.grammar.diagnostics import Diagnostic
 from dlog.grammar.source import Source
 
 Stage: TypeAlias = Literal["ast", "typed", "strata"]
 STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
 
 
-def compile_source(source: Source) -> Program:
-    """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some."""
-    return stratify(check_tree(parse(source), source))
+def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], None] | None = None) -> Program:
+    """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
+    `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
+    tree = parse(source)
+    program = stratify(check_tree(tree, source))
+    if on_warnings is not None:
+        from dlog.engine.compile.warnings import find_warnings
+
+        on_warnings(find_warnings(tree, source))
+    return program
 
 
 @uncollected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlog.grammar.source import Location, Source, Span
 
@@ -76,7 +76,9 @@ def render(diagnostic: Diagnostic) -> str:
     1 | path(x) :- egde(x).
       |            ^^^^
     """
-    parts = [f"{diagnostic.severity}: {diagnostic.message}"]
+    # The code of a warning is what turns it off.
+    kind = f"warning[{diagnostic.code}]" if diagnostic.severity == "warning" else diagnostic.severity
+    parts = [f"{kind}: {diagnostic.message}"]
     if diagnostic.source is not None and diagnostic.labels:
         parts += _excerpts(diagnostic.source, diagnostic.labels)
     elif diagnostic.place:
@@ -138,10 +140,17 @@ def _excerpts(source: Source, labels: Sequence[Label]) -> list[str]:
 
 
 def _excerpt(source: Source, label: Label, primary: bool) -> _Excerpt:
-    """A span over several lines is underlined to the end of its first line."""
+    at, width = shown_place(source, label)
+    return _Excerpt(at, width, label, primary)
+
+
+def shown_place(source: Source, label: Label) -> tuple[Location, int]:
+    """The place to underline, and how many characters: a span over several lines to the end of its first line, one behind the
+    end of its line, as in a macro that expands to more than what uses it, with the line."""
     at = source.locate(label.span.start)
-    rest = len(at.text) - (at.column - 1)
-    return _Excerpt(at, max(1, min(label.span.end - label.span.start, rest)), label, primary)
+    if at.column > len(at.text) + 1:
+        return replace(at, column=len(at.text) - len(at.text.lstrip()) + 1), max(1, len(at.text.strip()))
+    return at, max(1, min(label.span.end - label.span.start, len(at.text) - at.column + 1))
 
 
 def _underline(excerpt: _Excerpt) -> str:

@@ -1,5 +1,5 @@
-"""The reference of functors, comparisons and aggregates, printed from the engine's tables: `python -m tests.reference` writes
-docs/reference anew."""
+"""The reference of functors, comparisons, aggregates and warnings, printed from the engine's tables: `python -m tests.reference`
+writes docs/reference anew."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
+from dlog.engine.compile.warnings import CODES, find_warnings
+from dlog.engine.compiler import parse
 from dlog.engine.ir.aggregates import AGGREGATES, AggregateFunction
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import Kinds
 from dlog.engine.ir.rules import Kind
 from dlog.engine.ir.signatures import Intrinsic
+from dlog.grammar.diagnostics import render_all
+from dlog.grammar.source import Source
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 ROWS_OF_EXAMPLES = (1, 2, 6)
@@ -34,10 +38,27 @@ the variables that it shares with the rest of its rule. Over a body of one atom 
 distinct binding of its named variables is one.
 """
 
+_WARNINGS = """# Warnings
+
+`dlog run` and `dlog check` tell, on standard error, what a program without mistakes says that may not be meant. Warnings change
+nothing: not what is executed, nor the exit code. `-w` silences all of them, `-Wno-CODE` one kind, and `-Werror` makes them
+mistakes, with exit code 1. `dlog check --format json` and `--format sarif` write them, with the mistakes, for editors and code
+scanning.
+"""
+
 
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
-    return {"functors.md": functors_page(), "aggregates.md": aggregates_page()}
+    return {"functors.md": functors_page(), "aggregates.md": aggregates_page(), "warnings.md": warnings_page()}
+
+
+def warnings_page() -> str:
+    parts = [_WARNINGS]
+    for code, kind in CODES.items():
+        source = Source(kind.example, "example.dl")
+        said = render_all(find_warnings(parse(source), source))
+        parts += [f"## {code}\n", f"{kind.meaning}\n", f"```\n{kind.example}\n```\n", f"```\n{said}\n```\n"]
+    return _MADE + "\n".join(parts).rstrip("\n") + "\n"
 
 
 def functors_page() -> str:

@@ -63,6 +63,13 @@ def walk(node: Node) -> Iterator[Node]:
             stack.extend(reversed(top.args if kind is Atom else children(top)))  # type: ignore[union-attr]
 
 
+def outside_aggregates(node: Node) -> Iterator[Node]:
+    """Every node below and including this one, in the order of the text, but for what is inside aggregates."""
+    yield node
+    for child in () if isinstance(node, AggregateTerm) else children(node):
+        yield from outside_aggregates(child)
+
+
 def parts(clause: Clause) -> tuple[Node, ...]:
     """The heads of a clause and, if it is a rule, its body."""
     return clause.heads if clause.body is None else (*clause.heads, clause.body)

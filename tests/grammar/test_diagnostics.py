@@ -77,7 +77,7 @@ def test_a_place_in_a_data_file_shows_its_line() -> None:
 
 
 def test_a_warning_says_so() -> None:
-    assert render(Diagnostic("code", "look", severity="warning")) == "warning: look"
+    assert render(Diagnostic("code", "look", severity="warning")) == "warning[code]: look"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Warnings: what a right program says that its author may not have meant. Found on the syntax tree of a program that has been
+checked, so that names and types are right; nothing here changes what is executed.
+
+`CODES` has a row for each kind, `find_warnings` is the one way in. Each kind is found by a module of its own: `variables` and
+`products` look at one clause, `relations` at what fills and reads relations, `floats` at comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.engine.compile.warnings.codes import CODES
+from dlog.engine.compile.warnings.floats import Floats
+from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
+from dlog.engine.compile.warnings.relations import Usage
+from dlog.engine.compile.warnings.variables import single_variables
+from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.source import NOWHERE, Source
+from dlog.grammar.syntax import Clause, Program
+
+
+def find_warnings(tree: Program, source: Source) -> list[Diagnostic]:
+    """All warnings about a program without mistakes, in the order of the text; those about the whole program come last."""
+    found = sorted(_found(tree), key=_place)
+    return [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
+
+
+def _place(warning: Diagnostic) -> tuple[bool, int]:
+    """Where to sort a warning: those without a place in the text come last."""
+    start = warning.labels[0].span.start if warning.labels else NOWHERE.start
+    return start == NOWHERE.start, start
+
+
+def _found(tree: Program) -> Iterator[Diagnostic]:
+    floats, usage, single = Floats(tree), Usage(tree), single_rows(tree)
+    for item in tree.items:
+        if isinstance(item, Clause) and item.body is not None:
+            yield from single_variables(item)
+            yield from unconnected_atoms(item, single)
+            yield from floats.compared(item)
+    yield from usage.warnings()
+
+
+__all__ = ["CODES", "find_warnings"]

@@ -1,0 +1,48 @@
+"""The kinds of warnings: a code for each, by which it can be turned off, what it means, and a program that has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class WarningKind:
+    """`example` is a program with this warning and no other one."""
+
+    meaning: str
+    example: str
+
+
+CODES: Final[dict[str, WarningKind]] = {
+    "single-use-variable": WarningKind(
+        "A variable occurs once in its clause: it says no more than `_`, and may be another one misspelled. Names that begin "
+        "with `_` are not looked at, nor are those in the bodies of aggregates, where they say what is counted.",
+        "e(1, 2).\n.decl e(x: number, y: number)\n.decl p(x: number)\n.output p\np(x) :- e(x, y).",
+    ),
+    "cross-product": WarningKind(
+        "Atoms of a body share no variable, directly or through others: every row of one meets every row of the other. "
+        "Relations of one row, as constants are written, are not looked at.",
+        "e(1). e(2).\n.decl e(x: number)\n.decl p(x: number, y: number)\n.output p\np(x, y) :- e(x), e(y).",
+    ),
+    "float-equality": WarningKind(
+        "Floats are compared for equality: two ways to compute a number may differ in the last digit.",
+        "e(1.5).\n.decl e(x: float)\n.decl p(x: float)\n.output p\np(x) :- e(x), x * 2.0 != 3.0.",
+    ),
+    "never-filled": WarningKind(
+        "A relation that is read or an output has no rule, no fact and no `.input`: it is empty.",
+        ".decl e(x: number)\n.output e",
+    ),
+    "never-read": WarningKind(
+        "A relation is neither read by a rule nor an output: its rows have no effect.",
+        "e(1). d(1).\n.decl e(x: number)\n.decl d(x: number)\n.output e",
+    ),
+    "never-fires": WarningKind(
+        "A rule derives nothing: its body reads what is always empty, or has a condition that never holds.",
+        ".decl p(x: number)\n.output p\np(x) :- p(x).",
+    ),
+    "without-output": WarningKind(
+        "The program has no `.output` and no `.printsize`: running it shows nothing.",
+        "e(1).\n.decl e(x: number)",
+    ),
+}

@@ -1,0 +1,34 @@
+"""Variables that occur once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.engine.compile.walk import outside_aggregates, parts, variables
+from dlog.grammar.diagnostics import Diagnostic, Label
+from dlog.grammar.suggest import closest
+from dlog.grammar.syntax import Clause, Variable
+
+
+def single_variables(clause: Clause) -> Iterator[Diagnostic]:
+    """The named variables with one occurrence in all of a clause, but those that begin with `_`, and those in the bodies of
+    aggregates: there a name says that each of its values is a match of its own."""
+    times: dict[str, int] = {}
+    for part in parts(clause):
+        for variable in variables(part):
+            times[variable.name] = times.get(variable.name, 0) + 1
+    if 1 in times.values():
+        for part in parts(clause):
+            yield from (
+                _once(node, times)
+                for node in outside_aggregates(part)
+                if isinstance(node, Variable) and times[node.name] == 1 and not node.name.startswith("_")
+            )
+
+
+def _once(variable: Variable, names: dict[str, int]) -> Diagnostic:
+    name = variable.name
+    like = closest(name, names)
+    guess = (f"did you mean `{like}`?",) if like else ()
+    notes = (*guess, f"write `_` or `_{name}` if any value will do")
+    return Diagnostic("single-use-variable", f"variable `{name}` occurs only once", (Label(variable.span),), notes)
