@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from itertools import islice, product
 from typing import Literal as OneOf
 
 from dlog.engine.ir.rules import (
@@ -30,10 +29,10 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
+from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned, possible
 from dlog.engine.plan.exchange.numbering import ords
 from dlog.engine.plan.exchange.pivots import PivotPlan
-from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place
-from dlog.engine.plan.exchange.places import allowed as columns_for
+from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place, columns
 
 Maintainer = OneOf["shared", "alone", "together"]
 
@@ -165,12 +164,12 @@ def _homes(program: Program) -> dict[str, Place]:
 
 
 def _homes_of(stratum: Stratum, program: Program, below: Mapping[str, Place]) -> dict[str, Place] | None:
-    choices = [[c for c in columns_for(program, name) if c != ROOT] for name in stratum.relations]
-    for places in islice(product(*choices), ASSIGNMENTS_MAX):
-        homes = {**below, **dict(zip(stratum.relations, places, strict=True))}
-        if all(_is_local(rule, program, homes) for rule in stratum.rules):
-            return homes
-    return None
+    choices = {name: columns(program, name) for name in stratum.relations}
+
+    def local(rule: Rule) -> Charge:
+        return Charge(mentioned(rule, choices), lambda homes: possible(_is_local(rule, program, {**below, **homes})))
+
+    return cheapest_homes(choices, [local(rule) for rule in stratum.rules])
 
 
 def _is_local(rule: Rule, program: Program, homes: Mapping[str, Place]) -> bool:
@@ -187,7 +186,6 @@ def _is_here(atom: Atom, kept: Variable, derived: Set[str], homes: Mapping[str, 
     if atom.relation not in derived:
         return True
     return atom.relation in homes and atom.args[homes[atom.relation]] == kept
-
 
 
 class _Cutter:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
 
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -34,8 +33,9 @@ from dlog.engine.ir.rules import (
     Variable,
 )
 from dlog.engine.ir.traversal import occurrences
+from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned
 from dlog.engine.plan.exchange.numbering import ords
-from dlog.engine.plan.exchange.places import ASSIGNMENTS_MAX, EVERYWHERE, ROOT, Place, allowed
+from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place, allowed
 from dlog.engine.plan.static.lattices import monotone
 
 HERE = "here@first"
@@ -105,9 +105,13 @@ class _Parting:
 
     def _homes_of(self, stratum: Stratum, derived: set[str]) -> dict[str, Place]:
         """The homes that let the stratum's rules find most where it is."""
-        choices = [allowed(self.program, name) for name in stratum.relations]
-        found = (dict(zip(stratum.relations, places, strict=True)) for places in islice(product(*choices), ASSIGNMENTS_MAX))
-        return min(found, key=lambda homes: sum(self._best(r, stratum, {**self.homes, **homes})[1] for r in stratum.rules))
+        choices = {name: allowed(self.program, name) for name in stratum.relations}
+        found = cheapest_homes(choices, [self._charge(rule, stratum) for rule in stratum.rules])
+        return found or {name: places[0] for name, places in choices.items()}
+
+    def _charge(self, rule: Rule, stratum: Stratum) -> Charge:
+        below = dict(self.homes)
+        return Charge(mentioned(rule, stratum.relations), lambda homes: self._best(rule, stratum, {**below, **homes})[1])
 
     def _best(self, rule: Rule, stratum: Stratum, homes: Mapping[str, Place]) -> tuple[Variable | None, int]:
         """The pivot of a rule, and what it costs; none where no positive atom has a variable where it can be cut."""

@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice, product
+from functools import partial
 
 from dlog.engine.ir.rules import Aggregate, Atom, Program, Rule, Stratum, Variable
 from dlog.engine.ir.traversal import positive_atoms
+from dlog.engine.plan.exchange.homes import Charge, cheapest_homes, mentioned, possible
 
 Place = int
 """A column, or one of the places below."""
@@ -35,9 +36,6 @@ SOME: Place = -4
 
 Heavy = tuple[int, ...]
 """Hashes of values that so many rows have in a column that no worker should have all of these."""
-
-ASSIGNMENTS_MAX = 4096
-"""Homes tried for the relations of one stratum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +84,13 @@ def allowed(program: Program, name: str) -> list[Place]:
     return [c for c in range(program.relations[name].arity) if c != value] or [ROOT]
 
 
+def columns(program: Program, name: str) -> list[Place]:
+    """The columns a relation may be cut by where it is not to be on one worker."""
+    return [place for place in allowed(program, name) if place != ROOT]
+
+
 def _favourite(program: Program, name: str, wanted: Mapping[str, Counter[int]]) -> Place:
-    columns = allowed(program, name)
-    return max(columns, key=lambda c: (wanted[name][c] if name in wanted else 0, -c))
+    return max(allowed(program, name), key=lambda c: (wanted[name][c] if name in wanted else 0, -c))
 
 
 def _join_columns(program: Program) -> dict[str, Counter[int]]:
@@ -107,16 +109,13 @@ def _join_columns(program: Program) -> dict[str, Counter[int]]:
 def _decomposed(stratum: Stratum, program: Program) -> dict[str, Place] | None:
     """Homes that every recursive rule of the stratum passes on from body to head, None if there are none."""
     rules = [r for r in stratum.rules if any(a.relation in stratum.relations for a in positive_atoms(r.body))]
-    choices = [allowed(program, name) for name in stratum.relations]
-    for places in islice(product(*choices), ASSIGNMENTS_MAX):
-        homes = dict(zip(stratum.relations, places, strict=True))
-        if ROOT not in places and all(_passes_on(rule, homes) for rule in rules):
-            return homes
-    return None
+    choices = {name: columns(program, name) for name in stratum.relations}
+    return cheapest_homes(choices, [Charge(mentioned(rule, choices), partial(_passes_on, rule)) for rule in rules])
 
 
-def _passes_on(rule: Rule, homes: Mapping[str, Place]) -> bool:
+def _passes_on(rule: Rule, homes: Mapping[str, Place]) -> float:
     kept = rule.head.args[homes[rule.head.relation]]
-    return isinstance(kept, Variable) and all(
-        a.args[homes[a.relation]] == kept for a in positive_atoms(rule.body) if a.relation in homes
+    return possible(
+        isinstance(kept, Variable)
+        and all(a.args[homes[a.relation]] == kept for a in positive_atoms(rule.body) if a.relation in homes)
     )
