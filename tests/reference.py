@@ -1,5 +1,5 @@
-"""The reference of functors, comparisons, aggregates and warnings, printed from the engine's tables: `python -m tests.reference`
-writes docs/reference anew."""
+"""The reference of functors, comparisons, aggregates and warnings, printed from the engine's tables: `python -m
+tests.reference` writes docs/reference anew."""
 
 from __future__ import annotations
 
