@@ -102,7 +102,7 @@ def test_new_rows_of_rules_are_the_rows_of_their_relations(threads: int, hashed:
 @pytest.mark.slow
 def test_rows_that_were_known_or_improved_are_derived_but_not_new(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(COUNTED + "edge(0, 1, 9). edge(0, 2, 1). edge(2, 1, 1).\n.output cost, near\n")
-    shown = dlog("run", "p.dl", "-D", "out", "--stats", cwd=tmp_path).err.splitlines()
+    shown = dlog("run", "p.dl", "-D", "out", "--stats", "-w", cwd=tmp_path).err.splitlines()
     assert shown[0].split() == ["seconds", "derived", "new", "rows", "iterations", "rule"]
     found = {line.split(maxsplit=4)[4].strip(): line.split()[1:3] for line in shown[1:] if ":-" in line}
     assert found["near(x, y) :- edge(x, y, _)."] == ["3", "3"]
