@@ -65,9 +65,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 def outside_aggregates(node: Node) -> Iterator[Node]:
     """Every node below and including this one, in the order of the text, but for what is inside aggregates."""
-    yield node
-    for child in () if isinstance(node, AggregateTerm) else children(node):
-        yield from outside_aggregates(child)
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        if not isinstance(top, AggregateTerm):
+            stack.extend(reversed(children(top)))
 
 
 def parts(clause: Clause) -> tuple[Node, ...]:
