@@ -63,7 +63,7 @@ def test_outputs_go_to_files_and_nothing_else_is_said(tmp_path: Path) -> None:
 def test_an_interruption_ends_everything_within_seconds(tmp_path: Path) -> None:
     (tmp_path / "endless.dl").write_text(ENDLESS)
     process = subprocess.Popen(
-        arguments("run", "endless.dl", "-D", "out", "--engine", "spark"),
+        arguments("run", "endless.dl", "-w", "-D", "out", "--engine", "spark"),
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
