@@ -15,7 +15,7 @@ from dlog.engine.cluster.exchange import OutgoingRows, RowExchange, Rows
 from dlog.engine.cluster.inbox import holding, readable
 from dlog.engine.ir.nodes import Connection
 from dlog.engine.ir.rules import Kind
-from dlog.engine.kernels.layout import REL_MERGE, REL_SLOTS
+from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.static import components as kernels
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT, Place
@@ -116,7 +116,7 @@ class Trees:
         (value,) = (c for c in range(relation.arity) if c != key)
         best = self.catalog.add(BEST, [Kind.NUMBER, relation.kinds[value]])
         best.shape([Extent(0, len(roots) - 1), relation.extents[value]])
-        best.key_by([0], 1, relation.struct[REL_MERGE])
+        best.key_by([0], 1, relation.struct[L.relation.merge])
         self.insert(BEST, Rows((roots[relation.column(key) - self._low], relation.column(value)), relation.rows))
         own = self._own(len(roots))
         elsewhere = np.zeros(len(roots), np.bool_)
@@ -126,7 +126,7 @@ class Trees:
         arrived, _ = self.row_exchange.swap([OutgoingRows(BEST, (NUMBER, self.value), EVERYWHERE, sent)])
         self.insert(BEST, arrived.get(BEST))
         codes = np.flatnonzero(own)
-        found = view(best.struct[REL_SLOTS], len(roots), np.int32)[roots[codes]] - 1
+        found = view(best.struct[L.relation.slots], len(roots), np.int32)[roots[codes]] - 1
         codes, found = codes[found >= 0], found[found >= 0]
         columns = {key: codes + self._low, value: best.column(1)[found]}
         relation.empty()

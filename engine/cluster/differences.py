@@ -40,17 +40,17 @@ class Outbox:
         kinds = (*(t.kind for t in types), Kind.NUMBER, Kind.NUMBER)
         self.collection = Collection(f"{name} sent", kinds, Role.TOTAL, memory)
         self.collection.quieten()
-        self.collection.struct[L.CO_BEGUN] = 1  # no batch settles it
+        self.collection.struct[L.collection.begun] = 1  # no batch settles it
 
     def empty(self) -> OutgoingRows:
         """Takes out what was derived since the last time; derivations of a row at one time that make up for each other go
         nowhere."""
-        derived = self.collection.struct.keep[L.CO_DERIVED]
+        derived = self.collection.struct.keep[L.collection.derived]
         assert isinstance(derived, Struct)
-        count = derived[L.LIST_COUNT]
-        listed = view(derived[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64) if count else np.empty(0, np.int64)
-        listed = listed.reshape(count, L.CHANGE_SIZE)
-        rows, times, diffs = summed(listed[:, L.CHANGE_ROW], listed[:, L.CHANGE_TIME], listed[:, L.CHANGE_DIFF])
+        count = derived[L.items.count]
+        listed = view(derived[L.items.data], count * L.change.size, np.int64) if count else np.empty(0, np.int64)
+        listed = listed.reshape(count, L.change.size)
+        rows, times, diffs = summed(listed[:, L.change.row], listed[:, L.change.time], listed[:, L.change.diff])
         *columns, iteration, advance = self.collection.raw_columns(rows)
         when = (times & ~np.int64(L.ROUND - 1)) + iteration + advance
         self._forget(derived)
@@ -61,7 +61,7 @@ class Outbox:
     def _forget(self, derived: Struct) -> None:
         control = self.memory.control.address
         batches.settle(control, self.collection.address)
-        self.collection.struct[L.CO_BEGUN] = 1
+        self.collection.struct[L.collection.begun] = 1
         lists.list_empty(control, derived.address)
 
     def free(self) -> None:
@@ -88,14 +88,14 @@ class Inbox:
         self.name = f"{name} received"
         self.target = name
         self.kinds = tuple(kinds)
-        self.struct = Struct(L.CO_SIZE)
-        self._columns = Struct(L.COL_SIZE * max(len(kinds), 1))
-        self._log = Struct(L.LIST_SIZE)
-        self.struct[L.REL_ARITY] = len(kinds)
-        self.struct.point(L.REL_COLUMNS, self._columns)
-        self.struct.point(L.CO_LOG, self._log)
+        self.struct = Struct(L.collection.size)
+        self._columns = Struct(L.column.size * max(len(kinds), 1))
+        self._log = Struct(L.items.size)
+        self.struct[L.relation.arity] = len(kinds)
+        self.struct.point(L.relation.columns, self._columns)
+        self.struct.point(L.collection.log, self._log)
         for c in range(len(kinds)):
-            self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8
+            self._columns[c * L.column.size + L.column.width] = 8
 
     @property
     def address(self) -> int:
@@ -110,14 +110,14 @@ class Inbox:
     def hold(self, rows: Rows) -> None:
         """Takes rows with their times and diffs in place of those before."""
         *columns, times, diffs = (np.ascontiguousarray(c, np.int64) for c in rows.columns)
-        changes = np.zeros((rows.height, L.CHANGE_SIZE), np.int64)
-        changes[:, L.CHANGE_ROW] = np.arange(rows.height)
-        changes[:, L.CHANGE_TIME], changes[:, L.CHANGE_DIFF] = times, diffs
+        changes = np.zeros((rows.height, L.change.size), np.int64)
+        changes[:, L.change.row] = np.arange(rows.height)
+        changes[:, L.change.time], changes[:, L.change.diff] = times, diffs
         self._held = (columns, changes)  # as long as the kernels may read them
         for c, column in enumerate(columns):
-            self._columns[c * L.COL_SIZE + L.COL_DATA] = int(column.ctypes.data)
-        self.struct[L.REL_ROWS] = rows.height
-        self._log[L.LIST_DATA], self._log[L.LIST_COUNT] = int(changes.ctypes.data), rows.height
+            self._columns[c * L.column.size + L.column.data] = int(column.ctypes.data)
+        self.struct[L.relation.rows] = rows.height
+        self._log[L.items.data], self._log[L.items.count] = int(changes.ctypes.data), rows.height
 
 
 class SendingLowering(RoundLowering):

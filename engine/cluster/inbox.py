@@ -31,12 +31,12 @@ def _fitting(rows: Rows, widths: Sequence[int]) -> Rows:
 @contextmanager
 def holding(relation: StoredRelation, rows: Rows) -> Iterator[None]:
     """The relation, which has no memory of its own, has these rows meanwhile."""
-    fields = relation.struct.keep[L.REL_COLUMNS].words  # type: ignore[attr-defined]
-    places = slice(L.COL_DATA, L.COL_DATA + L.COL_SIZE * relation.arity, L.COL_SIZE)
+    fields = relation.struct.keep[L.relation.columns].words  # type: ignore[attr-defined]
+    places = slice(L.column.data, L.column.data + L.column.size * relation.arity, L.column.size)
     fields[places] = [c.ctypes.data for c in rows.columns]
-    relation.struct[L.REL_ROWS] = rows.height
+    relation.struct[L.relation.rows] = rows.height
     try:
         yield
     finally:
         fields[places] = 0
-        relation.struct[L.REL_ROWS] = 0
+        relation.struct[L.relation.rows] = 0

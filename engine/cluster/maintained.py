@@ -192,7 +192,7 @@ class SharedMaintained(Maintained):
 
     def _run_script(self, flow: SharedDataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         control, work = self.worker.control, flow.work
-        control[L.CTL_RUNNING] = control[L.CTL_WORK] = work[L.WORK_BEGUN] = 0
+        control[L.control.running] = control[L.control.work] = work[L.work.begun] = 0
         rounds.begin_batch(work.address, control.address, count)
         for name, updates in given.items():
             if not self._apply(self._input(flow, name), updates, first):
@@ -200,7 +200,7 @@ class SharedMaintained(Maintained):
         for place, step in flow.script:
             self._run_tasks(flow, place)
             step()
-        self._run_tasks(flow, work[L.WORK_COUNT])
+        self._run_tasks(flow, work[L.work.count])
         self.worker_group.share(None)  # nobody ends a batch that another one cannot
         if not rounds.settle_batch(work.address, control.address):
             raise self._mistake(flow)
@@ -236,7 +236,7 @@ class SharedMaintained(Maintained):
         self.drive(flow, lambda: rounds.run_seeded(path, work, control, True))
 
     def fail_at(self, flow: SharedDataflow, code: int) -> None:
-        self.worker.control[L.CTL_ERROR] = code
+        self.worker.control[L.control.error] = code
         raise self._mistake(flow)
 
     def mistake(self, flow: SharedDataflow) -> Exception:
@@ -287,14 +287,14 @@ class Recursion:
             iteration, following = self._trade(time)
             if iteration >= NEVER:
                 break
-            if (done if scope[L.SC_STAGGERED] else iteration) > self.flow.work[L.WORK_LIMIT]:
+            if (done if scope[L.scope.staggered] else iteration) > self.flow.work[L.work.limit]:
                 self.engine.fail_at(self.flow, L.ERROR_ITERATIONS)
             self._take(iteration)
             control = self.engine.worker.control
-            control[L.CTL_ITERATION] = iteration
+            control[L.control.iteration] = iteration
             if not rounds.process_iteration(control.address, scope.address, work, iteration):
                 raise self.engine.mistake(self.flow)
-            scope[L.SC_ITERATION] = iteration + 1
+            scope[L.scope.iteration] = iteration + 1
             self._run_paths()
         if not rounds.end_round(self.engine.worker.control.address, scope.address):
             raise self.engine.mistake(self.flow)
@@ -309,8 +309,8 @@ class Recursion:
         scope, work = self.scope, self.flow.work.address
         if self._next_round() == time:
             rounds.next_round(scope.address, work)
-        scope[L.SC_ROUND], scope[L.SC_ITERATION], scope[L.SC_PATH] = time, 0, 0
-        scope[L.SC_ROUND_TICK] = scope[L.SC_TICK] = changes.next_tick(work)
+        scope[L.scope.round], scope[L.scope.iteration], scope[L.scope.path] = time, 0, 0
+        scope[L.scope.round_tick] = scope[L.scope.tick] = changes.next_tick(work)
 
     def _run_paths(self) -> None:
         work, control = self.flow.work.address, self.engine.worker.control.address

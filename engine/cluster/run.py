@@ -93,7 +93,7 @@ class ShardRun(ScopeRun):
             extents = list(relation.extents)
             relation.drop_set()
             self._shape_lattice(relation, lattice, extents)
-            relation.struct[L.REL_HEAP] = 0
+            relation.struct[L.relation.heap] = 0
 
     def _clean(self) -> None:
         super()._clean()
@@ -229,15 +229,15 @@ class ShardRun(ScopeRun):
             if not any(others):
                 return True
             for relation, rows in zip(limited, left, strict=True):
-                relation.struct[L.REL_LIMIT] = relation.rows + -(-rows // self.row_exchange.worker_group.size)
+                relation.struct[L.relation.limit] = relation.rows + -(-rows // self.row_exchange.worker_group.size)
             if pausing:
                 self._run_loop(looping, loop, phase)
-                phase, pausing = DERIVE, self.thread_pool.workers[0].control[L.CTL_CHANGES] > 0
+                phase, pausing = DERIVE, self.thread_pool.workers[0].control[L.control.changes] > 0
 
     def _settle(self, mirrors: Sequence[StoredRelation]) -> None:
         """Makes what arrived in mirrors readable: before anything that was found later looks for it."""
         for mirror in mirrors:
-            mirror.struct[L.REL_LO] = mirror.struct[L.REL_HI] = mirror.rows
+            mirror.struct[L.relation.lo] = mirror.struct[L.relation.hi] = mirror.rows
         for arrangement in self.growing.values():
             if arrangement.relation in mirrors:
                 self._include(arrangement)
@@ -285,8 +285,8 @@ class ShardRun(ScopeRun):
 
     def _make_room(self, path: LoweredPath, arrived: int) -> None:
         """For rows on their way into a relation, as far as they are new, going by those before them."""
-        before = path.struct[L.PATH_DERIVED]
-        novel = arrived * path.struct[L.PATH_ADDED] // before if before else arrived
+        before = path.struct[L.path.derived]
+        novel = arrived * path.struct[L.path.added] // before if before else arrived
         if novel >= MIN_PART_ROWS and not path.path.steps:
             relation = self.relation(path.path.sink.relation)
             if not partition.make_room(relation.memory.control.address, relation.address, novel):

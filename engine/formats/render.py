@@ -14,6 +14,7 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, store_u8
+from dlog.engine.kernels.machine_structs import Bytes
 from dlog.engine.kernels.values.numerals import WIDEST, write_value
 from dlog.engine.kernels.values.words import copy_bytes
 
@@ -56,7 +57,7 @@ def write_rows(columns, begin, end, delimiter, quote, heap, offsets, made, made_
             if code < SYMBOL:
                 if address + WIDEST + delimiter.size >= limit:
                     return row, start - base
-                address += write_value(address, columns[c, 0], row, code, narrow)
+                address += write_value(Bytes(address), columns[c, 0], row, code, narrow)
             else:
                 id = load_i32(columns[c, 0], row) if narrow else load_i64(columns[c, 0], row)
                 ends = offsets if code == SYMBOL else made_offsets

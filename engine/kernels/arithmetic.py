@@ -7,8 +7,9 @@ from enum import IntEnum, auto
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import as_bits, as_float, load_i64, store_i64
+from dlog.engine.kernels.core.memory import as_bits, as_float
 from dlog.engine.kernels.layout import ERROR_DIVISION, ERROR_SUM, ERROR_WEIGHT, SUM_MOST
+from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.values.floats import float_word
 
 _SIGN = -9223372036854775808
@@ -139,57 +140,57 @@ def unsigned_from_float(x):
 
 
 @entry()
-def arithmetic_block(operation, left, right, n, target):
+def arithmetic_block(operation, left: Words, right: Words, n, target: Words):
     """target = left op right. Returns 0, or the error."""
     if operation == Arithmetic.ADD:
         for i in range(n):
-            store_i64(target, i, load_i64(left, i) + load_i64(right, i))
+            target[i] = left[i] + right[i]
     elif operation == Arithmetic.SUB:
         for i in range(n):
-            store_i64(target, i, load_i64(left, i) - load_i64(right, i))
+            target[i] = left[i] - right[i]
     elif operation == Arithmetic.MUL:
         for i in range(n):
-            store_i64(target, i, load_i64(left, i) * load_i64(right, i))
+            target[i] = left[i] * right[i]
     elif operation in (Arithmetic.DIV, Arithmetic.MOD, Arithmetic.DIV_U, Arithmetic.MOD_U):
         return division_block(operation, left, right, n, target)
     elif operation == Arithmetic.WEIGHT:
         for i in range(n):
-            if load_i64(left, i) < 0:
+            if left[i] < 0:
                 return ERROR_WEIGHT
-            if load_i64(left, i) > SUM_MOST:
+            if left[i] > SUM_MOST:
                 return ERROR_SUM
-            store_i64(target, i, load_i64(left, i))
+            target[i] = left[i]
     elif operation >= Arithmetic.ADD_F:
         float_block(operation, left, right, n, target)
     else:
         for i in range(n):
-            store_i64(target, i, integer_operation(operation, load_i64(left, i), load_i64(right, i)))
+            target[i] = integer_operation(operation, left[i], right[i])
     return 0
 
 
 @kernel
-def division_block(operation, left, right, n, target):
+def division_block(operation, left: Words, right: Words, n, target: Words):
     for i in range(n):
-        a = load_i64(left, i)
-        b = load_i64(right, i)
+        a = left[i]
+        b = right[i]
         if b == 0:
             return ERROR_DIVISION
         if operation == Arithmetic.DIV:
-            store_i64(target, i, divide(a, b))
+            target[i] = divide(a, b)
         elif operation == Arithmetic.MOD:
-            store_i64(target, i, a - divide(a, b) * b)
+            target[i] = a - divide(a, b) * b
         elif operation == Arithmetic.DIV_U:
-            store_i64(target, i, unsigned_divide(a, b))
+            target[i] = unsigned_divide(a, b)
         else:
-            store_i64(target, i, a - unsigned_divide(a, b) * b)
+            target[i] = a - unsigned_divide(a, b) * b
     return 0
 
 
 @kernel
-def float_block(operation, left, right, n, target):
+def float_block(operation, left: Words, right: Words, n, target: Words):
     for i in range(n):
-        a = as_float(load_i64(left, i))
-        b = as_float(load_i64(right, i))
+        a = as_float(left[i])
+        b = as_float(right[i])
         if operation == Arithmetic.ADD_F:
             a = a + b
         elif operation == Arithmetic.SUB_F:
@@ -214,7 +215,7 @@ def float_block(operation, left, right, n, target):
             a = b if b < a else a
         else:
             a = b if b > a else a
-        store_i64(target, i, float_word(a))
+        target[i] = float_word(a)
 
 
 @kernel

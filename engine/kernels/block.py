@@ -4,7 +4,7 @@ per row."""
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import as_float, load_i32, load_i64, store_i64
+from dlog.engine.kernels.core.memory import as_float, load_i32, load_i64
 from dlog.engine.kernels.layout import (
     CMP_EQ,
     CMP_EQ_F,
@@ -16,63 +16,63 @@ from dlog.engine.kernels.layout import (
     CMP_LT_U,
     CMP_NE,
     CMP_NE_F,
-    COL_DATA,
-    COL_WIDTH,
 )
+from dlog.engine.kernels.machine_structs import Column, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register
 
 _SIGN = -9223372036854775808
 
 
 @kernel
-def compact(ctl, live, count, chosen, kept):
+def compact(ctl: Control, live: Words, count, chosen: Words, kept):
     """Keeps rows chosen[0..kept) of each of the `count` registers listed at `live`."""
     for r in range(count):
-        values = register(ctl, load_i64(live, r))
+        values = register(ctl, live[r])
         for j in range(kept):
-            store_i64(values, j, load_i64(values, load_i64(chosen, j)))
+            values[j] = values[chosen[j]]
 
 
 @kernel
-def select_compare(compare, left, right, n, chosen):
+def select_compare(compare, left: Words, right: Words, n, chosen: Words):
     """chosen[0..kept) are the rows where the comparison holds; returns kept."""
     kept = 0
     if compare == CMP_EQ:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += load_i64(left, i) == load_i64(right, i)
+            chosen[kept] = i
+            kept += left[i] == right[i]
     elif compare == CMP_NE:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += load_i64(left, i) != load_i64(right, i)
+            chosen[kept] = i
+            kept += left[i] != right[i]
     elif compare == CMP_LT:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += load_i64(left, i) < load_i64(right, i)
+            chosen[kept] = i
+            kept += left[i] < right[i]
     elif compare == CMP_LE:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += load_i64(left, i) <= load_i64(right, i)
+            chosen[kept] = i
+            kept += left[i] <= right[i]
     elif compare == CMP_LT_U:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += (load_i64(left, i) ^ _SIGN) < (load_i64(right, i) ^ _SIGN)
+            chosen[kept] = i
+            kept += (left[i] ^ _SIGN) < (right[i] ^ _SIGN)
     elif compare == CMP_LE_U:
         for i in range(n):
-            store_i64(chosen, kept, i)
-            kept += (load_i64(left, i) ^ _SIGN) <= (load_i64(right, i) ^ _SIGN)
+            chosen[kept] = i
+            kept += (left[i] ^ _SIGN) <= (right[i] ^ _SIGN)
     else:
         kept = select_compare_float(compare, left, right, n, chosen)
     return kept
 
 
 @kernel
-def select_compare_float(compare, left, right, n, chosen):
+def select_compare_float(compare, left: Words, right: Words, n, chosen: Words):
     kept = 0
     for i in range(n):
-        a = as_float(load_i64(left, i))
-        b = as_float(load_i64(right, i))
-        store_i64(chosen, kept, i)
+        a = as_float(left[i])
+        b = as_float(right[i])
+        chosen[kept] = i
         if compare == CMP_EQ_F:
             kept += a == b
         elif compare == CMP_NE_F:
@@ -85,31 +85,31 @@ def select_compare_float(compare, left, right, n, chosen):
 
 
 @kernel
-def select_flag(values, wanted, n, chosen):
+def select_flag(values: Words, wanted, n, chosen: Words):
     """Rows whose value is non-negative (wanted 1) or negative (wanted 0): the sense of found rows and groups."""
     kept = 0
     for i in range(n):
-        store_i64(chosen, kept, i)
-        kept += (load_i64(values, i) >= 0) == (wanted == 1)
+        chosen[kept] = i
+        kept += (values[i] >= 0) == (wanted == 1)
     return kept
 
 
 @kernel
-def select_nonzero(values, n, chosen):
+def select_nonzero(values: Words, n, chosen: Words):
     kept = 0
     for i in range(n):
-        store_i64(chosen, kept, i)
-        kept += load_i64(values, i) != 0
+        chosen[kept] = i
+        kept += values[i] != 0
     return kept
 
 
 @kernel
-def gather(column, rows, n, target):
+def gather(column: Column, rows: Words, n, target: Words):
     """target[i] = the column's cell at rows[i]; a negative row reads row 0, to be replaced by the caller."""
-    data = load_i64(column, COL_DATA)
-    if load_i64(column, COL_WIDTH) == 4:
+    data = column.data
+    if column.width == 4:
         for i in range(n):
-            store_i64(target, i, load_i32(data, max(load_i64(rows, i), 0)))
+            target[i] = load_i32(data, max(rows[i], 0))
     else:
         for i in range(n):
-            store_i64(target, i, load_i64(data, max(load_i64(rows, i), 0)))
+            target[i] = load_i64(data, max(rows[i], 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum, auto
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.layout import SUM_WORDS
+from dlog.engine.kernels.layout import sums
 
 _SIGN = -9223372036854775808
 
@@ -34,7 +34,7 @@ class Combine(IntEnum):
 
 DOMINANCES = frozenset(way for way in Combine if way >= Combine.LEAST)
 INTEGERS = frozenset(way for way in Combine if Combine.COUNT < way < Combine.SUM_FLOAT)
-GROUP_WORDS = dict.fromkeys(INTEGERS, 2) | dict.fromkeys((Combine.SUM_FLOAT, Combine.MEAN), SUM_WORDS)
+GROUP_WORDS = dict.fromkeys(INTEGERS, 2) | dict.fromkeys((Combine.SUM_FLOAT, Combine.MEAN), sums.size)
 """Words of a group over rounds by what combines its values, where it is not one."""
 
 

@@ -9,39 +9,14 @@ ever larger than a block per level.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64, store_i64
+from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64
+from dlog.engine.kernels.instructions import Binds, Extend, Join, Moves, Scan, ScanQueue
 from dlog.engine.kernels.layout import (
-    ARR_COLUMNS,
-    ARR_ITEM,
-    ARR_KIND,
-    ARR_OFFSETS,
-    ARR_POOL,
-    ARR_RELATION,
     ARR_SORTED,
     BLOCK,
-    CHAIN_COUNT,
-    CHAIN_START,
-    COL_DATA,
-    COL_WIDTH,
-    CTL_CURSOR,
-    CTL_MARKS,
-    LEVEL_AT,
-    LEVEL_CHUNK,
-    LEVEL_END,
-    LEVEL_LEFT,
-    LEVEL_ROW,
-    LEVEL_ROWS,
-    MARK_BITS,
-    MARK_CHOSEN,
-    MARK_COST,
-    MARK_CURSOR,
-    MARK_GROUP,
-    MARK_LAST,
-    MARK_PROPOSERS,
-    MARK_ROWS,
-    MARK_SIZE,
-    REL_QUEUE,
 )
+from dlog.engine.kernels.machine_structs import Arrangement, KeptColumn, Level, Marks, Numbers, Proposer, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of, group_size
 from dlog.engine.kernels.static.chains import chunk_items, load_position
 from dlog.engine.kernels.static.storage import load_cell, register
@@ -51,57 +26,57 @@ SMALL = 4
 
 
 @kernel
-def copy_carried(ctl, pairs, count, source, n):
-    """dst[i] = src[source[i]] for `count` (src, dst) pairs of registers."""
+def copy_carried(ctl: Control, moves: Moves, count, source: Words, n):
+    """target[i] = values[source[i]] for `count` registers."""
     for c in range(count):
-        values = register(ctl, load_i64(pairs, c * 2))
-        target = register(ctl, load_i64(pairs, c * 2 + 1))
+        values = register(ctl, moves[c].source)
+        target = register(ctl, moves[c].target)
         for i in range(n):
-            store_i64(target, i, load_i64(values, load_i64(source, i)))
+            target[i] = values[source[i]]
 
 
 # ----------------------------------------------------------------------------------------------------------------- scan
 
 
 @kernel
-def scan(ctl, code, level):
+def scan(ctl: Control, code: Scan, level: Level):
     """[op, length, relation, changes, columns, (column, dst)*]: rows claimed from the workers' shared cursor."""
-    end = load_i64(level, LEVEL_END)
-    start = atomic_add(load_i64(ctl, CTL_CURSOR), 0, BLOCK)
+    end = level.end
+    start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
     if n <= 0:
         return 0
-    relation = load_i64(code, 2)
-    for c in range(load_i64(code, 4)):
-        column = column_of(relation, load_i64(code, 5 + c * 2))
-        target = register(ctl, load_i64(code, 6 + c * 2))
-        data = load_i64(column, COL_DATA)
-        if load_i64(column, COL_WIDTH) == 4:
+    relation = code.relation
+    for c in range(code.bound):
+        column = column_of(relation, code.binds[c].column)
+        target = register(ctl, code.binds[c].target)
+        data = column.data
+        if column.width == 4:
             for i in range(n):
-                store_i64(target, i, load_i32(data, start + i))
+                target[i] = load_i32(data, start + i)
         else:
             for i in range(n):
-                store_i64(target, i, load_i64(data, start + i))
+                target[i] = load_i64(data, start + i)
     return n
 
 
 @kernel
-def scan_queue(ctl, code, level):
+def scan_queue(ctl: Control, code: ScanQueue, level: Level):
     """[op, length, relation, columns, (column, dst)*]: the changed rows of a lattice relation."""
-    end = load_i64(level, LEVEL_END)
-    start = atomic_add(load_i64(ctl, CTL_CURSOR), 0, BLOCK)
+    end = level.end
+    start = atomic_add(ctl.cursor, 0, BLOCK)
     n = min(BLOCK, end - start)
     if n <= 0:
         return 0
-    relation = load_i64(code, 2)
-    queue = load_i64(relation, REL_QUEUE)
-    for c in range(load_i64(code, 3)):
-        column = column_of(relation, load_i64(code, 4 + c * 2))
-        target = register(ctl, load_i64(code, 5 + c * 2))
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
+    relation = code.relation
+    queue = relation.queue
+    for c in range(code.bound):
+        column = column_of(relation, code.binds[c].column)
+        target = register(ctl, code.binds[c].target)
+        data = column.data
+        width = column.width
         for i in range(n):
-            store_i64(target, i, load_cell(data, width, load_i32(queue, start + i)))
+            target[i] = load_cell(data, width, queue[start + i])
     return n
 
 
@@ -109,146 +84,146 @@ def scan_queue(ctl, code, level):
 
 
 @kernel
-def join(ctl, code, level, source, places):
+def join(ctl: Control, code: Join, level: Level, source: Words, places: Words):
     """[op, length, arrangement, group register, carried, bound, (src, dst)*, (column, dst)*]"""
-    arrangement = load_i64(code, 2)
-    groups = register(ctl, load_i64(code, 3))
+    arrangement = code.arrangement
+    groups = register(ctl, code.group)
     n = match_groups(arrangement, groups, level, source, places)
     if n > 0:
-        carried = load_i64(code, 4)
-        copy_carried(ctl, code + 48, carried, source, n)
-        bind_columns(ctl, arrangement, code + 48 + carried * 16, load_i64(code, 5), places, n)
+        carried = code.carried
+        copy_carried(ctl, code.moves, carried, source, n)
+        bind_columns(ctl, arrangement, Binds(code.moves[carried]), code.bound, places, n)
     return n
 
 
 @kernel
-def match_groups(arrangement, groups, level, source, places):
+def match_groups(arrangement: Arrangement, groups: Words, level: Level, source: Words, places: Words):
     """Walks the rows' groups: source[k] and places[k] are the row and the position of match k. Returns how many."""
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-        return match_sorted(load_i64(arrangement, ARR_OFFSETS), groups, level, source, places)
+    if arrangement.kind == ARR_SORTED:
+        return match_sorted(arrangement.offsets, groups, level, source, places)
     return match_chains(arrangement, groups, level, source, places)
 
 
 @kernel
-def match_sorted(offsets, groups, level, source, places):
+def match_sorted(offsets: Numbers, groups: Words, level: Level, source: Words, places: Words):
     """`match_groups` where a group is a range. Of a small one as many matches are written as fit, and those kept that are: how
     many there are, and whether any, is nothing a processor could guess."""
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
     n = 0
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
-            group = load_i64(groups, row)
-            at = load_i32(offsets, max(group, 0))
-            end = load_i32(offsets, max(group, 0) + 1)
+            group = groups[row]
+            at = offsets[max(group, 0)]
+            end = offsets[max(group, 0) + 1]
             if group < 0:
                 end = at
             if end - at <= SMALL <= BLOCK - n:
                 for j in range(SMALL):
-                    store_i64(source, n + j, row)
-                    store_i64(places, n + j, at + j)
+                    source[n + j] = row
+                    places[n + j] = at + j
                 n += end - at
                 at = end
             continue
         count = min(end - at, BLOCK - n)
         for j in range(count):
-            store_i64(source, n + j, row)
-            store_i64(places, n + j, at + j)
+            source[n + j] = row
+            places[n + j] = at + j
         n += count
         at += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
+    level.row = row
+    level.at = at
+    level.end = end
     return n
 
 
 @kernel
-def match_chains(arrangement, groups, level, source, places):
+def match_chains(arrangement: Arrangement, groups: Words, level: Level, source: Words, places: Words):
     """`match_groups` where a group is a chain of chunks."""
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
     n = 0
     while n < BLOCK:
         if at >= end:
-            if load_i64(level, LEVEL_LEFT) > 0:
-                next_chunk(arrangement, level, load_position(load_i64(arrangement, ARR_POOL), end))
+            if level.left > 0:
+                next_chunk(arrangement, level, load_position(arrangement.pool.address, end))
             else:
                 row += 1
                 if row >= rows:
                     break
-                group = load_i64(groups, row)
+                group = groups[row]
                 if group < 0:
                     continue
                 open_chain(arrangement, level, group)
-            at = load_i64(level, LEVEL_AT)
-            end = load_i64(level, LEVEL_END)
+            at = level.at
+            end = level.end
             continue
         count = min(end - at, BLOCK - n)
         for j in range(count):
-            store_i64(source, n + j, row)
-            store_i64(places, n + j, at + j)
+            source[n + j] = row
+            places[n + j] = at + j
         n += count
         at += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
+    level.row = row
+    level.at = at
+    level.end = end
     return n
 
 
 @kernel
-def open_chain(arrangement, level, group):
+def open_chain(arrangement: Arrangement, level: Level, group):
     """Points the level at the first chunk of a growing arrangement's group."""
     chain = chain_of(arrangement, group)
-    store_i64(level, LEVEL_CHUNK, -1)
-    store_i64(level, LEVEL_LEFT, load_i32(chain, CHAIN_COUNT))
-    next_chunk(arrangement, level, load_position(chain, CHAIN_START))
+    level.chunk = -1
+    level.left = chain.count
+    next_chunk(arrangement, level, chain.start)
 
 
 @kernel
-def next_chunk(arrangement, level, start):
+def next_chunk(arrangement: Arrangement, level: Level, start):
     """Points the level at the chain's next chunk, which starts at `start`."""
-    number = load_i64(level, LEVEL_CHUNK) + 1
-    left = load_i64(level, LEVEL_LEFT)
+    number = level.chunk + 1
+    left = level.left
     count = min(left, chunk_items(number))
-    store_i64(level, LEVEL_CHUNK, number)
-    store_i64(level, LEVEL_LEFT, left - count)
-    store_i64(level, LEVEL_AT, start)
-    store_i64(level, LEVEL_END, start + count)
+    level.chunk = number
+    level.left = left - count
+    level.at = start
+    level.end = start + count
 
 
 @kernel
-def bind_columns(ctl, arrangement, pairs, count, places, n):
-    """dst[i] = column's value at places[i] for `count` (column, dst) pairs."""
-    ordered = load_i64(arrangement, ARR_KIND) == ARR_SORTED
-    pool = load_i64(arrangement, ARR_POOL)
+def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, places: Words, n):
+    """target[i] = the column's value at places[i], for `count` columns."""
+    ordered = arrangement.kind == ARR_SORTED
+    pool = arrangement.pool
     for c in range(count):
-        number = load_i64(pairs, c * 2)
-        target = register(ctl, load_i64(pairs, c * 2 + 1))
+        number = binds[c].column
+        target = register(ctl, binds[c].target)
         if ordered:
-            entry = load_i64(arrangement, ARR_COLUMNS) + number * 16
-            data = load_i64(entry, 0)
-            if load_i64(entry, 1) == 4:
+            entry = arrangement.columns[number]
+            data = entry.data
+            if entry.width == 4:
                 for i in range(n):
-                    store_i64(target, i, load_i32(data, load_i64(places, i)))
+                    target[i] = load_i32(data, places[i])
             else:
                 for i in range(n):
-                    store_i64(target, i, load_i64(data, load_i64(places, i)))
-        elif load_i64(arrangement, ARR_ITEM) == number:
+                    target[i] = load_i64(data, places[i])
+        elif arrangement.item == number:
             for i in range(n):
-                store_i64(target, i, load_i32(pool, load_i64(places, i)))
+                target[i] = pool[places[i]]
         else:
-            column = column_of(load_i64(arrangement, ARR_RELATION), number)
-            data = load_i64(column, COL_DATA)
-            width = load_i64(column, COL_WIDTH)
+            column = column_of(arrangement.relation, number)
+            data = column.data
+            width = column.width
             for i in range(n):
-                store_i64(target, i, load_cell(data, width, load_i32(pool, load_i64(places, i))))
+                target[i] = load_cell(data, width, pool[places[i]])
 
 
 # --------------------------------------------------------------------------------------------------------------- extend
@@ -259,57 +234,51 @@ def bind_columns(ctl, arrangement, pairs, count, places, n):
 
 
 @kernel
-def proposer_at(code, p):
-    return code + (8 + p * 3) * 8
+def mark_at(ctl: Control, code: Extend, p) -> Proposer:
+    return Marks(ctl.marks + code.marks * 8).proposers[p]
 
 
 @kernel
-def mark_at(ctl, code, p):
-    marks = load_i64(ctl, CTL_MARKS) + load_i64(code, 3) * 8
-    return marks + (MARK_PROPOSERS + p * MARK_SIZE) * 8
-
-
-@kernel
-def values_of(arrangement, number):
+def values_of(arrangement: Arrangement, number) -> KeptColumn:
     """(address, width) pair of a sorted arrangement's column."""
-    return load_i64(arrangement, ARR_COLUMNS) + number * 16
+    return arrangement.columns[number]
 
 
 @kernel
-def flip_marks(ctl, code, mark, arrangement, number, group, on):
+def flip_marks(ctl: Control, code: Extend, mark: Proposer, arrangement: Arrangement, number, group, on):
     """Sets (or clears) the bits of a group's values."""
-    bits = load_i64(ctl, CTL_MARKS) + load_i64(mark, MARK_BITS) * 8
+    bits = Words(ctl.marks + mark.bits * 8)
     entry = values_of(arrangement, number)
-    data = load_i64(entry, 0)
-    width = load_i64(entry, 1)
-    low = load_i64(code, 4)
-    offsets = load_i64(arrangement, ARR_OFFSETS)
-    for at in range(load_i32(offsets, group), load_i32(offsets, group + 1)):
+    data = entry.data
+    width = entry.width
+    low = code.low
+    offsets = arrangement.offsets
+    for at in range(offsets[group], offsets[group + 1]):
         code_ = load_cell(data, width, at) - low
-        word = load_i64(bits, code_ >> 6)
+        word = bits[code_ >> 6]
         bit = 1 << (code_ & 63)
-        store_i64(bits, code_ >> 6, word | bit if on else word & ~bit)
+        bits[code_ >> 6] = word | bit if on else word & ~bit
 
 
 @kernel
-def update_mark(ctl, code, mark, arrangement, number, group):
+def update_mark(ctl: Control, code: Extend, mark: Proposer, arrangement: Arrangement, number, group):
     """Marks a proposer's group when a second row in a row uses it. Returns whether it is marked."""
-    marked = load_i64(mark, MARK_GROUP)
-    last = load_i64(mark, MARK_LAST)
-    store_i64(mark, MARK_LAST, group)
+    marked = mark.group
+    last = mark.last
+    mark.last = group
     if marked == group:
         return True
-    if group != last or load_i64(code, 5) == 0:
+    if group != last or code.span == 0:
         return False
     if marked >= 0:
         flip_marks(ctl, code, mark, arrangement, number, marked, False)
     flip_marks(ctl, code, mark, arrangement, number, group, True)
-    store_i64(mark, MARK_GROUP, group)
+    mark.group = group
     return True
 
 
 @kernel
-def measure_proposers(ctl, code, row):
+def measure_proposers(ctl: Control, code: Extend, row):
     """Rows and validation cost of every proposer for this row, kept in its marks. Returns the sum of costs, -1 where one has
     no rows.
 
@@ -317,126 +286,121 @@ def measure_proposers(ctl, code, row):
     otherwise.
     """
     total = 0
-    mark = mark_at(ctl, code, 0)
-    proposer = proposer_at(code, 0)
-    for _ in range(load_i64(code, 6)):
-        arrangement = load_i64(proposer, 0)
-        group = load_i64(register(ctl, load_i64(proposer, 1)), row)
+    for p in range(code.proposers):
+        proposer = code.listed[p]
+        mark = mark_at(ctl, code, p)
+        arrangement = proposer.arrangement
+        group = register(ctl, proposer.group)[row]
         size = group_size(arrangement, group)
         if size == 0:
             return -1
         cost = 1
-        if load_i64(arrangement, ARR_KIND) == ARR_SORTED and not update_mark(
-            ctl, code, mark, arrangement, load_i64(proposer, 2), group
-        ):
+        if arrangement.kind == ARR_SORTED and not update_mark(ctl, code, mark, arrangement, proposer.column, group):
             cost = 2 + bit_length(size)
-        store_i64(mark, MARK_ROWS, size)
-        store_i64(mark, MARK_COST, cost)
+        mark.rows = size
+        mark.cost = cost
         total += cost
-        mark += MARK_SIZE * 8
-        proposer += 24
     return total
 
 
 @kernel
-def choose_proposer(ctl, code, row):
+def choose_proposer(ctl: Control, code: Extend, row):
     """The proposer with the least work for this row, or -1 where one of them has no values."""
     total = measure_proposers(ctl, code, row)
     if total < 0:
         return -1
     best = -1
     least = 0
-    mark = mark_at(ctl, code, 0)
-    for p in range(load_i64(code, 6)):
-        work = load_i64(mark, MARK_ROWS) * (1 + total - load_i64(mark, MARK_COST))
+    for p in range(code.proposers):
+        mark = mark_at(ctl, code, p)
+        work = mark.rows * (1 + total - mark.cost)
         if best < 0 or work < least:
             best = p
             least = work
-        mark += MARK_SIZE * 8
     return best
 
 
 @kernel
-def open_proposer(ctl, code, level, chosen, row):
+def open_proposer(ctl: Control, code: Extend, level: Level, chosen, row):
     """Points the level at the chosen proposer's values and rewinds the others' cursors."""
-    proposer = proposer_at(code, chosen)
-    arrangement = load_i64(proposer, 0)
-    group = load_i64(register(ctl, load_i64(proposer, 1)), row)
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-        offsets = load_i64(arrangement, ARR_OFFSETS)
-        store_i64(level, LEVEL_AT, load_i32(offsets, group))
-        store_i64(level, LEVEL_END, load_i32(offsets, group + 1))
+    proposer = code.listed[chosen]
+    arrangement = proposer.arrangement
+    group = register(ctl, proposer.group)[row]
+    if arrangement.kind == ARR_SORTED:
+        offsets = arrangement.offsets
+        level.at = offsets[group]
+        level.end = offsets[group + 1]
     else:
         open_chain(arrangement, level, group)
-    for p in range(load_i64(code, 6)):
-        other = proposer_at(code, p)
-        arrangement = load_i64(other, 0)
-        if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-            group = load_i64(register(ctl, load_i64(other, 1)), row)
-            store_i64(mark_at(ctl, code, p), MARK_CURSOR, load_i32(load_i64(arrangement, ARR_OFFSETS), group))
+    for p in range(code.proposers):
+        other = code.listed[p]
+        arrangement = other.arrangement
+        if arrangement.kind == ARR_SORTED:
+            group = register(ctl, other.group)[row]
+            mark_at(ctl, code, p).cursor = arrangement.offsets[group]
 
 
 @kernel
-def propose(ctl, code, chosen, at, count, target):
+def propose(ctl: Control, code: Extend, chosen, at, count, target: Words):
     """Writes `count` candidate values from position `at` of the chosen proposer. Returns whether they ascend."""
-    proposer = proposer_at(code, chosen)
-    arrangement = load_i64(proposer, 0)
-    number = load_i64(proposer, 2)
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
+    proposer = code.listed[chosen]
+    arrangement = proposer.arrangement
+    number = proposer.column
+    if arrangement.kind == ARR_SORTED:
         entry = values_of(arrangement, number)
-        data = load_i64(entry, 0)
-        if load_i64(entry, 1) == 4:
+        data = entry.data
+        if entry.width == 4:
             for j in range(count):
-                store_i64(target, j, load_i32(data, at + j))
+                target[j] = load_i32(data, at + j)
         else:
             for j in range(count):
-                store_i64(target, j, load_i64(data, at + j))
+                target[j] = load_i64(data, at + j)
         return True
-    pool = load_i64(arrangement, ARR_POOL)
-    column = column_of(load_i64(arrangement, ARR_RELATION), number)
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    inline = load_i64(arrangement, ARR_ITEM) == number
+    pool = arrangement.pool
+    column = column_of(arrangement.relation, number)
+    data = column.data
+    width = column.width
+    inline = arrangement.item == number
     for j in range(count):
-        item = load_i32(pool, at + j)
-        store_i64(target, j, item if inline else load_cell(data, width, item))
+        item = pool[at + j]
+        target[j] = item if inline else load_cell(data, width, item)
     return False
 
 
 @kernel
-def validate(ctl, code, p, row, count, target, ascending):
+def validate(ctl: Control, code: Extend, p, row, count, target: Words, ascending):
     """Keeps the candidates that proposer p (sorted) has, in place; returns how many."""
-    proposer = proposer_at(code, p)
-    arrangement = load_i64(proposer, 0)
-    group = load_i64(register(ctl, load_i64(proposer, 1)), row)
+    proposer = code.listed[p]
+    arrangement = proposer.arrangement
+    group = register(ctl, proposer.group)[row]
     mark = mark_at(ctl, code, p)
     kept = 0
-    if load_i64(mark, MARK_GROUP) == group and load_i64(code, 5) > 0:
-        bits = load_i64(ctl, CTL_MARKS) + load_i64(mark, MARK_BITS) * 8
-        low = load_i64(code, 4)
-        span = load_i64(code, 5)
+    if mark.group == group and code.span > 0:
+        bits = Words(ctl.marks + mark.bits * 8)
+        low = code.low
+        span = code.span
         for j in range(count):
-            value = load_i64(target, j)
+            value = target[j]
             offset = value - low
-            store_i64(target, kept, value)
+            target[kept] = value
             if 0 <= offset < span:
-                kept += (load_i64(bits, offset >> 6) >> (offset & 63)) & 1
+                kept += (bits[offset >> 6] >> (offset & 63)) & 1
         return kept
-    entry = values_of(arrangement, load_i64(proposer, 2))
-    data = load_i64(entry, 0)
-    width = load_i64(entry, 1)
-    offsets = load_i64(arrangement, ARR_OFFSETS)
-    end = load_i32(offsets, group + 1)
-    cursor = load_i64(mark, MARK_CURSOR) if ascending else load_i32(offsets, group)
+    entry = values_of(arrangement, proposer.column)
+    data = entry.data
+    width = entry.width
+    offsets = arrangement.offsets
+    end = offsets[group + 1]
+    cursor = mark.cursor if ascending else offsets[group]
     for j in range(count):
-        value = load_i64(target, j)
+        value = target[j]
         at = gallop(data, width, cursor, end, value)
         if ascending:
             cursor = at
         if at < end and load_cell(data, width, at) == value:
-            store_i64(target, kept, value)
+            target[kept] = value
             kept += 1
-    store_i64(mark, MARK_CURSOR, cursor)
+    mark.cursor = cursor
     return kept
 
 
@@ -462,75 +426,75 @@ def gallop(data, width, start, end, value):
 
 
 @kernel
-def is_pair_marked(ctl, code, chosen, row):
+def is_pair_marked(ctl: Control, code: Extend, chosen, row):
     """Whether there are two sorted proposers and the other one's group is marked: the case of triangles, worth one fused
     loop."""
-    if load_i64(code, 6) != 2 or load_i64(code, 5) == 0:
+    if code.proposers != 2 or code.span == 0:
         return False
-    if load_i64(load_i64(proposer_at(code, chosen), 0), ARR_KIND) != ARR_SORTED:
+    if code.listed[chosen].arrangement.kind != ARR_SORTED:
         return False
-    other = proposer_at(code, 1 - chosen)
-    if load_i64(load_i64(other, 0), ARR_KIND) != ARR_SORTED:
+    other = code.listed[1 - chosen]
+    if other.arrangement.kind != ARR_SORTED:
         return False
-    group = load_i64(register(ctl, load_i64(other, 1)), row)
-    return load_i64(mark_at(ctl, code, 1 - chosen), MARK_GROUP) == group
+    group = register(ctl, other.group)[row]
+    return mark_at(ctl, code, 1 - chosen).group == group
 
 
 @kernel
-def propose_marked(ctl, code, chosen, row, at, count, target, source, n):
+def propose_marked(ctl: Control, code: Extend, chosen, row, at, count, target: Words, source: Words, n):
     """Writes the candidates that the other proposer's marks have, from position n on; returns the new n."""
-    proposer = proposer_at(code, chosen)
-    entry = values_of(load_i64(proposer, 0), load_i64(proposer, 2))
-    data = load_i64(entry, 0)
-    width = load_i64(entry, 1)
-    bits = load_i64(ctl, CTL_MARKS) + load_i64(mark_at(ctl, code, 1 - chosen), MARK_BITS) * 8
-    low = load_i64(code, 4)
+    proposer = code.listed[chosen]
+    entry = values_of(proposer.arrangement, proposer.column)
+    data = entry.data
+    width = entry.width
+    bits = Words(ctl.marks + mark_at(ctl, code, 1 - chosen).bits * 8)
+    low = code.low
     for j in range(count):
         value = load_cell(data, width, at + j)
         offset = value - low
-        store_i64(target, n, value)
-        store_i64(source, n, row)
-        n += (load_i64(bits, offset >> 6) >> (offset & 63)) & 1
+        target[n] = value
+        source[n] = row
+        n += (bits[offset >> 6] >> (offset & 63)) & 1
     return n
 
 
 @kernel
-def extend(ctl, code, level, source):
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    proposers = load_i64(code, 6)
-    marks = load_i64(ctl, CTL_MARKS) + load_i64(code, 3) * 8
-    target = register(ctl, load_i64(code, 2))
+def extend(ctl: Control, code: Extend, level: Level, source: Words):
+    rows = level.rows
+    row = level.row
+    proposers = code.proposers
+    marks = Marks(ctl.marks + code.marks * 8)
+    target = register(ctl, code.target)
     n = 0
     while n < BLOCK:
-        at = load_i64(level, LEVEL_AT)
-        end = load_i64(level, LEVEL_END)
+        at = level.at
+        end = level.end
         if at >= end:
-            if load_i64(level, LEVEL_LEFT) > 0:
-                arrangement = load_i64(proposer_at(code, load_i64(marks, MARK_CHOSEN)), 0)
-                next_chunk(arrangement, level, load_position(load_i64(arrangement, ARR_POOL), end))
+            if level.left > 0:
+                arrangement = code.listed[marks.chosen].arrangement
+                next_chunk(arrangement, level, load_position(arrangement.pool.address, end))
                 continue
             row += 1
             if row >= rows:
                 break
             chosen = choose_proposer(ctl, code, row)
             if chosen >= 0:
-                store_i64(marks, MARK_CHOSEN, chosen)
+                marks.chosen = chosen
                 open_proposer(ctl, code, level, chosen, row)
             continue
-        chosen = load_i64(marks, MARK_CHOSEN)
+        chosen = marks.chosen
         count = min(end - at, BLOCK - n)
-        store_i64(level, LEVEL_AT, at + count)
+        level.at = at + count
         if is_pair_marked(ctl, code, chosen, row):
             n = propose_marked(ctl, code, chosen, row, at, count, target, source, n)
             continue
-        ascending = propose(ctl, code, chosen, at, count, target + n * 8)
+        ascending = propose(ctl, code, chosen, at, count, Words(target.address + n * 8))
         for p in range(proposers):
-            if p != chosen and load_i64(load_i64(proposer_at(code, p), 0), ARR_KIND) == ARR_SORTED and count > 0:
-                count = validate(ctl, code, p, row, count, target + n * 8, ascending)
+            if p != chosen and code.listed[p].arrangement.kind == ARR_SORTED and count > 0:
+                count = validate(ctl, code, p, row, count, Words(target.address + n * 8), ascending)
         for j in range(count):
-            store_i64(source, n + j, row)
+            source[n + j] = row
         n += count
-    store_i64(level, LEVEL_ROW, row)
-    copy_carried(ctl, code + (8 + proposers * 3) * 8, load_i64(code, 7), source, n)
+    level.row = row
+    copy_carried(ctl, Moves(code.listed[proposers]), code.carried, source, n)
     return n

@@ -10,12 +10,10 @@ import warnings
 
 import numpy as np
 
+from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.layout import (
-    VERDICT_BYTES,
-    VERDICT_COUNT,
     VERDICT_NEITHER,
     VERDICT_NO,
-    VERDICT_SIZE,
     VERDICT_UNKNOWN,
     VERDICT_YES,
 )
@@ -28,7 +26,7 @@ class Verdicts:
 
     def __init__(self) -> None:
         self._known = np.zeros(0, np.uint8)
-        self._table = np.zeros(VERDICT_SIZE, np.int64)
+        self._table = np.zeros(L.verdicts.size, np.int64)
         self.address = int(self._table.ctypes.data)
 
     def of(self, pattern: int, ids: np.ndarray, symbols: SymbolTable) -> np.ndarray:
@@ -46,7 +44,7 @@ class Verdicts:
         larger = np.zeros(count, np.uint8)
         larger[: len(self._known)] = self._known
         self._known = larger
-        self._table[VERDICT_BYTES], self._table[VERDICT_COUNT] = larger.ctypes.data, count
+        self._table[L.verdicts.bytes], self._table[L.verdicts.count] = larger.ctypes.data, count
 
 
 def match(patterns: np.ndarray, texts: np.ndarray, symbols: SymbolTable, wanted: bool) -> np.ndarray:

@@ -21,15 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.engine.interruption import Delayed, DelayedInFinalizer
+from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.core.jit import entry
 from dlog.engine.kernels.core.memory import MAPS
-from dlog.engine.kernels.layout import (
-    SYM_COUNT,
-    SYM_HEAP,
-    SYM_OFFSETS,
-    SYM_SIZE,
-    SYM_USED,
-)
 from dlog.engine.kernels.values.symbols import AHEAD, begin_writing, drop_slots, end_writing, find_symbol, intern
 from dlog.engine.kernels.values.words import copy_bytes
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -106,7 +100,7 @@ class SymbolTable:
     def __init__(self) -> None:
         self._heap = np.empty(1 << 12, np.uint8)
         self._offsets = np.zeros(1 << 8, np.int64)
-        self._table = np.zeros(SYM_SIZE, np.int64)
+        self._table = np.zeros(L.symbols.size, np.int64)
         self._lock = Lock()
         self._ranks = np.empty(0, np.int32)
         self.address = int(self._table.ctypes.data)
@@ -121,12 +115,12 @@ class SymbolTable:
 
     def _publish(self) -> None:
         """Tells kernels where the arrays are."""
-        for field, array in ((SYM_HEAP, self._heap), (SYM_OFFSETS, self._offsets)):
+        for field, array in ((L.symbols.heap, self._heap), (L.symbols.offsets, self._offsets)):
             self._table[field] = array.ctypes.data
             self._table[field + 1] = array.size
 
     def __len__(self) -> int:
-        return int(self._table[SYM_COUNT])
+        return int(self._table[L.symbols.count])
 
     @property
     def strings(self) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +157,7 @@ class SymbolTable:
                 end_writing(self.address)
 
     def _grow(self, needed: int) -> None:
-        count, used = int(self._table[SYM_COUNT]), int(self._table[SYM_USED])
+        count, used = int(self._table[L.symbols.count]), int(self._table[L.symbols.used])
         wanted = used + needed
         if wanted <= self._heap.size and count + 1 < self._offsets.size:
             raise MemoryError  # it was the slots that could not grow

@@ -107,7 +107,7 @@ def native_rounds(engine: Maintained, stream: Stream) -> Nanos:
     nanos, at, step = np.empty(stream.rounds, np.int64), int(staged.ctypes.data), staged.strides[0]
     clock, commit, resume = time.perf_counter_ns, kernels.commit_one, kernels.run_batch
     for r in range(stream.rounds):
-        control[L.CTL_RUNNING] = control[L.CTL_WORK] = work[L.WORK_BEGUN] = 0
+        control[L.control.running] = control[L.control.work] = work[L.work.begun] = 0
         start = clock()
         status = commit(work.address, control.address, target, at + r * step, each, 1)
         while status == L.YIELD:

@@ -1,1 +1,1 @@
-"""The base of all kernels: the decorators and their cache, raw memory, and the library of machine code."""
+"""The base of all kernels: the decorators and their cache, raw memory, structs, and the library of machine code."""

@@ -28,6 +28,7 @@ from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 from dlog.engine.kernels.core.jit import ENTRIES, Kernel, only_lower
+from dlog.engine.kernels.core.struct_types import ArrayType, StructType
 from dlog.engine.kernels.core.versions import ENGINE, kernel_files
 
 _TYPES = {"i64": types.int64, "u64": types.uint64, "bool": types.boolean, "f64": types.float64}
@@ -128,8 +129,8 @@ class _Builder:
         has_arrays = any("[" in type for type in kernel.types or ())
         dispatcher = _flat(kernel) if has_arrays else kernel.dispatcher
         arguments = _flat_types(kernel)
-        dispatcher.compile(arguments)
-        compiled = dispatcher.overloads[arguments]
+        _, _, arguments, _ = dispatcher.get_call_template(arguments, {})
+        compiled = dispatcher.overloads[tuple(arguments)]
         result = compiled.signature.return_type
         results = list(result) if isinstance(result, types.BaseTuple) else [result]
         self.lowered.append(compiled.library)
@@ -137,7 +138,7 @@ class _Builder:
         self.described[kernel.name] = {
             "symbol": kernel.name,
             "arguments": list(kernel.types or ()),
-            "results": [_NAMES[types.unliteral(type)] for type in results],
+            "results": [_result_name(type) for type in results],
         }
 
     def _wrap(self, name: str, compiled: Any, results: list[Any]) -> None:
@@ -193,6 +194,10 @@ class _Builder:
         if missing:
             raise RuntimeError(f"kernels need what only Numba has: {', '.join(missing)}")
         return bytes(self.generator._tm.emit_object(whole))
+
+
+def _result_name(type: Any) -> str:
+    return "i64" if isinstance(type, StructType | ArrayType) else _NAMES[types.unliteral(type)]
 
 
 def _as_word(builder: Any, value: Any) -> Any:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dlog.caches import own_folder, own_tree
+from dlog.engine.kernels.core.structs import addresses_of, with_addresses
 from dlog.engine.kernels.core.versions import cache_folder
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
@@ -56,7 +57,7 @@ class Kernel:
 
             loaded = library()
             found = loaded.find(self) if loaded is not None else None
-        self._run = self.dispatcher if found is None else found
+        self._run = with_addresses(self.dispatcher, lambda: self.addresses) if found is None else found
         return self._run(*arguments)
 
     @cached_property
@@ -64,10 +65,32 @@ class Kernel:
         """Numba's."""
         from numba import config, njit
 
+        from dlog.engine.kernels.core import struct_types
+
+        struct_types.register_all()
         options = {"cache": _keeps()} if _callable else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         if options.get("cache"):
             config.CACHE_DIR = str(cache_folder())
-        return njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
+        dispatcher = njit(nogil=True, error_model="numpy", boundscheck=False, **options)(self.py_func)
+        dispatcher.get_call_template = self._call_template(dispatcher.get_call_template)
+        return dispatcher
+
+    def _call_template(self, found: Callable[..., Any]) -> Callable[..., Any]:
+        """Numba's way to compile a kernel for a call, in which addresses come as what the kernel says that they are: it is
+        compiled once, and not for an integer, a struct, and one that begins like that."""
+
+        def find(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+            from dlog.engine.kernels.core.struct_types import numba_type
+
+            wanted = [numba_type(self.addresses[i]) if i in self.addresses else given for i, given in enumerate(arguments)]
+            return found(tuple(wanted), keywords)
+
+        return find
+
+    @cached_property
+    def addresses(self) -> dict[int, Any]:
+        """The parameters that are addresses of structs or arrays, by position."""
+        return addresses_of(self.py_func)
 
     @property
     def _numba_type_(self) -> Any:
@@ -104,9 +127,18 @@ def only_lower() -> None:
     _callable = False
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiles a function over arrays and scalars; releases the GIL, wraps integers, divides without raising."""
-    return Kernel(function) if JIT else function
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel without the JIT, which casts addresses as compiled ones do."""
+    addresses = cache(lambda: addresses_of(function))
+    return with_addresses(function, addresses) if function.__annotations__ else function
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(function: Function) -> Function:
+    """Compiles a function over structs, arrays and scalars; releases the GIL, wraps integers, divides without raising."""
+    return cast(Function, Kernel(function) if JIT else _plain(function))
 
 
 def entry(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -115,7 +147,7 @@ def entry(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if not JIT:
-            return function
+            return _plain(function)
         count = function.__code__.co_argcount
         made = Kernel(function, types or ("i64",) * count)
         ENTRIES[made.name] = made

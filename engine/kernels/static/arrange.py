@@ -13,311 +13,292 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.layout import (
-    ARR_CHAINS,
-    ARR_GROUP_CAPACITY,
-    ARR_GROUP_KEYS,
-    ARR_GROUPS,
-    ARR_KEY_COUNT,
-    ARR_KEYS,
-    ARR_KIND,
-    ARR_LOWS,
-    ARR_MAP,
-    ARR_OFFSETS,
-    ARR_RANGES,
-    ARR_RELATION,
-    ARR_SLOT_COUNT,
-    ARR_SLOTS,
     ARR_SORTED,
-    ARR_STRIDES,
-    CHAIN_COUNT,
-    CHAIN_SIZE,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
     MAP_DENSE,
-    REL_COLUMNS,
 )
+from dlog.engine.kernels.machine_structs import Arrangement, Chain, Column, Numbers, Relation, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, resize, store_cell, zeroed
 
 # --------------------------------------------------------------------------------------------------------------- groups
 
 
 @kernel
-def column_of(relation, number):
-    return load_i64(relation, REL_COLUMNS) + number * COL_SIZE * 8
+def column_of(relation: Relation, number) -> Column:
+    return relation.columns[number]
 
 
 @kernel
-def key_cell(arrangement, k, row):
-    column = column_of(load_i64(arrangement, ARR_RELATION), load_i64(load_i64(arrangement, ARR_KEYS), k))
-    return load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
+def key_cell(arrangement: Arrangement, k, row):
+    column = column_of(arrangement.relation, arrangement.keys[k])
+    return load_cell(column.data, column.width, row)
 
 
 @kernel
-def dense_group(arrangement, row):
+def dense_group(arrangement: Arrangement, row):
     """Group of a row of the relation itself: its values are in range."""
     group = 0
-    for k in range(load_i64(arrangement, ARR_KEY_COUNT)):
-        low = load_i64(load_i64(arrangement, ARR_LOWS), k)
-        group += (key_cell(arrangement, k, row) - low) * load_i64(load_i64(arrangement, ARR_STRIDES), k)
+    for k in range(arrangement.key_count):
+        low = arrangement.lows[k]
+        group += (key_cell(arrangement, k, row) - low) * arrangement.strides[k]
     return group
 
 
 @kernel
-def grow_groups(ctl, arrangement, groups):
-    """Room in the hash map for `groups` groups. False with CTL_ERROR set when out of memory."""
-    keys = load_i64(arrangement, ARR_KEY_COUNT)
-    columns = load_i64(arrangement, ARR_GROUP_KEYS)
-    capacity = load_i64(arrangement, ARR_GROUP_CAPACITY)
+def grow_groups(ctl: Control, arrangement: Arrangement, groups):
+    """Room in the hash map for `groups` groups. False with ctl.error set when out of memory."""
+    keys = arrangement.key_count
+    columns = arrangement.group_keys
+    capacity = arrangement.group_capacity
     if groups > capacity:
         target = max(capacity * 2, 256)
         for k in range(keys):
-            moved = resize(ctl, load_i64(columns, k), capacity * 8, target * 8)
+            moved = resize(ctl, columns[k], capacity * 8, target * 8)
             if moved == 0:
                 return False
-            store_i64(columns, k, moved)
-        store_i64(arrangement, ARR_GROUP_CAPACITY, target)
-    slots = load_i64(arrangement, ARR_SLOT_COUNT)
+            columns[k] = moved
+        arrangement.group_capacity = target
+    slots = arrangement.slot_count
     if groups * 4 <= slots * 3:
         return True
     count = max(slots * 2, 512)
-    table = zeroed(ctl, count * 4)
-    if table == 0:
+    table = Numbers(zeroed(ctl, count * 4))
+    if not table:
         return False
-    release(ctl, load_i64(arrangement, ARR_SLOTS), slots * 4)
-    store_i64(arrangement, ARR_SLOTS, table)
-    store_i64(arrangement, ARR_SLOT_COUNT, count)
+    release(ctl, arrangement.slots.address, slots * 4)
+    arrangement.slots = table
+    arrangement.slot_count = count
     mask = count - 1
-    for group in range(load_i64(arrangement, ARR_GROUPS)):
+    for group in range(arrangement.groups):
         hashed = 0
         for k in range(keys):
-            hashed = mix(hashed, load_i64(load_i64(columns, k), group))
+            hashed = mix(hashed, load_i64(columns[k], group))
         at = (hashed >> 8) & mask
-        while load_i32(table, at) != 0:
+        while table[at] != 0:
             at = (at + 1) & mask
-        store_i32(table, at, group + 1)
+        table[at] = group + 1
     return True
 
 
 @kernel
-def hash_group(ctl, arrangement, row):
-    """Group of a row, made if it is new; -1 with CTL_ERROR set when out of memory."""
-    groups = load_i64(arrangement, ARR_GROUPS)
+def hash_group(ctl: Control, arrangement: Arrangement, row):
+    """Group of a row, made if it is new; -1 with ctl.error set when out of memory."""
+    groups = arrangement.groups
     if not grow_groups(ctl, arrangement, groups + 1):
         return -1
-    keys = load_i64(arrangement, ARR_KEY_COUNT)
-    columns = load_i64(arrangement, ARR_GROUP_KEYS)
+    keys = arrangement.key_count
+    columns = arrangement.group_keys
     hashed = 0
     for k in range(keys):
         hashed = mix(hashed, key_cell(arrangement, k, row))
-    table = load_i64(arrangement, ARR_SLOTS)
-    mask = load_i64(arrangement, ARR_SLOT_COUNT) - 1
+    table = arrangement.slots
+    mask = arrangement.slot_count - 1
     at = (hashed >> 8) & mask
     while True:
-        group = load_i32(table, at) - 1
+        group = table[at] - 1
         if group < 0:
             break
         equal = True
         for k in range(keys):
-            if load_i64(load_i64(columns, k), group) != key_cell(arrangement, k, row):
+            if load_i64(columns[k], group) != key_cell(arrangement, k, row):
                 equal = False
         if equal:
             return group
         at = (at + 1) & mask
     for k in range(keys):
-        store_i64(load_i64(columns, k), groups, key_cell(arrangement, k, row))
-    store_i32(table, at, groups + 1)
-    store_i64(arrangement, ARR_GROUPS, groups + 1)
+        store_i64(columns[k], groups, key_cell(arrangement, k, row))
+    table[at] = groups + 1
+    arrangement.groups = groups + 1
     return groups
 
 
 @kernel
-def find_groups(arrangement, ctl, registers, n, groups):
+def find_groups(arrangement: Arrangement, ctl: Control, registers: Words, n, groups: Words):
     """groups[i] = the group of the key in block row i, or -1."""
-    keys = load_i64(arrangement, ARR_KEY_COUNT)
-    if load_i64(arrangement, ARR_MAP) == MAP_DENSE:
+    keys = arrangement.key_count
+    if arrangement.map == MAP_DENSE:
         for i in range(n):
-            store_i64(groups, i, 0)
+            groups[i] = 0
         for k in range(keys):
-            low = load_i64(load_i64(arrangement, ARR_LOWS), k)
-            span = load_i64(load_i64(arrangement, ARR_RANGES), k)
-            stride = load_i64(load_i64(arrangement, ARR_STRIDES), k)
-            values = register(ctl, load_i64(registers, k))
+            low = arrangement.lows[k]
+            span = arrangement.ranges[k]
+            stride = arrangement.strides[k]
+            values = register(ctl, registers[k])
             for i in range(n):
-                offset = load_i64(values, i) - low
-                group = load_i64(groups, i)
+                offset = values[i] - low
+                group = groups[i]
                 if offset < 0 or offset >= span or group < 0:
                     group = -1
                 else:
                     group += offset * stride
-                store_i64(groups, i, group)
+                groups[i] = group
         return
-    count = load_i64(arrangement, ARR_SLOT_COUNT)
-    columns = load_i64(arrangement, ARR_GROUP_KEYS)
-    table = load_i64(arrangement, ARR_SLOTS)
+    count = arrangement.slot_count
+    columns = arrangement.group_keys
+    table = arrangement.slots
     for i in range(n):
         found = -1
         if count > 0:
             hashed = 0
             for k in range(keys):
-                hashed = mix(hashed, load_i64(register(ctl, load_i64(registers, k)), i))
+                hashed = mix(hashed, register(ctl, registers[k])[i])
             at = (hashed >> 8) & (count - 1)
             while True:
-                group = load_i32(table, at) - 1
+                group = table[at] - 1
                 if group < 0:
                     break
                 equal = True
                 for k in range(keys):
-                    if load_i64(load_i64(columns, k), group) != load_i64(register(ctl, load_i64(registers, k)), i):
+                    if load_i64(columns[k], group) != register(ctl, registers[k])[i]:
                         equal = False
                 if equal:
                     found = group
                     break
                 at = (at + 1) & (count - 1)
-        store_i64(groups, i, found)
+        groups[i] = found
 
 
 @kernel
-def chain_of(arrangement, group):
+def chain_of(arrangement: Arrangement, group) -> Chain:
     """Address of the head of a group's chain, of a growing arrangement."""
-    return load_i64(arrangement, ARR_CHAINS) + group * (CHAIN_SIZE * 4)
+    return arrangement.chains[group]
 
 
 @kernel
-def group_size(arrangement, group):
+def group_size(arrangement: Arrangement, group):
     if group < 0:
         return 0
-    if load_i64(arrangement, ARR_KIND) == ARR_SORTED:
-        offsets = load_i64(arrangement, ARR_OFFSETS)
-        return load_i32(offsets, group + 1) - load_i32(offsets, group)
-    return load_i32(chain_of(arrangement, group), CHAIN_COUNT)
+    if arrangement.kind == ARR_SORTED:
+        offsets = arrangement.offsets
+        return offsets[group + 1] - offsets[group]
+    return chain_of(arrangement, group).count
 
 
 # --------------------------------------------------------------------------------------------------------------- sorted
 
 
 @entry()
-def assign_groups(ctl, arrangement, groups, rows):
-    """groups[row] (int32) for every row; false with CTL_ERROR set on error."""
-    dense = load_i64(arrangement, ARR_MAP) == MAP_DENSE
+def assign_groups(ctl: Control, arrangement: Arrangement, groups: Numbers, rows):
+    """groups[row] (int32) for every row; false with ctl.error set on error."""
+    dense = arrangement.map == MAP_DENSE
     for row in range(rows):
         group = dense_group(arrangement, row) if dense else hash_group(ctl, arrangement, row)
         if group < 0:
             return False
-        store_i32(groups, row, group)
+        groups[row] = group
     return True
 
 
 @entry()
-def ascends_within(groups, data, width, rows):
+def ascends_within(groups: Numbers, data, width, rows):
     """Whether, within each group of rows that stand together, the column ascends."""
     for row in range(1, rows):
-        if load_i32(groups, row) == load_i32(groups, row - 1) and load_cell(data, width, row) < load_cell(data, width, row - 1):
+        if groups[row] == groups[row - 1] and load_cell(data, width, row) < load_cell(data, width, row - 1):
             return False
     return True
 
 
 @entry()
-def count_groups(arrangement, groups, low, rows):
+def count_groups(arrangement: Arrangement, groups: Numbers, low, rows):
     """Offsets of the groups, from groups[row] - low; returns whether these ascend. The offsets are zeroed and have room for one
     group more than there are."""
-    offsets = load_i64(arrangement, ARR_OFFSETS)
+    offsets = arrangement.offsets
     ascending = 1
     last = low
     for row in range(rows):
-        value = load_i32(groups, row)
+        value = groups[row]
         if value < last:
             ascending = 0
         last = value
         at = value - low + 1
-        store_i32(offsets, at, load_i32(offsets, at) + 1)
+        offsets[at] += 1
     total = 0
-    for group in range(load_i64(arrangement, ARR_GROUPS) + 1):
-        total += load_i32(offsets, group)
-        store_i32(offsets, group, total)
+    for group in range(arrangement.groups + 1):
+        total += offsets[group]
+        offsets[group] = total
     return ascending
 
 
 @entry()
-def place_rows(arrangement, groups, low, order, rows, places):
+def place_rows(arrangement: Arrangement, groups: Numbers, low, order: Numbers, rows, places: Numbers):
     """places[row] = where the row goes: grouped, stable in `order` (a permutation, or 0 for the rows' own order).
 
     Advances the offsets while it runs and sets them back at the end.
     """
-    offsets = load_i64(arrangement, ARR_OFFSETS)
-    if order == 0:
+    offsets = arrangement.offsets
+    if not order:
         for row in range(rows):
-            group = load_i32(groups, row) - low
-            at = load_i32(offsets, group)
-            store_i32(offsets, group, at + 1)
-            store_i32(places, row, at)
+            group = groups[row] - low
+            at = offsets[group]
+            offsets[group] = at + 1
+            places[row] = at
     else:
         for i in range(rows):
-            row = load_i32(order, i)
-            group = load_i32(groups, row) - low
-            at = load_i32(offsets, group)
-            store_i32(offsets, group, at + 1)
-            store_i32(places, row, at)
-    for group in range(load_i64(arrangement, ARR_GROUPS), 0, -1):
-        store_i32(offsets, group, load_i32(offsets, group - 1))
-    store_i32(offsets, 0, 0)
+            row = order[i]
+            group = groups[row] - low
+            at = offsets[group]
+            offsets[group] = at + 1
+            places[row] = at
+    for group in range(arrangement.groups, 0, -1):
+        offsets[group] = offsets[group - 1]
+    offsets[0] = 0
 
 
 @entry()
-def scatter_column(data, width, places, rows, target):
+def scatter_column(data, width, places: Numbers, rows, target):
     """target[places[row]] = data[row]"""
     if width == 4:
         for row in range(rows):
-            store_i32(target, load_i32(places, row), load_i32(data, row))
+            store_i32(target, places[row], load_i32(data, row))
     else:
         for row in range(rows):
-            store_i64(target, load_i32(places, row), load_i64(data, row))
+            store_i64(target, places[row], load_i64(data, row))
 
 
 @entry()
-def sort_pass(data, width, low, shift, source, target, rows, counts):
+def sort_pass(data, width, low, shift, source: Numbers, target: Numbers, rows, counts: Words):
     """One stable pass of a radix sort by eleven bits of (value - low) >> shift; source 0 is the identity permutation."""
     for d in range(2048):
-        store_i64(counts, d, 0)
+        counts[d] = 0
     for row in range(rows):
         digit = ((load_cell(data, width, row) - low) >> shift) & 2047
-        store_i64(counts, digit, load_i64(counts, digit) + 1)
+        counts[digit] += 1
     total = 0
     for d in range(2048):
-        count = load_i64(counts, d)
-        store_i64(counts, d, total)
+        count = counts[d]
+        counts[d] = total
         total += count
     for i in range(rows):
-        row = i if source == 0 else load_i32(source, i)
+        row = i if not source else source[i]
         digit = ((load_cell(data, width, row) - low) >> shift) & 2047
-        at = load_i64(counts, digit)
-        store_i64(counts, digit, at + 1)
-        store_i32(target, at, row)
+        at = counts[digit]
+        counts[digit] = at + 1
+        target[at] = row
 
 
 @entry()
-def scatter_grouped(offsets, groups, low, data, width, rows, target, last):
+def scatter_grouped(offsets: Numbers, groups: Numbers, low, data, width, rows, target, last):
     """Places one column by its rows' groups directly; the offsets advance and are set back, `last` is the number of groups."""
     if width == 4:
         for row in range(rows):
-            group = load_i32(groups, row) - low
-            at = load_i32(offsets, group)
-            store_i32(offsets, group, at + 1)
+            group = groups[row] - low
+            at = offsets[group]
+            offsets[group] = at + 1
             store_i32(target, at, load_i32(data, row))
     else:
         for row in range(rows):
-            group = load_i32(groups, row) - low
-            at = load_i32(offsets, group)
-            store_i32(offsets, group, at + 1)
+            group = groups[row] - low
+            at = offsets[group]
+            offsets[group] = at + 1
             store_i64(target, at, load_i64(data, row))
     for group in range(last, 0, -1):
-        store_i32(offsets, group, load_i32(offsets, group - 1))
-    store_i32(offsets, 0, 0)
+        offsets[group] = offsets[group - 1]
+    offsets[0] = 0
 
 
 @entry()
-def write_keys(offsets, groups, low, width, target):
+def write_keys(offsets: Numbers, groups, low, width, target):
     """The key column of rows in group order, where group g has the key low + g."""
     for group in range(groups):
-        for at in range(load_i32(offsets, group), load_i32(offsets, group + 1)):
+        for at in range(offsets[group], offsets[group + 1]):
             store_cell(target, width, at, low + group)

@@ -8,33 +8,13 @@ what the chain holds before it, chains take about 5 bytes per item where groups 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
 from dlog.engine.kernels.layout import (
-    ARR_CHAINS,
-    ARR_DONE,
-    ARR_GROUP_CAPACITY,
-    ARR_GROUPS,
-    ARR_ITEM,
-    ARR_MAP,
-    ARR_ONLY,
-    ARR_ONLY_COLUMN,
-    ARR_ONLY_LOW,
-    ARR_ONLY_SPAN,
-    ARR_POOL,
-    ARR_POOL_CAPACITY,
-    ARR_POOL_SIZE,
-    ARR_RELATION,
-    CHAIN_COUNT,
-    CHAIN_NEXT,
-    CHAIN_ROOM,
-    CHAIN_SIZE,
-    CHAIN_START,
-    COL_DATA,
-    COL_WIDTH,
-    CTL_ERROR,
     ERROR_ROWS,
     MAP_DENSE,
 )
+from dlog.engine.kernels.machine_structs import Arrangement, Chain, Chains, Numbers, Relation
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of, dense_group, hash_group
 from dlog.engine.kernels.static.storage import load_cell, resize
 
@@ -66,120 +46,120 @@ def chunk_after(count):
 
 
 @entry()
-def grow_arrangement(ctl, arrangement, end):
-    """Adds the relation's rows [ARR_DONE, end), but those that it need not have. False with CTL_ERROR set when out of
+def grow_arrangement(ctl: Control, arrangement: Arrangement, end):
+    """Adds the relation's rows [done, end), but those that it need not have. False with ctl.error set when out of
     memory."""
-    relation = load_i64(arrangement, ARR_RELATION)
-    item = load_i64(arrangement, ARR_ITEM)
-    data = 0
+    relation = arrangement.relation
+    item = arrangement.item
+    data = Numbers(0)
     if item >= 0:
-        data = load_i64(column_of(relation, item), COL_DATA)
-    dense = load_i64(arrangement, ARR_MAP) == MAP_DENSE
-    some = load_i64(arrangement, ARR_ONLY) != 0
-    for row in range(load_i64(arrangement, ARR_DONE), end):
+        data = Numbers(column_of(relation, item).data)
+    dense = arrangement.map == MAP_DENSE
+    some = arrangement.only.address != 0
+    for row in range(arrangement.done, end):
         if some and not is_wanted(arrangement, relation, row):
             continue
         if dense:
             group = dense_group(arrangement, row)
             ask_ahead(arrangement, row, end)
         else:
-            known = load_i64(arrangement, ARR_GROUPS)
-            room = load_i64(arrangement, ARR_GROUP_CAPACITY)
+            known = arrangement.groups
+            room = arrangement.group_capacity
             group = hash_group(ctl, arrangement, row)
             if group < 0 or not grow_chains(ctl, arrangement, known, room):
                 return False
         value = row
         if item >= 0:
-            value = load_i32(data, row)
+            value = data[row]
         if not append(ctl, arrangement, chain_of(arrangement, group), value):
             return False
-    store_i64(arrangement, ARR_DONE, end)
+    arrangement.done = end
     return True
 
 
 @kernel
-def is_wanted(arrangement, relation, row):
-    """Whether the bit of the row's value in column ARR_ONLY_COLUMN is set."""
-    column = column_of(relation, load_i64(arrangement, ARR_ONLY_COLUMN))
-    code = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) - load_i64(arrangement, ARR_ONLY_LOW)
-    if code < 0 or code >= load_i64(arrangement, ARR_ONLY_SPAN):
+def is_wanted(arrangement: Arrangement, relation: Relation, row):
+    """Whether the bit of the row's value in column `only_column` is set."""
+    column = column_of(relation, arrangement.only_column)
+    code = load_cell(column.data, column.width, row) - arrangement.only_low
+    if code < 0 or code >= arrangement.only_span:
         return False
-    return (load_i64(load_i64(arrangement, ARR_ONLY), code >> 6) >> (code & 63)) & 1 == 1
+    return (arrangement.only[code >> 6] >> (code & 63)) & 1 == 1
 
 
 @kernel
-def ask_ahead(arrangement, row, end):
+def ask_ahead(arrangement: Arrangement, row, end):
     """Asks for the chains that rows after this one will be appended to."""
     if row + 2 * AHEAD < end:
-        prefetch(chain_of(arrangement, dense_group(arrangement, row + 2 * AHEAD)))
+        prefetch(chain_of(arrangement, dense_group(arrangement, row + 2 * AHEAD)).address)
     if row + AHEAD < end:
         chain = chain_of(arrangement, dense_group(arrangement, row + AHEAD))
-        prefetch(load_i64(arrangement, ARR_POOL) + load_position(chain, CHAIN_NEXT) * 4)
+        prefetch(arrangement.pool.address + chain.next * 4)
 
 
 @kernel
-def append(ctl, arrangement, chain, value):
-    room = load_i32(chain, CHAIN_ROOM)
+def append(ctl: Control, arrangement: Arrangement, chain: Chain, value):
+    room = chain.room
     if room == 0:
         if not extend_chain(ctl, arrangement, chain):
             return False
-        room = load_i32(chain, CHAIN_ROOM)
-    at = load_position(chain, CHAIN_NEXT)
-    store_i32(load_i64(arrangement, ARR_POOL), at, value)
-    store_i32(chain, CHAIN_NEXT, at + 1)
-    store_i32(chain, CHAIN_ROOM, room - 1)
-    store_i32(chain, CHAIN_COUNT, load_i32(chain, CHAIN_COUNT) + 1)
+        room = chain.room
+    at = chain.next
+    arrangement.pool[at] = value
+    chain.next = at + 1
+    chain.room = room - 1
+    chain.count += 1
     return True
 
 
 @kernel
-def extend_chain(ctl, arrangement, chain):
-    """Links a new chunk to a chain whose last one is full: CHAIN_NEXT is then the place of its link."""
-    count = load_i32(chain, CHAIN_COUNT)
+def extend_chain(ctl: Control, arrangement: Arrangement, chain: Chain):
+    """Links a new chunk to a chain whose last one is full: `next` is then the place of its link."""
+    count = chain.count
     items = chunk_items(chunk_after(count))
-    start = load_i64(arrangement, ARR_POOL_SIZE)
+    start = arrangement.pool_size
     end = start + items + 1
     if not reserve_pool(ctl, arrangement, end):
         return False
-    store_i64(arrangement, ARR_POOL_SIZE, end)
+    arrangement.pool_size = end
     if count == 0:
-        store_i32(chain, CHAIN_START, start)
+        chain.start = start
     else:
-        store_i32(load_i64(arrangement, ARR_POOL), load_position(chain, CHAIN_NEXT), start)
-    store_i32(chain, CHAIN_NEXT, start)
-    store_i32(chain, CHAIN_ROOM, items)
+        arrangement.pool[chain.next] = start
+    chain.next = start
+    chain.room = items
     return True
 
 
 @kernel
-def reserve_pool(ctl, arrangement, size):
-    """Room for `size` words in the pool. False with CTL_ERROR set when there is none."""
-    room = load_i64(arrangement, ARR_POOL_CAPACITY)
+def reserve_pool(ctl: Control, arrangement: Arrangement, size):
+    """Room for `size` words in the pool. False with ctl.error set when there is none."""
+    room = arrangement.pool_capacity
     if size <= room:
         return True
     if size > POOL_MAX:
-        store_i64(ctl, CTL_ERROR, ERROR_ROWS)
+        ctl.error = ERROR_ROWS
         return False
     wanted = max(room + (room >> 1), size, 4096)
-    pool = resize(ctl, load_i64(arrangement, ARR_POOL), room * 4, wanted * 4)
+    pool = resize(ctl, arrangement.pool.address, room * 4, wanted * 4)
     if pool == 0:
         return False
-    store_i64(arrangement, ARR_POOL, pool)
-    store_i64(arrangement, ARR_POOL_CAPACITY, wanted)
+    arrangement.pool = Numbers(pool)
+    arrangement.pool_capacity = wanted
     return True
 
 
 @kernel
-def grow_chains(ctl, arrangement, known, room):
+def grow_chains(ctl: Control, arrangement: Arrangement, known, room):
     """Keeps the table of heads as long as the hash map's group capacity, and a new group's chain empty."""
-    capacity = load_i64(arrangement, ARR_GROUP_CAPACITY)
-    chains = load_i64(arrangement, ARR_CHAINS)
+    capacity = arrangement.group_capacity
+    chains = arrangement.chains
     if capacity != room:
-        chains = resize(ctl, chains, room * CHAIN_SIZE * 4, capacity * CHAIN_SIZE * 4)
-        if chains == 0:
+        chains = Chains(resize(ctl, chains.address, room * Chain.size, capacity * Chain.size))
+        if not chains:
             return False
-        store_i64(arrangement, ARR_CHAINS, chains)
-    if load_i64(arrangement, ARR_GROUPS) > known:
-        for word in range(CHAIN_SIZE):
-            store_i32(chains, known * CHAIN_SIZE + word, 0)
+        arrangement.chains = chains
+    if arrangement.groups > known:
+        for word in range(Chain.size >> 2):
+            store_i32(chains.address, known * (Chain.size >> 2) + word, 0)
     return True

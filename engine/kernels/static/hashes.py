@@ -12,20 +12,12 @@ then costs two waits per block instead of two per row.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import bit_length, load_i64, prefetch
 from dlog.engine.kernels.layout import (
     BLOCK,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    REL_ARITY,
-    REL_COLUMNS,
-    REL_KEY_COUNT,
-    REL_KEYS,
-    REL_ROWS,
-    REL_SLOT_COUNT,
-    REL_SLOTS,
 )
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import load_cell, mix, register, release, rows_equal, store_cell, zeroed
 
 LARGE = 2**21
@@ -33,39 +25,37 @@ LARGE = 2**21
 
 
 @kernel
-def hash_block(ctl, registers, count, n, hashes):
+def hash_block(ctl: Control, registers, count, n, hashes: Words):
     for i in range(n):
-        store_i64(hashes, i, 0)
+        hashes[i] = 0
     for k in range(count):
         values = register(ctl, load_i64(registers, k))
         for i in range(n):
-            store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(values, i)))
+            hashes[i] = mix(hashes[i], values[i])
 
 
 @kernel
-def hash_rows(relation, first, count, hashes):
+def hash_rows(relation: Relation, first, count, hashes: Words):
     """Hashes of the keys of `count` rows from `first` on, a column at a time."""
-    columns = load_i64(relation, REL_COLUMNS)
-    keys = load_i64(relation, REL_KEYS)
+    columns = relation.columns
+    keys = relation.keys
     for i in range(count):
-        store_i64(hashes, i, 0)
-    for k in range(load_i64(relation, REL_KEY_COUNT)):
-        column = columns + load_i64(keys, k) * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
+        hashes[i] = 0
+    for k in range(relation.key_count):
+        column = columns[keys[k]]
+        data = column.data
+        width = column.width
         for i in range(count):
-            store_i64(hashes, i, mix(load_i64(hashes, i), load_cell(data, width, first + i)))
+            hashes[i] = mix(hashes[i], load_cell(data, width, first + i))
 
 
 @kernel
-def row_equals(relation, ctl, registers, i, row):
-    columns = load_i64(relation, REL_COLUMNS)
-    keys = load_i64(relation, REL_KEYS)
-    for k in range(load_i64(relation, REL_KEY_COUNT)):
-        column = columns + load_i64(keys, k) * COL_SIZE * 8
-        if load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row) != load_i64(
-            register(ctl, load_i64(registers, k)), i
-        ):
+def row_equals(relation: Relation, ctl: Control, registers: Words, i, row):
+    columns = relation.columns
+    keys = relation.keys
+    for k in range(relation.key_count):
+        column = columns[keys[k]]
+        if load_cell(column.data, column.width, row) != register(ctl, registers[k])[i]:
             return False
     return True
 
@@ -100,59 +90,59 @@ def row_of(word, bits):
 
 
 @kernel
-def prefetch_homes(table, count, hashes, n):
+def prefetch_homes(table: Numbers, count, hashes: Words, n):
     for i in range(n):
-        prefetch(table + home(load_i64(hashes, i), count) * 4)
+        prefetch(table.address + home(hashes[i], count) * 4)
 
 
 @kernel
-def grow_hash(ctl, relation, rows):
+def grow_hash(ctl: Control, relation: Relation, rows):
     """Makes the hash table large enough for `rows` rows at a load of at most 4/5, with the rows present in it."""
-    slots = load_i64(relation, REL_SLOT_COUNT)
+    slots = relation.slot_count
     if rows * 5 <= slots * 4:
         return True
     count = max(slots, 1024)
     while rows * 5 > count * 4:
         count += count >> (1 if count < LARGE else 2)
-    release(ctl, load_i64(relation, REL_SLOTS), slots * 4)
-    store_i64(relation, REL_SLOTS, 0)
-    store_i64(relation, REL_SLOT_COUNT, 0)
-    hashes = zeroed(ctl, BLOCK * 8)
-    if hashes == 0:
+    release(ctl, relation.slots, slots * 4)
+    relation.slots = 0
+    relation.slot_count = 0
+    hashes = Words(zeroed(ctl, BLOCK * 8))
+    if not hashes:
         return False
-    table = zeroed(ctl, count * 4)
-    if table != 0:
-        store_i64(relation, REL_SLOTS, table)
-        store_i64(relation, REL_SLOT_COUNT, count)
+    table = Numbers(zeroed(ctl, count * 4))
+    if table:
+        relation.slots = table.address
+        relation.slot_count = count
         enter_rows(relation, table, count, hashes)
-    release(ctl, hashes, BLOCK * 8)
-    return table != 0
+    release(ctl, hashes.address, BLOCK * 8)
+    return table.address != 0
 
 
 @kernel
-def enter_rows(relation, table, count, hashes):
+def enter_rows(relation: Relation, table: Numbers, count, hashes: Words):
     """Enters the rows present, which are distinct, into an empty table. `hashes` is a scratch block."""
-    rows = load_i64(relation, REL_ROWS)
+    rows = relation.rows
     bits = row_bits(count)
     for first in range(0, rows, BLOCK):
         n = min(BLOCK, rows - first)
         hash_rows(relation, first, n, hashes)
         prefetch_homes(table, count, hashes, n)
         for i in range(n):
-            hashed = load_i64(hashes, i)
+            hashed = hashes[i]
             at = home(hashed, count)
-            while load_i32(table, at) != 0:
+            while table[at] != 0:
                 at += 1
                 if at == count:
                     at = 0
-            store_i32(table, at, slot_word(hashed, first + i, bits))
+            table[at] = slot_word(hashed, first + i, bits)
 
 
 @kernel
-def seek_slot(table, count, bits, hashed, at):
+def seek_slot(table: Numbers, count, bits, hashed, at):
     """The first slot from `at` on that is free or whose row can have this hash."""
     while True:
-        word = load_i32(table, at)
+        word = table[at]
         if word == 0 or may_be(word, hashed, bits):
             return at
         at += 1
@@ -161,18 +151,18 @@ def seek_slot(table, count, bits, hashed, at):
 
 
 @kernel
-def find_hash(relation, ctl, registers, i, hashed, at):
+def find_hash(relation: Relation, ctl: Control, registers, i, hashed, at):
     """Row number with the key of block row i, or -1 - slot where it would go; looks from slot `at` on."""
-    table = load_i64(relation, REL_SLOTS)
-    count = load_i64(relation, REL_SLOT_COUNT)
+    table = Numbers(relation.slots)
+    count = relation.slot_count
     bits = row_bits(count)
     while True:
         at = seek_slot(table, count, bits, hashed, at)
-        word = load_i32(table, at)
+        word = table[at]
         if word == 0:
             return -1 - at
         row = row_of(word, bits)
-        if row_equals(relation, ctl, registers, i, row):
+        if row_equals(relation, ctl, Words(registers), i, row):
             return row
         at += 1
         if at == count:
@@ -180,68 +170,68 @@ def find_hash(relation, ctl, registers, i, hashed, at):
 
 
 @kernel
-def seek_slots(relation, n, hashes, slots):
+def seek_slots(relation: Relation, n, hashes: Words, slots: Words):
     """slots[i] = -1 - the slot that `find_hash` shall begin at, where slots[i] < 0; asks for the row that is in it."""
-    table = load_i64(relation, REL_SLOTS)
-    count = load_i64(relation, REL_SLOT_COUNT)
-    columns = load_i64(relation, REL_COLUMNS)
-    keys = load_i64(relation, REL_KEYS)
+    table = Numbers(relation.slots)
+    count = relation.slot_count
+    columns = relation.columns
+    keys = relation.keys
     bits = row_bits(count)
     prefetch_homes(table, count, hashes, n)
     for i in range(n):
-        if load_i64(slots, i) >= 0:
+        if slots[i] >= 0:
             continue
-        hashed = load_i64(hashes, i)
+        hashed = hashes[i]
         at = seek_slot(table, count, bits, hashed, home(hashed, count))
-        store_i64(slots, i, -1 - at)
-        word = load_i32(table, at)
+        slots[i] = -1 - at
+        word = table[at]
         if word != 0:
-            for k in range(load_i64(relation, REL_KEY_COUNT)):
-                column = columns + load_i64(keys, k) * COL_SIZE * 8
-                prefetch(load_i64(column, COL_DATA) + row_of(word, bits) * load_i64(column, COL_WIDTH))
+            for k in range(relation.key_count):
+                column = columns[keys[k]]
+                prefetch(column.data + row_of(word, bits) * column.width)
 
 
 @kernel
-def insert_hash(ctl, relation, registers, n, codes, known):
+def insert_hash(ctl: Control, relation: Relation, registers: Words, n, codes: Words, known: Words):
     """Adds the block's rows that are not in the hash set, but for those with known[i] >= 0. Room is there already."""
-    hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, codes)
+    hash_block(ctl, registers.address, relation.key_count, n, codes)
     seek_slots(relation, n, codes, known)
-    table = load_i64(relation, REL_SLOTS)
-    bits = row_bits(load_i64(relation, REL_SLOT_COUNT))
-    columns = load_i64(relation, REL_COLUMNS)
-    arity = load_i64(relation, REL_ARITY)
-    rows = load_i64(relation, REL_ROWS)
+    table = Numbers(relation.slots)
+    bits = row_bits(relation.slot_count)
+    columns = relation.columns
+    arity = relation.arity
+    rows = relation.rows
     start = rows
     for i in range(n):
-        if load_i64(known, i) >= 0:
+        if known[i] >= 0:
             continue
-        hashed = load_i64(codes, i)
-        slot = find_hash(relation, ctl, registers, i, hashed, -1 - load_i64(known, i))
+        hashed = codes[i]
+        slot = find_hash(relation, ctl, registers.address, i, hashed, -1 - known[i])
         if slot < 0:
             for c in range(arity):
-                column = columns + c * COL_SIZE * 8
+                column = columns[c]
                 store_cell(
-                    load_i64(column, COL_DATA),
-                    load_i64(column, COL_WIDTH),
+                    column.data,
+                    column.width,
                     rows,
-                    load_i64(register(ctl, load_i64(registers, c)), i),
+                    register(ctl, registers[c])[i],
                 )
-            store_i32(table, -1 - slot, slot_word(hashed, rows, bits))
+            table[-1 - slot] = slot_word(hashed, rows, bits)
             rows += 1
-    store_i64(relation, REL_ROWS, rows)
+    relation.rows = rows
     return rows - start
 
 
 @kernel
-def take_slot(relation, table, count, bits, hashed, row, kept):
+def take_slot(relation: Relation, table: Numbers, count, bits, hashed, row, kept):
     """Enters a row, that will be row `kept`, into a table of `count` slots unless an equal row is there. Returns whether it
     was new. `bits` hold any row number plus one."""
     at = home(hashed, count)
     while True:
         at = seek_slot(table, count, bits, hashed, at)
-        word = load_i32(table, at)
+        word = table[at]
         if word == 0:
-            store_i32(table, at, slot_word(hashed, kept, bits))
+            table[at] = slot_word(hashed, kept, bits)
             return True
         if rows_equal(relation, row, row_of(word, bits)):
             return False

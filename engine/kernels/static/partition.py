@@ -10,7 +10,9 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
-from dlog.engine.kernels.layout import REL_ROWS, REL_SET, SET_HASH
+from dlog.engine.kernels.layout import SET_HASH
+from dlog.engine.kernels.machine_structs import Relation
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.hashes import grow_hash
 from dlog.engine.kernels.static.storage import reserve
 from dlog.engine.kernels.values.words import hash_bytes
@@ -88,12 +90,12 @@ def lay_apart(owners, columns, widths, targets, starts, at):
 
 
 @entry()
-def make_room(ctl, relation, extra):
+def make_room(ctl: Control, relation: Relation, extra):
     """Room for `extra` more rows, in columns and hash set, at once: sets enter all their rows anew whenever they grow. False
-    with CTL_ERROR set when out of memory."""
+    with ctl.error set when out of memory."""
     if not reserve(ctl, relation, extra):
         return False
-    return load_i64(relation, REL_SET) != SET_HASH or grow_hash(ctl, relation, load_i64(relation, REL_ROWS) + extra)
+    return relation.set != SET_HASH or grow_hash(ctl, relation, relation.rows + extra)
 
 
 @entry("u8[:]", "i64[:]", "i64", "u64[:]")

@@ -11,25 +11,13 @@ bitmap. Sorting is worth it only where runs are long: an iteration with few chan
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import atomic_add, load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.core.memory import atomic_add
+from dlog.engine.kernels.instructions import ScanRuns
 from dlog.engine.kernels.layout import (
     BLOCK,
-    COL_DATA,
-    COL_LOW,
-    COL_RANGE,
-    COL_WIDTH,
-    CTL_CURSOR,
-    CTL_ERROR,
-    LEVEL_END,
-    REL_ARITY,
-    REL_HI,
-    REL_LO,
-    RUNS_COLUMN,
-    RUNS_LEAST,
-    RUNS_READY,
-    RUNS_RELATION,
-    RUNS_WAIT,
 )
+from dlog.engine.kernels.machine_structs import Level, Numbers, Relation, Runs, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import column_of
 from dlog.engine.kernels.static.storage import load_cell, register, release, store_cell, zeroed
 
@@ -42,113 +30,113 @@ PATIENCE = 4
 
 
 @kernel
-def sort_changes(ctl, runs):
-    """Sorts the changes of the relation by the runs' column, if that pays; RUNS_READY says whether it did. It does
+def sort_changes(ctl: Control, runs: Runs):
+    """Sorts the changes of the relation by the runs' column, if that pays; `ready` says whether it did. It does
     not where memory is short: the changes are all there, in any order."""
-    relation = load_i64(runs, RUNS_RELATION)
-    low = load_i64(relation, REL_LO)
-    count = load_i64(relation, REL_HI) - low
-    store_i64(runs, RUNS_READY, 0)
-    if load_i64(runs, RUNS_WAIT) > 0:
-        store_i64(runs, RUNS_WAIT, load_i64(runs, RUNS_WAIT) - 1)
+    relation = runs.relation
+    low = relation.lo
+    count = relation.hi - low
+    runs.ready = 0
+    if runs.wait > 0:
+        runs.wait -= 1
         return
-    span = load_i64(column_of(relation, load_i64(runs, RUNS_COLUMN)), COL_RANGE)
-    if count < load_i64(runs, RUNS_LEAST) or span > SPARSE * count:
+    span = column_of(relation, runs.column).range
+    if count < runs.least or span > SPARSE * count:
         return
     size = (span + 1) * 4 + count * 8
-    room = zeroed(ctl, size)
-    if room == 0:
-        store_i64(ctl, CTL_ERROR, 0)
+    room = Numbers(zeroed(ctl, size))
+    if not room:
+        ctl.error = 0
         return
     if count_values(runs, room) * LENGTH <= count:
-        place_changes(runs, room, room + (span + 1) * 4)
-        store_i64(runs, RUNS_READY, 1)
+        place_changes(runs, room, Words(room.address + (span + 1) * 4))
+        runs.ready = 1
     else:
-        store_i64(runs, RUNS_WAIT, PATIENCE)
-    release(ctl, room, size)
+        runs.wait = PATIENCE
+    release(ctl, room.address, size)
 
 
 @kernel
-def count_values(runs, offsets):
+def count_values(runs: Runs, offsets: Numbers):
     """Where the rows of each value will begin, among the changes; returns how many values there are."""
-    relation = load_i64(runs, RUNS_RELATION)
-    column = column_of(relation, load_i64(runs, RUNS_COLUMN))
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    low = load_i64(column, COL_LOW)
-    for row in range(load_i64(relation, REL_LO), load_i64(relation, REL_HI)):
+    relation = runs.relation
+    column = column_of(relation, runs.column)
+    data = column.data
+    width = column.width
+    low = column.low
+    for row in range(relation.lo, relation.hi):
         at = load_cell(data, width, row) - low
-        store_i32(offsets, at, load_i32(offsets, at) + 1)
+        offsets[at] += 1
     total = 0
     values = 0
-    for at in range(load_i64(column, COL_RANGE)):
-        count = load_i32(offsets, at)
-        store_i32(offsets, at, total)
+    for at in range(column.range):
+        count = offsets[at]
+        offsets[at] = total
         total += count
         values += count > 0
     return values
 
 
 @kernel
-def place_changes(runs, offsets, cells):
+def place_changes(runs: Runs, offsets: Numbers, cells: Words):
     """Permutes the changes. The sorting column is written last: the offsets, which it leads to, advance with each column by the
     rows of the value, and are set back by stepping through the rows again."""
-    relation = load_i64(runs, RUNS_RELATION)
-    key = load_i64(runs, RUNS_COLUMN)
-    arity = load_i64(relation, REL_ARITY)
+    relation = runs.relation
+    key = runs.column
+    arity = relation.arity
     for c in range(1, arity):
         place_column(relation, key, (key + c) % arity, offsets, cells)
     place_column(relation, key, key, offsets, cells)
 
 
 @kernel
-def place_column(relation, key, number, offsets, cells):
-    first = load_i64(relation, REL_LO)
-    count = load_i64(relation, REL_HI) - first
+def place_column(relation: Relation, key, number, offsets: Numbers, cells: Words):
+    first = relation.lo
+    count = relation.hi - first
     keys = column_of(relation, key)
-    key_data = load_i64(keys, COL_DATA)
-    key_width = load_i64(keys, COL_WIDTH)
-    low = load_i64(keys, COL_LOW)
+    key_data = keys.data
+    key_width = keys.width
+    low = keys.low
     column = column_of(relation, number)
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
+    data = column.data
+    width = column.width
     for row in range(first, first + count):
         value = load_cell(key_data, key_width, row) - low
-        at = load_i32(offsets, value)
-        store_i32(offsets, value, at + 1)
-        store_i64(cells, at, load_cell(data, width, row))
+        at = offsets[value]
+        offsets[value] = at + 1
+        cells[at] = load_cell(data, width, row)
     for row in range(first, first + count):
         value = load_cell(key_data, key_width, row) - low
-        store_i32(offsets, value, load_i32(offsets, value) - 1)
+        offsets[value] -= 1
     for i in range(count):
-        store_cell(data, width, first + i, load_i64(cells, i))
+        store_cell(data, width, first + i, cells[i])
 
 
 @kernel
-def scan_runs(ctl, code, level):
+def scan_runs(ctl: Control, code: ScanRuns, level: Level):
     """[op, length, relation, register of starts, register of counts, columns, (column, dst)*]: runs among the rows claimed from
     the workers' shared cursor; a run that two claims share is two."""
-    end = load_i64(level, LEVEL_END)
-    start = atomic_add(load_i64(ctl, CTL_CURSOR), 0, BLOCK)
+    end = level.end
+    start = atomic_add(ctl.cursor, 0, BLOCK)
     end = min(end, start + BLOCK)
-    relation = load_i64(code, 2)
-    starts = register(ctl, load_i64(code, 3))
-    counts = register(ctl, load_i64(code, 4))
-    columns = load_i64(code, 5)
+    relation = code.relation
+    starts = register(ctl, code.starts)
+    counts = register(ctl, code.counts)
+    columns = code.bound
     n = 0
     for row in range(start, end):
         fresh = row == start
         for c in range(columns):
-            column = column_of(relation, load_i64(code, 6 + c * 2))
-            value = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
-            fresh = fresh or value != load_i64(register(ctl, load_i64(code, 7 + c * 2)), n - 1)
+            column = column_of(relation, code.binds[c].column)
+            value = load_cell(column.data, column.width, row)
+            fresh = fresh or value != register(ctl, code.binds[c].target)[n - 1]
         if fresh:
-            store_i64(starts, n, row)
-            store_i64(counts, n, 0)
+            starts[n] = row
+            counts[n] = 0
             for c in range(columns):
-                column = column_of(relation, load_i64(code, 6 + c * 2))
-                value = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
-                store_i64(register(ctl, load_i64(code, 7 + c * 2)), n, value)
+                column = column_of(relation, code.binds[c].column)
+                value = load_cell(column.data, column.width, row)
+                register(ctl, code.binds[c].target)[n] = value
             n += 1
-        store_i64(counts, n - 1, load_i64(counts, n - 1) + 1)
+        counts[n - 1] += 1
     return n

@@ -6,19 +6,16 @@ Kinds: `SET_BITS` and `SET_PAGES` (bitmaps.py), `SET_DENSE`, a 32-bit row number
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i32, load_i64
 from dlog.engine.kernels.layout import (
     BLOCK,
-    REL_KEY_COUNT,
-    REL_ROWS,
-    REL_SET,
-    REL_SLOT_COUNT,
-    REL_SLOTS,
     SET_BITS,
     SET_DENSE,
     SET_HASH,
     SET_PAGES,
 )
+from dlog.engine.kernels.machine_structs import Numbers, Relation, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.bitmaps import (
     bit_codes,
     dense_codes,
@@ -46,111 +43,111 @@ from dlog.engine.kernels.static.storage import append_rows, move_row, reserve
 
 
 @entry()
-def find_rows(relation, ctl, registers, n, scratch, found):
+def find_rows(relation: Relation, ctl: Control, registers, n, scratch: Words, found: Words):
     """found[i] = the row with the key of block row i, or -1. For bitmaps a present row gives 0. The relation must have a
     set."""
-    kind = load_i64(relation, REL_SET)
-    slots = load_i64(relation, REL_SLOTS)
+    kind = relation.set
+    slots = relation.slots
     if kind in (SET_BITS, SET_PAGES, SET_DENSE):
         dense_codes(relation, ctl, registers, n, found)
         if kind == SET_PAGES:
             for i in range(n):
-                code = load_i64(found, i)
+                code = found[i]
                 bit = 0
                 if code >= 0:
                     bit = (page_word(relation, code) >> (code & 63)) & 1
-                store_i64(found, i, bit - 1)
+                found[i] = bit - 1
         elif kind == SET_BITS:
             for i in range(n):
-                code = load_i64(found, i)
+                code = found[i]
                 bit = 0
                 if code >= 0:
                     bit = (load_i64(slots, code >> 6) >> (code & 63)) & 1
-                store_i64(found, i, bit - 1)
+                found[i] = bit - 1
         else:
             for i in range(n):
-                code = load_i64(found, i)
+                code = found[i]
                 if code >= 0:
-                    store_i64(found, i, load_i32(slots, code) - 1)
+                    found[i] = load_i32(slots, code) - 1
         return
-    if load_i64(relation, REL_SLOT_COUNT) == 0:
+    if relation.slot_count == 0:
         for i in range(n):
-            store_i64(found, i, -1)
+            found[i] = -1
         return
-    hash_block(ctl, registers, load_i64(relation, REL_KEY_COUNT), n, scratch)
+    hash_block(ctl, registers, relation.key_count, n, scratch)
     for i in range(n):
-        store_i64(found, i, -1)
+        found[i] = -1
     seek_slots(relation, n, scratch, found)
     for i in range(n):
-        at = -1 - load_i64(found, i)
-        store_i64(found, i, max(find_hash(relation, ctl, registers, i, load_i64(scratch, i), at), -1))
+        at = -1 - found[i]
+        found[i] = max(find_hash(relation, ctl, registers, i, scratch[i], at), -1)
 
 
 @entry()
-def insert_block(ctl, relation, registers, n, codes, chosen):
-    """Adds the rows of a block that are not present. Returns rows added, -1 with CTL_ERROR set on error.
+def insert_block(ctl: Control, relation: Relation, registers: Words, n, codes: Words, chosen: Words):
+    """Adds the rows of a block that are not present. Returns rows added, -1 with ctl.error set on error.
 
     `registers` lists one register per column. The key must be all columns, in order.
     """
-    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
+    if relation.set in (SET_BITS, SET_PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        if load_i64(relation, REL_SET) == SET_BITS:
+        if relation.set == SET_BITS:
             count = novel_bits(relation, n, codes, chosen)
         else:
             count = novel_pages(ctl, relation, n, codes, chosen)
         if count < 0 or not reserve(ctl, relation, count):
             return -1
-        at = load_i64(relation, REL_ROWS)
+        at = relation.rows
         append_rows(relation, ctl, registers, chosen, count, at)
-        store_i64(relation, REL_ROWS, at + count)
+        relation.rows = at + count
         return count
-    rows = load_i64(relation, REL_ROWS)
+    rows = relation.rows
     if not reserve(ctl, relation, n) or not grow_hash(ctl, relation, rows + n):
         return -1
     for i in range(n):
-        store_i64(chosen, i, -1)
+        chosen[i] = -1
     return insert_hash(ctl, relation, registers, n, codes, chosen)
 
 
 @kernel
-def share_block(ctl, relation, share, registers, n, codes, known):
+def share_block(ctl: Control, relation: Relation, share: Relation, registers: Words, n, codes: Words, known: Words):
     """insert_block while several workers run: rows that the relation, which is only read, does not have go to this worker's
     share, once. Two shares may have the same row.
     """
-    if load_i64(relation, REL_SET) in (SET_BITS, SET_PAGES):
+    if relation.set in (SET_BITS, SET_PAGES):
         bit_codes(relation, ctl, registers, n, codes)
-        if load_i64(relation, REL_SET) == SET_BITS:
+        if relation.set == SET_BITS:
             count = novel_shared(relation, share, n, codes, known)
         else:
             count = novel_shared_pages(ctl, relation, share, n, codes, known)
         if count < 0 or not reserve(ctl, share, count):
             return -1
-        at = load_i64(share, REL_ROWS)
+        at = share.rows
         append_rows(share, ctl, registers, known, count, at)
-        store_i64(share, REL_ROWS, at + count)
+        share.rows = at + count
         return count
-    if not reserve(ctl, share, n) or not grow_hash(ctl, share, load_i64(share, REL_ROWS) + n):
+    if not reserve(ctl, share, n) or not grow_hash(ctl, share, share.rows + n):
         return -1
-    find_rows(relation, ctl, registers, n, codes, known)
+    find_rows(relation, ctl, registers.address, n, codes, known)
     return insert_hash(ctl, share, registers, n, codes, known)
 
 
 @entry()
-def dedupe_rows(ctl, relation, hashes):
+def dedupe_rows(ctl: Control, relation: Relation, hashes: Words):
     """Removes equal rows of a freshly loaded relation in place, keeping first ones and their order, and leaves its set filled.
 
     The relation's set kind is chosen by the caller and its memory is in place (for SET_BITS) or grown here (SET_HASH).
-    `hashes` is a scratch block. Returns false with CTL_ERROR set when out of memory.
+    `hashes` is a scratch block. Returns false with ctl.error set when out of memory.
     """
-    rows = load_i64(relation, REL_ROWS)
-    bits = load_i64(relation, REL_SET) == SET_BITS
+    rows = relation.rows
+    bits = relation.set == SET_BITS
     kept = 0
     if not bits:
-        store_i64(relation, REL_ROWS, 0)
+        relation.rows = 0
         if not grow_hash(ctl, relation, rows):
             return False
-    table = load_i64(relation, REL_SLOTS)
-    slots = load_i64(relation, REL_SLOT_COUNT)
+    table = Numbers(relation.slots)
+    slots = relation.slot_count
     for first in range(0, rows, BLOCK):
         count = min(BLOCK, rows - first)
         if not bits:
@@ -161,23 +158,23 @@ def dedupe_rows(ctl, relation, hashes):
             if bits:
                 novel = set_bit(relation, row_code(relation, row)) == 1
             else:
-                novel = take_slot(relation, table, slots, row_bits(slots), load_i64(hashes, i), row, kept)
+                novel = take_slot(relation, table, slots, row_bits(slots), hashes[i], row, kept)
             if novel:
                 if kept != row:
                     move_row(relation, row, kept)
                 kept += 1
-    store_i64(relation, REL_ROWS, kept)
+    relation.rows = kept
     return True
 
 
 @entry()
-def find_repeated(relation, part, parts, table, slots, hashes, repeated):
+def find_repeated(relation: Relation, part, parts, table: Numbers, slots, hashes: Words, repeated: Numbers):
     """Writes the numbers of rows that equal an earlier row to `repeated` (int32), ascending; returns how many.
 
     Looks only at rows whose hash falls to `part` of `parts`, so that several threads share the work: `table` is this
     thread's, zeroed, of `slots` int32 entries, more than its part has rows, and `hashes` a scratch block.
     """
-    rows = load_i64(relation, REL_ROWS)
+    rows = relation.rows
     bits = row_bits(max(rows + 1, slots))
     count = 0
     for first in range(0, rows, BLOCK):
@@ -185,19 +182,19 @@ def find_repeated(relation, part, parts, table, slots, hashes, repeated):
         hash_rows(relation, first, size, hashes)
         prefetch_homes(table, slots, hashes, size)
         for i in range(size):
-            hashed = load_i64(hashes, i)
+            hashed = hashes[i]
             row = first + i
             if (hashed & 0xFFFF) % parts == part and not take_slot(relation, table, slots, bits, hashed, row, row):
-                store_i32(repeated, count, row)
+                repeated[count] = row
                 count += 1
     return count
 
 
 @entry()
-def fill_set(ctl, relation):
-    """Fills a fresh set (all columns are its key) from the rows present. False with CTL_ERROR set when out of memory."""
-    rows = load_i64(relation, REL_ROWS)
-    kind = load_i64(relation, REL_SET)
+def fill_set(ctl: Control, relation: Relation):
+    """Fills a fresh set (all columns are its key) from the rows present. False with ctl.error set when out of memory."""
+    rows = relation.rows
+    kind = relation.set
     if kind == SET_HASH:
         return grow_hash(ctl, relation, max(rows, 1))
     for row in range(rows):

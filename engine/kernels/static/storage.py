@@ -16,21 +16,12 @@ from dlog.engine.kernels.core.memory import (
     wrapped_product,
 )
 from dlog.engine.kernels.layout import (
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    CTL_BYTES,
-    CTL_ERROR,
-    CTL_LIMIT,
-    CTL_REGISTERS,
     ERROR_MEMORY,
     ERROR_ROWS,
     REGISTER,
-    REL_ARITY,
-    REL_CAPACITY,
-    REL_COLUMNS,
-    REL_ROWS,
 )
+from dlog.engine.kernels.machine_structs import Relation, Words
+from dlog.engine.kernels.round_structs import Control
 
 _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 ROWS_MAX = 2**31 - 2
@@ -41,9 +32,15 @@ STRIDE = 1 << 15
 
 
 @kernel
-def register(ctl, number):
+def register(ctl: Control, number) -> Words:
     """Address of a register of this worker."""
-    return load_i64(ctl, CTL_REGISTERS) + number * (REGISTER * 8)
+    return Words(ctl.registers + number * (REGISTER * 8))
+
+
+@kernel
+def behind(words: Words, count) -> Words:
+    """The words behind so many."""
+    return Words(words.address + count * 8)
 
 
 @kernel
@@ -62,17 +59,17 @@ def store_cell(address, width, row, value):
 
 
 @entry()
-def resize(ctl, address, old_bytes, new_bytes):
-    """`resized_block` on the worker's account; 0 and CTL_ERROR set when over the limit or out of memory."""
-    grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, new_bytes - old_bytes) + new_bytes - old_bytes
-    if grown > load_i64(ctl, CTL_LIMIT) and new_bytes > old_bytes:
-        atomic_add(load_i64(ctl, CTL_BYTES), 0, old_bytes - new_bytes)
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+def resize(ctl: Control, address, old_bytes, new_bytes):
+    """`resized_block` on the worker's account; 0 and ctl.error set when over the limit or out of memory."""
+    grown = atomic_add(ctl.account.ref.bytes, 0, new_bytes - old_bytes) + new_bytes - old_bytes
+    if grown > ctl.limit and new_bytes > old_bytes:
+        atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
+        ctl.error = ERROR_MEMORY
         return 0
     moved = resized_block(address, new_bytes)
     if moved == 0:
-        atomic_add(load_i64(ctl, CTL_BYTES), 0, old_bytes - new_bytes)
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+        atomic_add(ctl.account.ref.bytes, 0, old_bytes - new_bytes)
+        ctl.error = ERROR_MEMORY
     return moved
 
 
@@ -91,62 +88,63 @@ def spare(items):
 
 
 @entry()
-def zeroed(ctl, size):
-    """Zeroed bytes on the worker's account, or 0 and CTL_ERROR set."""
-    grown = atomic_add(load_i64(ctl, CTL_BYTES), 0, size) + size
-    if grown > load_i64(ctl, CTL_LIMIT):
-        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+def zeroed(ctl: Control, size):
+    """Zeroed bytes on the worker's account, or 0 and ctl.error set."""
+    grown = atomic_add(ctl.account.ref.bytes, 0, size) + size
+    if grown > ctl.limit:
+        atomic_add(ctl.account.ref.bytes, 0, -size)
+        ctl.error = ERROR_MEMORY
         return 0
     address = cleared_block(size)
     if address == 0:
-        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+        atomic_add(ctl.account.ref.bytes, 0, -size)
+        ctl.error = ERROR_MEMORY
     return address
 
 
 @kernel
-def lengthen(ctl, struct, field, old_bytes, new_bytes):
-    """Gives the array at a field more bytes, which are zero if it has never been shortened by others; false with CTL_ERROR set.
-    Pages of a large one move, and are touched when they are used: this takes no time that depends on their number."""
-    address = load_i64(struct, field)
+def lengthen(ctl: Control, field: Words, old_bytes, new_bytes):
+    """Gives the array that a field points at more bytes, which are zero if it has never been shortened by others; false with
+    ctl.error set. Pages of a large one move, and are touched when they are used: this takes no time that depends on their
+    number."""
+    address = field[0]
     dirty = dirty_bytes(address, old_bytes, new_bytes)
     moved = resize(ctl, address, old_bytes, new_bytes)
     if moved == 0:
         return False
-    store_i64(struct, field, moved)
+    field[0] = moved
     clear_rest(moved, old_bytes, new_bytes, dirty)
     return True
 
 
 @entry()
-def release(ctl, address, size):
+def release(ctl: Control, address, size):
     """Frees memory that `resize` or `zeroed` gave."""
     if address != 0:
         free_block(address)
-        atomic_add(load_i64(ctl, CTL_BYTES), 0, -size)
+        atomic_add(ctl.account.ref.bytes, 0, -size)
 
 
 @entry()
-def reserve(ctl, relation, extra):
-    """Makes room for `extra` more rows; false with CTL_ERROR set when there is none."""
-    rows = load_i64(relation, REL_ROWS) + extra
-    capacity = load_i64(relation, REL_CAPACITY)
+def reserve(ctl: Control, relation: Relation, extra):
+    """Makes room for `extra` more rows; false with ctl.error set when there is none."""
+    rows = relation.rows + extra
+    capacity = relation.capacity
     if rows <= capacity:
         return True
     if rows > ROWS_MAX:
-        store_i64(ctl, CTL_ERROR, ERROR_ROWS)
+        ctl.error = ERROR_ROWS
         return False
     target = max(rows, capacity + (capacity >> 1), 1024)
-    columns = load_i64(relation, REL_COLUMNS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        width = load_i64(column, COL_WIDTH)
-        moved = resize(ctl, load_i64(column, COL_DATA), capacity * width, target * width)
+    columns = relation.columns
+    for c in range(relation.arity):
+        column = columns[c]
+        width = column.width
+        moved = resize(ctl, column.data, capacity * width, target * width)
         if moved == 0:
             return False
-        store_i64(column, COL_DATA, moved)
-    store_i64(relation, REL_CAPACITY, target)
+        column.data = moved
+    relation.capacity = target
     return True
 
 
@@ -158,75 +156,75 @@ def mix(hashed, value):
 
 
 @kernel
-def append_rows(relation, ctl, registers, chosen, count, at):
+def append_rows(relation: Relation, ctl: Control, registers: Words, chosen: Words, count, at):
     """Writes block rows chosen[0..count) to rows [at, at + count); room is reserved already."""
-    columns = load_i64(relation, REL_COLUMNS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        values = register(ctl, load_i64(registers, c))
-        if load_i64(column, COL_WIDTH) == 4:
+    columns = relation.columns
+    for c in range(relation.arity):
+        column = columns[c]
+        data = column.data
+        values = register(ctl, registers[c])
+        if column.width == 4:
             for j in range(count):
-                store_i32(data, at + j, load_i64(values, load_i64(chosen, j)))
+                store_i32(data, at + j, values[chosen[j]])
         else:
             for j in range(count):
-                store_i64(data, at + j, load_i64(values, load_i64(chosen, j)))
+                store_i64(data, at + j, values[chosen[j]])
 
 
 @kernel
-def append_block(ctl, relation, registers, n):
+def append_block(ctl: Control, relation: Relation, registers: Words, n):
     """Adds n rows unchecked: the plan promises that they are distinct. Returns rows added, -1 on error."""
     if not reserve(ctl, relation, n):
         return -1
-    at = load_i64(relation, REL_ROWS)
-    store_i64(relation, REL_ROWS, at + n)
-    columns = load_i64(relation, REL_COLUMNS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        values = register(ctl, load_i64(registers, c))
-        if load_i64(column, COL_WIDTH) == 4:
+    at = relation.rows
+    relation.rows = at + n
+    columns = relation.columns
+    for c in range(relation.arity):
+        column = columns[c]
+        data = column.data
+        values = register(ctl, registers[c])
+        if column.width == 4:
             for j in range(n):
-                store_i32(data, at + j, load_i64(values, j))
+                store_i32(data, at + j, values[j])
         else:
             for j in range(n):
-                store_i64(data, at + j, load_i64(values, j))
+                store_i64(data, at + j, values[j])
     return n
 
 
 @kernel
-def move_row(relation, source, target):
-    columns = load_i64(relation, REL_COLUMNS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
+def move_row(relation: Relation, source, target):
+    columns = relation.columns
+    for c in range(relation.arity):
+        column = columns[c]
+        data = column.data
+        width = column.width
         store_cell(data, width, target, load_cell(data, width, source))
 
 
 @kernel
-def rows_equal(relation, left, right):
-    columns = load_i64(relation, REL_COLUMNS)
-    for c in range(load_i64(relation, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
+def rows_equal(relation: Relation, left, right):
+    columns = relation.columns
+    for c in range(relation.arity):
+        column = columns[c]
+        data = column.data
+        width = column.width
         if load_cell(data, width, left) != load_cell(data, width, right):
             return False
     return True
 
 
 @entry()
-def strictly_sorted(relation):
+def strictly_sorted(relation: Relation):
     """Whether the rows are in strictly ascending lexicographic order (so that none repeats)."""
-    columns = load_i64(relation, REL_COLUMNS)
-    arity = load_i64(relation, REL_ARITY)
-    for row in range(1, load_i64(relation, REL_ROWS)):
+    columns = relation.columns
+    arity = relation.arity
+    for row in range(1, relation.rows):
         below = False
         for c in range(arity):
-            column = columns + c * COL_SIZE * 8
-            data = load_i64(column, COL_DATA)
-            width = load_i64(column, COL_WIDTH)
+            column = columns[c]
+            data = column.data
+            width = column.width
             left = load_cell(data, width, row - 1)
             right = load_cell(data, width, row)
             if left < right:

@@ -9,47 +9,16 @@ from __future__ import annotations
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import atomic_add, bit_length, load_i32, load_i64, prefetch, store_i64, wrapped_product
 from dlog.engine.kernels.generate import next_chunk, open_chain
+from dlog.engine.kernels.instructions import Sweep
 from dlog.engine.kernels.layout import (
-    ARR_COLUMNS,
-    ARR_ITEM,
-    ARR_KIND,
-    ARR_OFFSETS,
-    ARR_POOL,
-    ARR_RELATION,
     ARR_SORTED,
     BLOCK,
-    CHAIN_COUNT,
-    CHAIN_START,
-    COL_DATA,
-    COL_LOW,
-    COL_RANGE,
-    COL_SIZE,
-    COL_STRIDE,
-    COL_WIDTH,
-    CTL_MARKS,
-    CTL_NUMBER,
-    CTL_RUN_PATH,
-    CTL_SCRATCH,
-    CTL_SHARED,
-    LEVEL_AT,
-    LEVEL_END,
-    LEVEL_EXTRA,
-    LEVEL_LEFT,
-    LEVEL_ROW,
-    LEVEL_ROWS,
     OP_SWEEP_RUNS,
-    PATH_ADDED,
-    PATH_DERIVED,
-    REL_ARITY,
-    REL_COLUMNS,
-    REL_POOL,
-    REL_ROWS,
-    REL_SET,
-    REL_SHARES,
-    REL_SLOTS,
     SEEN,
     SET_BITS,
 )
+from dlog.engine.kernels.machine_structs import Arrangement, Column, Level, Relation, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.arrange import chain_of, column_of
 from dlog.engine.kernels.static.bitmaps import reserve_pages, take_bit
 from dlog.engine.kernels.static.chains import load_position
@@ -75,75 +44,75 @@ _MIX = -7046029254386353131  # 0x9E3779B97F4A7C15
 
 
 @kernel
-def sweep(ctl, code, level):
-    """Goes on with the matches of the level's rows; returns how many it looked at, 0 at the end, -1 with CTL_ERROR set."""
-    arrangement = load_i64(code, 2)
-    relation = load_i64(code, 5)
-    if load_i64(level, LEVEL_ROW) < 0:
-        write_bases(ctl, code, load_i64(level, LEVEL_ROWS))
+def sweep(ctl: Control, code: Sweep, level: Level):
+    """Goes on with the matches of the level's rows; returns how many it looked at, 0 at the end, -1 with ctl.error set."""
+    arrangement = Arrangement(code.source)
+    relation = code.relation
+    if level.row < 0:
+        write_bases(ctl, code, level.rows)
     target = relation
-    if load_i64(ctl, CTL_SHARED) != 0:
-        target = load_i64(load_i64(relation, REL_SHARES), load_i64(ctl, CTL_NUMBER))
+    if ctl.shared != 0:
+        target = relation.shares[ctl.number]
     looked = 0
     added = 0
     while looked < MATCHES:
-        store_i64(ctl_candidates(ctl), BLOCK, 0)
-        if load_i64(code, 0) == OP_SWEEP_RUNS:
+        ctl_candidates(ctl)[BLOCK] = 0
+        if code.operation == OP_SWEEP_RUNS:
             found = sweep_runs(ctl, code, level)
-        elif load_i64(arrangement, ARR_KIND) == ARR_SORTED:
+        elif arrangement.kind == ARR_SORTED:
             found = sweep_ranges(ctl, code, level)
         else:
             found = sweep_chains(ctl, code, level)
-        novel = take_candidates(ctl, code, target, load_i64(ctl_candidates(ctl), BLOCK))
+        novel = take_candidates(ctl, code, target, ctl_candidates(ctl)[BLOCK])
         if novel < 0:
             return -1
         looked += found
         added += novel
-        if load_i64(level, LEVEL_ROW) >= load_i64(level, LEVEL_ROWS):
+        if level.row >= level.rows:
             break
-    path = load_i64(ctl, CTL_RUN_PATH)
-    atomic_add(path, PATH_DERIVED, looked)
-    atomic_add(path, PATH_ADDED, added)
+    path = ctl.run_path
+    atomic_add(path.ref.derived, 0, looked)
+    atomic_add(path.ref.added, 0, added)
     return looked
 
 
 @kernel
-def ctl_candidates(ctl):
+def ctl_candidates(ctl: Control) -> Words:
     """Candidates of a sweep: their row in the level's block, and in the lower 32 bits how far their value is above the swept
     column's least; at BLOCK, how many."""
-    return load_i64(ctl, CTL_SCRATCH)
+    return ctl.scratch
 
 
 @kernel
-def write_bases(ctl, code, rows):
+def write_bases(ctl: Control, code: Sweep, rows):
     """The dense code of each row of the block with the swept column's least value."""
-    columns = load_i64(load_i64(code, 5), REL_COLUMNS)
-    swept = load_i64(code, 6)
-    bases = register(ctl, load_i64(code, 7))
+    columns = code.relation.columns
+    swept = code.swept
+    bases = register(ctl, code.bases)
     for i in range(rows):
-        store_i64(bases, i, 0)
-    for c in range(load_i64(load_i64(code, 5), REL_ARITY)):
+        bases[i] = 0
+    for c in range(code.relation.arity):
         if c != swept:
-            column = columns + c * COL_SIZE * 8
-            low = load_i64(column, COL_LOW)
-            stride = load_i64(column, COL_STRIDE)
-            values = register(ctl, load_i64(code, 10 + c))
+            column = columns[c]
+            low = column.low
+            stride = column.stride
+            values = register(ctl, code.values[c])
             for i in range(rows):
-                store_i64(bases, i, load_i64(bases, i) + (load_i64(values, i) - low) * stride)
+                bases[i] += (values[i] - low) * stride
 
 
 @kernel
-def was_seen(ctl, code, bases, row, group):
+def was_seen(ctl: Control, code: Sweep, bases: Words, row, group):
     """Whether a row with the same base and group (or run) went before; it is remembered, in the place of another, if not.
 
     It need not go again, not even in a later iteration when the group has grown: the path that begins with the group's changes
     meets it. So what joins on the way to it, and is forgotten, counts once however often it does."""
-    place = load_i64(code, 9)
+    place = code.seen
     if place == 0:
         return False
-    key = (load_i64(bases, row) << 32) + group + 1
+    key = (bases[row] << 32) + group + 1
     at = place + ((wrapped_product(key, _MIX) >> 40) & (SEEN - 1))
-    marks = load_i64(ctl, CTL_MARKS)
+    marks = ctl.marks
     if load_i64(marks, at) == key:
         return True
     store_i64(marks, at, key)
@@ -151,28 +120,28 @@ def was_seen(ctl, code, bases, row, group):
 
 
 @kernel
-def swept_column(code):
-    return column_of(load_i64(code, 5), load_i64(code, 6))
+def swept_column(code: Sweep) -> Column:
+    return column_of(code.relation, code.swept)
 
 
 # -------------------------------------------------------------------------------------------------------------- matches
 
 
 @kernel
-def sweep_ranges(ctl, code, level):
+def sweep_ranges(ctl: Control, code: Sweep, level: Level):
     """Matches of a sorted arrangement, until all are looked at or there is no room for candidates. Returns how many."""
-    arrangement = load_i64(code, 2)
-    entry = load_i64(arrangement, ARR_COLUMNS) + load_i64(code, 4) * 16
-    data = load_i64(entry, 0)
-    width = load_i64(entry, 1)
-    offsets = load_i64(arrangement, ARR_OFFSETS)
-    groups = register(ctl, load_i64(code, 3))
-    bases = register(ctl, load_i64(code, 7))
+    arrangement = Arrangement(code.source)
+    entry = arrangement.columns[code.column]
+    data = entry.data
+    width = entry.width
+    offsets = arrangement.offsets
+    groups = register(ctl, code.start)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
     kept = 0
     looked = 0
     while kept <= BLOCK - ROOM and looked < MATCHES:
@@ -180,109 +149,109 @@ def sweep_ranges(ctl, code, level):
             row += 1
             if row >= rows:
                 break
-            prefetch(offsets + max(load_i64(groups, min(row + LATER, rows - 1)), 0) * 4)
-            prefetch(data + load_i32(offsets, max(load_i64(groups, min(row + SOON, rows - 1)), 0)) * width)
-            group = load_i64(groups, row)
+            prefetch(offsets.address + max(groups[min(row + LATER, rows - 1)], 0) * 4)
+            prefetch(data + offsets[max(groups[min(row + SOON, rows - 1)], 0)] * width)
+            group = groups[row]
             if group < 0:
                 continue
-            at = load_i32(offsets, group)
-            end = load_i32(offsets, group + 1)
+            at = offsets[group]
+            end = offsets[group + 1]
             if end - at >= FEWEST and was_seen(ctl, code, bases, row, group):
                 at = end
                 continue
         count = min(end - at, BLOCK - kept)
-        kept = test_matches(code, data, width, at, count, load_i64(bases, row), row, candidates, kept)
+        kept = test_matches(code, data, width, at, count, bases[row], row, candidates, kept)
         at += count
         looked += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
-    store_i64(candidates, BLOCK, kept)
+    level.row = row
+    level.at = at
+    level.end = end
+    candidates[BLOCK] = kept
     return looked
 
 
 @kernel
-def sweep_chains(ctl, code, level):
+def sweep_chains(ctl: Control, code: Sweep, level: Level):
     """`sweep_ranges` for a growing arrangement."""
-    arrangement = load_i64(code, 2)
-    pool = load_i64(arrangement, ARR_POOL)
-    groups = register(ctl, load_i64(code, 3))
-    bases = register(ctl, load_i64(code, 7))
+    arrangement = Arrangement(code.source)
+    pool = arrangement.pool
+    groups = register(ctl, code.start)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
-    inline = load_i64(arrangement, ARR_ITEM) == load_i64(code, 4)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
+    inline = arrangement.item == code.column
+    rows = level.rows
+    row = level.row
     kept = 0
     looked = 0
     while kept <= BLOCK - ROOM and looked < MATCHES:
-        at = load_i64(level, LEVEL_AT)
-        end = load_i64(level, LEVEL_END)
-        if at < end and load_i64(level, LEVEL_EXTRA) != 0:
-            kept = test_words(code, level, load_i64(groups, row), load_i64(bases, row), row, candidates, kept)
+        at = level.at
+        end = level.end
+        if at < end and level.extra != 0:
+            kept = test_words(code, level, groups[row], bases[row], row, candidates, kept)
             continue
         if at >= end:
-            if load_i64(level, LEVEL_LEFT) > 0:
-                next_chunk(arrangement, level, load_position(pool, end))
+            if level.left > 0:
+                next_chunk(arrangement, level, load_position(pool.address, end))
             else:
                 row += 1
                 if row >= rows:
                     break
-                prefetch(chain_of(arrangement, max(load_i64(groups, min(row + LATER, rows - 1)), 0)))
-                ahead = chain_of(arrangement, max(load_i64(groups, min(row + SOON, rows - 1)), 0))
-                prefetch(pool + load_position(ahead, CHAIN_START) * 4)
-                group = load_i64(groups, row)
+                prefetch(chain_of(arrangement, max(groups[min(row + LATER, rows - 1)], 0)).address)
+                ahead = chain_of(arrangement, max(groups[min(row + SOON, rows - 1)], 0))
+                prefetch(pool.address + ahead.start * 4)
+                group = groups[row]
                 if group < 0:
                     continue
                 open_chain(arrangement, level, group)
                 words = open_words(code, level)
                 looked += words
-                matches = load_i32(chain_of(arrangement, group), CHAIN_COUNT)
+                matches = chain_of(arrangement, group).count
                 if words == 0 and matches >= FEWEST and was_seen(ctl, code, bases, row, group):
-                    store_i64(level, LEVEL_AT, load_i64(level, LEVEL_END))
-                    store_i64(level, LEVEL_LEFT, 0)
+                    level.at = level.end
+                    level.left = 0
             continue
         count = min(end - at, BLOCK - kept)
-        base = load_i64(bases, row)
+        base = bases[row]
         if inline:
-            kept = test_matches(code, pool, 4, at, count, base, row, candidates, kept)
+            kept = test_matches(code, pool.address, 4, at, count, base, row, candidates, kept)
         else:
             kept = test_rows(code, at, count, base, row, candidates, kept)
-        store_i64(level, LEVEL_AT, at + count)
+        level.at = at + count
         looked += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(candidates, BLOCK, kept)
+    level.row = row
+    candidates[BLOCK] = kept
     return looked
 
 
 @kernel
-def open_words(code, level):
+def open_words(code: Sweep, level: Level):
     """Points the level at the words of the group that was opened, if it is long enough and has a twin; returns its matches
     then, 0 if not."""
-    store_i64(level, LEVEL_EXTRA, 0)
-    matches = load_i64(level, LEVEL_END) - load_i64(level, LEVEL_AT) + load_i64(level, LEVEL_LEFT)
-    if load_i64(code, 8) == 0 or matches < swept_words(code):
+    level.extra = 0
+    matches = level.end - level.at + level.left
+    if code.last == 0 or matches < swept_words(code):
         return 0
-    store_i64(level, LEVEL_EXTRA, 1)
-    store_i64(level, LEVEL_LEFT, 0)
-    store_i64(level, LEVEL_AT, 0)
-    store_i64(level, LEVEL_END, swept_words(code))
+    level.extra = 1
+    level.left = 0
+    level.at = 0
+    level.end = swept_words(code)
     return matches
 
 
 @kernel
-def sweep_runs(ctl, code, level):
+def sweep_runs(ctl: Control, code: Sweep, level: Level):
     """`sweep_ranges` where the matches of a row are a run of changes."""
-    column = column_of(load_i64(code, 2), load_i64(code, 4))
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    starts = register(ctl, load_i64(code, 3))
-    counts = register(ctl, load_i64(code, 8))
-    bases = register(ctl, load_i64(code, 7))
+    column = column_of(Relation(code.source), code.column)
+    data = column.data
+    width = column.width
+    starts = register(ctl, code.start)
+    counts = register(ctl, code.last)
+    bases = register(ctl, code.bases)
     candidates = ctl_candidates(ctl)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
     kept = 0
     looked = 0
     while kept <= BLOCK - ROOM and looked < MATCHES:
@@ -290,77 +259,77 @@ def sweep_runs(ctl, code, level):
             row += 1
             if row >= rows:
                 break
-            at = load_i64(starts, row)
-            end = at + load_i64(counts, row)
+            at = starts[row]
+            end = at + counts[row]
             if end - at >= FEWEST and was_seen(ctl, code, bases, row, at):
                 at = end
                 continue
         count = min(end - at, BLOCK - kept)
-        kept = test_matches(code, data, width, at, count, load_i64(bases, row), row, candidates, kept)
+        kept = test_matches(code, data, width, at, count, bases[row], row, candidates, kept)
         at += count
         looked += count
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
-    store_i64(candidates, BLOCK, kept)
+    level.row = row
+    level.at = at
+    level.end = end
+    candidates[BLOCK] = kept
     return looked
 
 
 @kernel
-def test_matches(code, data, width, at, count, base, row, candidates, kept):
+def test_matches(code: Sweep, data, width, at, count, base, row, candidates: Words, kept):
     """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then."""
-    relation = load_i64(code, 5)
-    slots = load_i64(relation, REL_SLOTS)
+    relation = code.relation
+    slots = relation.slots
     column = swept_column(code)
-    low = load_i64(column, COL_LOW)
-    stride = load_i64(column, COL_STRIDE)
+    low = column.low
+    stride = column.stride
     mark = row << 32
-    if load_i64(relation, REL_SET) == SET_BITS:
+    if relation.set == SET_BITS:
         if width == 4:
             for j in range(count):
                 value = load_i32(data, at + j) - low
                 bit = base + value * stride
-                store_i64(candidates, kept, mark + value)
+                candidates[kept] = mark + value
                 kept += 1 - ((load_i64(slots, bit >> 6) >> (bit & 63)) & 1)
         else:
             for j in range(count):
                 value = load_i64(data, at + j) - low
                 bit = base + value * stride
-                store_i64(candidates, kept, mark + value)
+                candidates[kept] = mark + value
                 kept += 1 - ((load_i64(slots, bit >> 6) >> (bit & 63)) & 1)
         return kept
-    pool = load_i64(relation, REL_POOL)
-    if pool == 0:
+    pool = relation.pool
+    if not pool:
         for j in range(count):
-            store_i64(candidates, kept + j, mark + load_cell(data, width, at + j) - low)
+            candidates[kept + j] = mark + load_cell(data, width, at + j) - low
         return kept + count
     if width == 4:
         for j in range(count):
             value = load_i32(data, at + j) - low
             bit = base + value * stride
-            word = load_i64(pool, (load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7))
-            store_i64(candidates, kept, mark + value)
+            word = pool[(load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7)]
+            candidates[kept] = mark + value
             kept += 1 - ((word >> (bit & 63)) & 1)
     else:
         for j in range(count):
             value = load_i64(data, at + j) - low
             bit = base + value * stride
-            word = load_i64(pool, (load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7))
-            store_i64(candidates, kept, mark + value)
+            word = pool[(load_i32(slots, bit >> 9) << 3) + ((bit >> 6) & 7)]
+            candidates[kept] = mark + value
             kept += 1 - ((word >> (bit & 63)) & 1)
     return kept
 
 
 @kernel
-def test_rows(code, at, count, base, row, candidates, kept):
+def test_rows(code: Sweep, at, count, base, row, candidates: Words, kept):
     """`test_matches` where the growing arrangement has row numbers."""
-    arrangement = load_i64(code, 2)
-    pool = load_i64(arrangement, ARR_POOL)
-    source = column_of(load_i64(arrangement, ARR_RELATION), load_i64(code, 4))
-    data = load_i64(source, COL_DATA)
-    width = load_i64(source, COL_WIDTH)
+    arrangement = Arrangement(code.source)
+    pool = arrangement.pool
+    source = column_of(arrangement.relation, code.column)
+    data = source.data
+    width = source.width
     for j in range(count):
-        kept = test_matches(code, data, width, load_i32(pool, at + j), 1, base, row, candidates, kept)
+        kept = test_matches(code, data, width, pool[at + j], 1, base, row, candidates, kept)
     return kept
 
 
@@ -368,40 +337,40 @@ def test_rows(code, at, count, base, row, candidates, kept):
 
 
 @kernel
-def swept_words(code):
+def swept_words(code: Sweep):
     """Words of the bitmap that one group can touch."""
-    column = column_of(load_i64(code, 8), load_i64(code, 4))
-    return (load_i64(column, COL_RANGE) + 63) >> 6
+    column = column_of(Relation(code.last), code.column)
+    return (column.range + 63) >> 6
 
 
 @kernel
-def test_words(code, level, group, base, row, candidates, kept):
-    """Keeps what the twin's bitmap has of the group, from word LEVEL_AT on, and the sink's lacks; returns how many candidates
-    there are then. The twin may have rows of this iteration already: they are as true."""
-    twin = load_i64(code, 8)
-    relation = load_i64(code, 5)
-    start = load_i64(column_of(twin, 0), COL_STRIDE) * group
-    source = load_i64(twin, REL_SLOTS) + (start >> 6) * 8
-    target = load_i64(relation, REL_SLOTS) + (base >> 6) * 8
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+def test_words(code: Sweep, level: Level, group, base, row, candidates: Words, kept):
+    """Keeps what the twin's bitmap has of the group, from the level's word `at` on, and the sink's lacks; returns how many
+    candidates there are then. The twin may have rows of this iteration already: they are as true."""
+    twin = Relation(code.last)
+    relation = code.relation
+    start = column_of(twin, 0).stride * group
+    source = Words(twin.slots + (start >> 6) * 8)
+    target = Words(relation.slots + (base >> 6) * 8)
+    at = level.at
+    end = level.end
     mark = row << 32
     while at < end and kept <= BLOCK - ROOM:
         if at + 8 <= end:
             any_new = 0
             for w in range(8):
-                any_new |= load_i64(source, at + w) & ~load_i64(target, at + w)
+                any_new |= source[at + w] & ~target[at + w]
             if any_new == 0:
                 at += 8
                 continue
-        lacking = load_i64(source, at) & ~load_i64(target, at)
+        lacking = source[at] & ~target[at]
         while lacking != 0:
             last = lacking & -lacking
-            store_i64(candidates, kept, mark + (at << 6) + bit_length(last) - 1)
+            candidates[kept] = mark + (at << 6) + bit_length(last) - 1
             kept += 1
             lacking ^= last
         at += 1
-    store_i64(level, LEVEL_AT, at)
+    level.at = at
     return kept
 
 
@@ -409,48 +378,48 @@ def test_words(code, level, group, base, row, candidates, kept):
 
 
 @kernel
-def take_candidates(ctl, code, target, count):
+def take_candidates(ctl: Control, code: Sweep, target: Relation, count):
     """Adds the candidates that are new to the target, which is the sink's relation or this worker's share of it. Returns how
-    many, -1 with CTL_ERROR set."""
+    many, -1 with ctl.error set."""
     if count == 0:
         return 0
-    paged = load_i64(load_i64(code, 5), REL_SET) != SET_BITS
+    paged = code.relation.set != SET_BITS
     if not reserve(ctl, target, count) or (paged and not reserve_pages(ctl, target, count)):
         return -1
     candidates = ctl_candidates(ctl)
-    bases = register(ctl, load_i64(code, 7))
-    stride = load_i64(swept_column(code), COL_STRIDE)
-    slots = load_i64(target, REL_SLOTS)
+    bases = register(ctl, code.bases)
+    stride = swept_column(code).stride
+    slots = Words(target.slots)
     novel = 0
     for k in range(count):
-        candidate = load_i64(candidates, k)
-        bit = load_i64(bases, candidate >> 32) + (candidate & 0xFFFFFFFF) * stride
-        store_i64(candidates, novel, candidate)
+        candidate = candidates[k]
+        bit = bases[candidate >> 32] + (candidate & 0xFFFFFFFF) * stride
+        candidates[novel] = candidate
         if paged:
             novel += take_bit(target, bit)
         else:
-            word = load_i64(slots, bit >> 6)
-            store_i64(slots, bit >> 6, word | (1 << (bit & 63)))
+            word = slots[bit >> 6]
+            slots[bit >> 6] = word | (1 << (bit & 63))
             novel += 1 - ((word >> (bit & 63)) & 1)
     write_rows(ctl, code, target, novel, candidates)
     return novel
 
 
 @kernel
-def write_rows(ctl, code, target, count, candidates):
-    at = load_i64(target, REL_ROWS)
-    columns = load_i64(target, REL_COLUMNS)
-    swept = load_i64(code, 6)
-    low = load_i64(swept_column(code), COL_LOW)
-    for c in range(load_i64(target, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        data = load_i64(column, COL_DATA)
-        width = load_i64(column, COL_WIDTH)
-        source = register(ctl, load_i64(code, 10 + c))
+def write_rows(ctl: Control, code: Sweep, target: Relation, count, candidates: Words):
+    at = target.rows
+    columns = target.columns
+    swept = code.swept
+    low = swept_column(code).low
+    for c in range(target.arity):
+        column = columns[c]
+        data = column.data
+        width = column.width
+        source = register(ctl, code.values[c])
         if c == swept:
             for k in range(count):
-                store_cell(data, width, at + k, low + (load_i64(candidates, k) & 0xFFFFFFFF))
+                store_cell(data, width, at + k, low + (candidates[k] & 0xFFFFFFFF))
         else:
             for k in range(count):
-                store_cell(data, width, at + k, load_i64(source, load_i64(candidates, k) >> 32))
-    store_i64(target, REL_ROWS, at + count)
+                store_cell(data, width, at + k, source[candidates[k] >> 32])
+    target.rows = at + count

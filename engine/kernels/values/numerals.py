@@ -13,6 +13,7 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import JIT, entry, intrinsic, kernel
 from dlog.engine.kernels.core.memory import as_bits, as_float, calloc, free, load_i32, load_i64, load_u8, store_u8
+from dlog.engine.kernels.machine_structs import Bytes
 from dlog.engine.kernels.values.floats import float_word
 
 GOOD, BAD, RANGE = 0, 1, 2
@@ -90,10 +91,10 @@ def _magnitude(start, stop, base, most):
 
 
 @kernel
-def _prefix_base(start, stop):
+def _prefix_base(start: Bytes, stop):
     """2 or 16 where `0b` or `0x` stands at `start`, else 10."""
-    if start + 1 < stop and load_u8(start, 0) == 48:
-        letter = load_u8(start, 1)
+    if start.address + 1 < stop and start[0] == 48:
+        letter = start[1]
         if letter == 98:
             return 2
         if letter == 120:
@@ -109,7 +110,7 @@ def read_signed(start, stop, prefixed):
     if start < stop and (load_u8(start, 0) == 45 or load_u8(start, 0) == 43):
         negative = load_u8(start, 0) == 45
         start += 1
-    base = _prefix_base(start, stop) if prefixed else 10
+    base = _prefix_base(Bytes(start), stop) if prefixed else 10
     if base != 10:
         start += 2
     most = np.uint64(0x8000000000000000) if negative else np.uint64(0x7FFFFFFFFFFFFFFF)
@@ -124,7 +125,7 @@ def read_unsigned(start, stop):
     start = skip_space(start, stop)
     if start < stop and load_u8(start, 0) == 43:
         start += 1
-    base = _prefix_base(start, stop)
+    base = _prefix_base(Bytes(start), stop)
     if base != 10:
         start += 2
     value, start, status = _magnitude(start, stop, base, np.uint64(0xFFFFFFFFFFFFFFFF))
@@ -165,24 +166,24 @@ def _plain_float(start, stop):
 
 
 @entry()
-def read_float(start, stop, scratch):
+def read_float(start: Bytes, stop, scratch):
     """A double, as its bits; `scratch` is the address of at least 512 free bytes."""
-    value, behind, status = _plain_float(start, stop)
+    value, behind, status = _plain_float(start.address, stop)
     if status == GOOD and behind == stop:
         return as_bits(value), behind, GOOD
-    length = min(stop - start, 495)
+    length = min(stop - start.address, 495)
     for i in range(length):
-        store_u8(scratch, i, load_u8(start, i))
+        store_u8(scratch, i, start[i])
     store_u8(scratch, length, 0)
     value = _strtod(scratch, scratch + 496)
     used = load_i64(scratch + 496, 0) - scratch
     if used == 0:
-        return 0, start, BAD
-    letter = load_u8(skip_space(start, stop), 0)
+        return 0, start.address, BAD
+    letter = load_u8(skip_space(start.address, stop), 0)
     if letter == 45 or letter == 43:
-        letter = load_u8(skip_space(start, stop), 1)
+        letter = load_u8(skip_space(start.address, stop), 1)
     overflow = np.isinf(value) and letter | 32 != 105
-    return float_word(value), start + used, (RANGE if overflow else GOOD)
+    return float_word(value), start.address + used, (RANGE if overflow else GOOD)
 
 
 @entry("u8[:]", "i64[:]", "i64[:]", "i64", "bool", "i64[:]")
@@ -192,13 +193,13 @@ def read_numbers(data, starts, ends, code, whole, out):
     address, scratch = np.int64(data.ctypes.data), calloc(SCRATCH, 1)
     done = starts.size
     for i in range(starts.size):
-        start, stop = address + starts[i], address + ends[i]
+        start, stop = Bytes(address + starts[i]), address + ends[i]
         if code == FLOAT:
             value, behind, status = read_float(start, stop, scratch)
         elif code == UNSIGNED:
-            value, behind, status = read_unsigned(start, stop)
+            value, behind, status = read_unsigned(start.address, stop)
         else:
-            value, behind, status = read_signed(start, stop, not whole)
+            value, behind, status = read_signed(start.address, stop, not whole)
         if status != GOOD or (whole and behind != stop):
             done = i
             break
@@ -232,42 +233,42 @@ def write_signed(out, value):
 
 
 @kernel
-def write_nan(out):
-    store_u8(out, 0, 110)
-    store_u8(out, 1, 97)
-    store_u8(out, 2, 110)
+def write_nan(out: Bytes):
+    out[0] = 110
+    out[1] = 97
+    out[2] = 110
     return 3
 
 
 @kernel
-def write_float(out, value):
+def write_float(out: Bytes, value):
     """Writes a double as a C++ stream of precision 17 does (%.17g), but any NaN without a sign."""
     if value != value:
         return write_nan(out)
     if abs(value) < 1e15 and value == np.floor(value) and as_bits(value) != as_bits(-0.0):
-        return write_signed(out, np.int64(value))
-    _gcvt(value, out)
+        return write_signed(out.address, np.int64(value))
+    _gcvt(value, out.address)
     length = 0
-    while load_u8(out, length) != 0:
+    while out[length] != 0:
         length += 1
     return length
 
 
 @kernel
-def write_fixed(out, value):
+def write_fixed(out: Bytes, value):
     """Writes a double with six digits behind the point (%f); needs WIDEST_FIXED bytes."""
     if value != value:
         return write_nan(out)
-    return _print_fixed(out, value)
+    return _print_fixed(out.address, value)
 
 
 @kernel
-def write_value(out, address, index, code, narrow):
+def write_value(out: Bytes, address, index, code, narrow):
     """Writes element `index` of the numeric array at `address`; `narrow` arrays are int32."""
     value = load_i32(address, index) if narrow else load_i64(address, index)
     if code == FLOAT:
         return write_float(out, as_float(value))
-    return write_unsigned(out, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out, value)
+    return write_unsigned(out.address, np.uint64(np.int64(value))) if code == UNSIGNED else write_signed(out.address, value)
 
 
 @entry("i64[:]", "i64", "u8[:]", "i64[:]")
@@ -276,7 +277,7 @@ def write_numbers(values, code, out, offsets):
     at = 0
     address = np.int64(out.ctypes.data)
     for i in range(values.size):
-        at += write_value(address + at, np.int64(values.ctypes.data), i, code, False)
+        at += write_value(Bytes(address + at), np.int64(values.ctypes.data), i, code, False)
         offsets[i + 1] = at
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.blocks import clear_rest, cleared_block, dirty_bytes, free_block, resized_block
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import atomic_add, load_i64, prefetch, store_i64
+from dlog.engine.kernels.core.memory import atomic_add, prefetch
 from dlog.engine.kernels.incremental.store.homes import (
     FEW,
     begin_growing,
@@ -25,23 +25,7 @@ from dlog.engine.kernels.incremental.store.homes import (
     set_homes,
     still_fits,
 )
-from dlog.engine.kernels.layout import (
-    HM_COUNT,
-    HM_EDGE,
-    HM_ROOM,
-    SYM_COUNT,
-    SYM_HEAP,
-    SYM_HEAP_SIZE,
-    SYM_LOCK,
-    SYM_OFFSET_COUNT,
-    SYM_OFFSETS,
-    SYM_SLOT_COUNT,
-    SYM_SLOT_EDGE,
-    SYM_SLOT_OLD,
-    SYM_SLOT_ROOM,
-    SYM_SLOTS,
-    SYM_USED,
-)
+from dlog.engine.kernels.machine_structs import Homes, Symbols, Words
 from dlog.engine.kernels.static.storage import store_cell
 from dlog.engine.kernels.values.utf8 import is_utf8
 from dlog.engine.kernels.values.words import copy_bytes, equal_bytes, hash_bytes
@@ -53,81 +37,81 @@ FEWEST = 512
 RATE = 8
 """Slots of which the entries move, in a table that grows, for each string that comes."""
 WRITING = 2**40
-"""SYM_LOCK is how many read, less this for each who writes or tries to."""
+"""`lock` is how many read, less this for each who writes or tries to."""
 _LOW = 0xFFFFFFFF
 
 
 @kernel
-def begin_reading(table):
-    while atomic_add(table, SYM_LOCK, 1) < 0:
-        atomic_add(table, SYM_LOCK, -1)
+def begin_reading(table: Symbols):
+    while atomic_add(table.ref.lock, 0, 1) < 0:
+        atomic_add(table.ref.lock, 0, -1)
 
 
 @kernel
-def end_reading(table):
-    atomic_add(table, SYM_LOCK, -1)
+def end_reading(table: Symbols):
+    atomic_add(table.ref.lock, 0, -1)
 
 
 @entry()
-def begin_writing(table):
-    while atomic_add(table, SYM_LOCK, -WRITING) != 0:
-        atomic_add(table, SYM_LOCK, WRITING)
+def begin_writing(table: Symbols):
+    while atomic_add(table.ref.lock, 0, -WRITING) != 0:
+        atomic_add(table.ref.lock, 0, WRITING)
 
 
 @entry()
-def end_writing(table):
-    atomic_add(table, SYM_LOCK, WRITING)
+def end_writing(table: Symbols):
+    atomic_add(table.ref.lock, 0, WRITING)
 
 
 @kernel
-def homes_of(table):
-    return table + SYM_SLOT_COUNT * 8
+def homes_of(table: Symbols) -> Homes:
+    return table.slot_homes
 
 
 @kernel
-def put_entry(slots, home, entry):
+def put_entry(slots: Words, home, entry):
     """Enters an entry into the first free slot from its home on."""
     at = home
-    while load_i64(slots, at) != 0:
+    while slots[at] != 0:
         at += 1
-    store_i64(slots, at, entry)
+    slots[at] = entry
 
 
 @kernel
-def renew_slots(table, count):
+def renew_slots(table: Symbols, count):
     """Puts all entries into a table with so many homes; false, and all as it was, if there is no memory."""
     homes = homes_of(table)
-    old, before, places = load_i64(table, SYM_SLOTS), load_i64(homes, HM_COUNT), load_i64(homes, HM_ROOM)
-    slots = cleared_block(room_for(count) * 8)
-    if slots == 0:
+    old, before, places = table.slots, homes.count, homes.room
+    slots = Words(cleared_block(room_for(count) * 8))
+    if not slots:
         return False
-    store_i64(table, SYM_SLOTS, slots)
+    table.slots = slots
     set_homes(homes, count, room_for(count))
     for first in range(0, places, FEW):
         last = min(first + FEW, places)
         if not keep_last_free(table, last - first):
-            free_block(load_i64(table, SYM_SLOTS))
-            store_i64(table, SYM_SLOTS, old)
+            free_block(table.slots.address)
+            table.slots = old
             set_homes(homes, before, places)
             return False
-        slots = load_i64(table, SYM_SLOTS)
+        slots = table.slots
         for at in range(first, last):
-            entry = load_i64(old, at)
+            entry = old[at]
             if entry != 0:
                 put_entry(slots, (((entry >> 32) & _LOW) * count) >> 32, entry)
-    if old != 0:
-        free_block(old)
+    if old:
+        free_block(old.address)
     return True
 
 
 @kernel
-def room_for_slots(table, extra, left):
+def room_for_slots(table: Symbols, extra, left):
     """Makes room for so many more entries, and possibly as many as `left`: a quarter of all homes stays free, or less while the
     table grows. False if there is no memory."""
     homes = homes_of(table)
-    count = load_i64(homes, HM_COUNT)
-    if (load_i64(table, SYM_COUNT) + extra) * 4 > count * 3:
-        while load_i64(homes, HM_EDGE) != 0:
+    count = homes.count
+    if (table.count + extra) * 4 > count * 3:
+        while homes.edge != 0:
             if not move_entries(table, FEW):
                 return False
         # A table of the likely final size, half of the strings being new, rather than one after the other.
@@ -135,20 +119,20 @@ def room_for_slots(table, extra, left):
         at_once = count < FEW or left > count >> 2
         if not (renew_slots(table, more) if at_once else grow_slots(table, more)):
             return False
-    if load_i64(homes, HM_EDGE) != 0 and not move_entries(table, extra * RATE):
+    if homes.edge != 0 and not move_entries(table, extra * RATE):
         return False
-    while not still_fits(homes, load_i64(table, SYM_SLOTS), 8, extra):
+    while not still_fits(homes, table.slots.address, 8, extra):
         if not move_entries(table, extra * RATE):
             return False
     return keep_last_free(table, extra)
 
 
 @kernel
-def grow_slots(table, count):
+def grow_slots(table: Symbols, count):
     """Has a table that does not grow do so, to so many homes; false if there is no memory."""
     homes = homes_of(table)
-    count = homes_from(homes, load_i64(table, SYM_SLOTS), 8, count)
-    room = max(room_for(count), load_i64(homes, HM_ROOM))
+    count = homes_from(homes, table.slots.address, 8, count)
+    room = max(room_for(count), homes.room)
     if not lengthen_slots(table, room):
         return False
     begin_growing(homes, count, room)
@@ -156,117 +140,115 @@ def grow_slots(table, count):
 
 
 @kernel
-def keep_last_free(table, extra):
+def keep_last_free(table: Symbols, extra):
     """Keeps the last slot free when so many entries come; false if there is no memory."""
-    missing = missing_room(homes_of(table), load_i64(table, SYM_SLOTS), 8, extra)
-    return missing == 0 or lengthen_slots(table, load_i64(table, SYM_SLOT_ROOM) + missing)
+    missing = missing_room(homes_of(table), table.slots.address, 8, extra)
+    return missing == 0 or lengthen_slots(table, table.slot_homes.room + missing)
 
 
 @kernel
-def lengthen_slots(table, room):
+def lengthen_slots(table: Symbols, room):
     """Gives the table so many places; false, and all as it was, if there is no memory."""
-    old = load_i64(table, SYM_SLOTS)
-    places = load_i64(table, SYM_SLOT_ROOM)
-    dirty = dirty_bytes(old, places * 8, room * 8)
-    slots = resized_block(old, room * 8)
+    old = table.slots
+    places = table.slot_homes.room
+    dirty = dirty_bytes(old.address, places * 8, room * 8)
+    slots = resized_block(old.address, room * 8)
     if slots == 0:
         return False
     clear_rest(slots, places * 8, room * 8, dirty)
-    store_i64(table, SYM_SLOTS, slots)
-    store_i64(table, SYM_SLOT_ROOM, room)
+    table.slots = Words(slots)
+    table.slot_homes.room = room
     return True
 
 
 @kernel
-def move_entries(table, fuel):
+def move_entries(table: Symbols, fuel):
     """Moves the entries in so many slots of a table that grows to their new homes; false, and nothing moved, if there is no
     memory."""
     homes = homes_of(table)
-    slots = load_i64(table, SYM_SLOTS)
-    first = first_to_move(homes, slots, 8, fuel)
-    last = last_to_move(homes, slots, 8)
-    entries = cleared_block((last - first) * 8)
-    if entries == 0:
+    slots = table.slots
+    first = first_to_move(homes, slots.address, 8, fuel)
+    last = last_to_move(homes, slots.address, 8)
+    entries = Words(cleared_block((last - first) * 8))
+    if not entries:
         return False
     if not keep_last_free(table, last - first):
-        free_block(entries)
+        free_block(entries.address)
         return False
-    slots = load_i64(table, SYM_SLOTS)
+    slots = table.slots
     n = 0
     for at in range(first, last):
-        entry = load_i64(slots, at)
-        store_i64(entries, n, entry)
+        entry = slots[at]
+        entries[n] = entry
         n += 1 if entry != 0 else 0
-        store_i64(slots, at, 0)
+        slots[at] = 0
     move_edge(homes, first)
-    count = load_i64(homes, HM_COUNT)
+    count = homes.count
     for i in range(n):
-        entry = load_i64(entries, i)
+        entry = entries[i]
         put_entry(slots, (((entry >> 32) & _LOW) * count) >> 32, entry)
-    free_block(entries)
+    free_block(entries.address)
     return True
 
 
 @kernel
-def has_room(table, length):
+def has_room(table: Symbols, length):
     """Whether one more string of this length fits the heap and the offsets."""
-    return load_i64(table, SYM_COUNT) + 1 < load_i64(table, SYM_OFFSET_COUNT) and load_i64(
-        table, SYM_USED
-    ) + length <= load_i64(table, SYM_HEAP_SIZE)
+    return table.count + 1 < table.offset_count and table.used + length <= table.heap_size
 
 
 @kernel
-def warm(table, hashes, size):
+def warm(table: Symbols, hashes: Words, size):
     """Asks for what finding strings by these hashes will touch: first their slots, then where the strings begin."""
-    slots = load_i64(table, SYM_SLOTS)
-    offsets = load_i64(table, SYM_OFFSETS)
-    count, old, edge = load_i64(table, SYM_SLOT_COUNT), load_i64(table, SYM_SLOT_OLD), load_i64(table, SYM_SLOT_EDGE)
+    slots = table.slots
+    offsets = table.offsets
+    count, old, edge = table.slot_homes.count, table.slot_homes.old, table.slot_homes.edge
     for k in range(size):
-        hashed = load_i64(hashes, k)
-        prefetch(slots + ((hashed * (count if hashed >= edge else old)) >> 32) * 8)
+        hashed = hashes[k]
+        prefetch(slots.address + ((hashed * (count if hashed >= edge else old)) >> 32) * 8)
     for k in range(size):
-        hashed = load_i64(hashes, k)
-        entry = load_i64(slots, (hashed * (count if hashed >= edge else old)) >> 32)
-        if entry != 0 and (entry >> 32) & _LOW == load_i64(hashes, k):
-            prefetch(offsets + ((entry & _LOW) - 1) * 8)
+        hashed = hashes[k]
+        entry = slots[(hashed * (count if hashed >= edge else old)) >> 32]
+        if entry != 0 and (entry >> 32) & _LOW == hashes[k]:
+            prefetch(offsets.address + ((entry & _LOW) - 1) * 8)
 
 
 @kernel
-def find_text(table, address, limit, length, hashed):
+def find_text(table: Symbols, address, limit, length, hashed):
     """The id of the bytes at an address, or -1 - slot where it would go."""
-    slots = load_i64(table, SYM_SLOTS)
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
-    heap_limit = heap + load_i64(table, SYM_HEAP_SIZE)
+    slots = table.slots
+    heap = table.heap
+    offsets = table.offsets
+    heap_limit = heap + table.heap_size
     slot = home_of(homes_of(table), hashed)
     while True:
-        entry = load_i64(slots, slot)
+        entry = slots[slot]
         if entry == 0:
             return -1 - slot
         if (entry >> 32) & _LOW == hashed:
             found = (entry & _LOW) - 1
-            at = load_i64(offsets, found)
-            if load_i64(offsets, found + 1) - at == length and equal_bytes(address, limit, heap + at, heap_limit, length):
+            at = offsets[found]
+            if offsets[found + 1] - at == length and equal_bytes(address, limit, heap + at, heap_limit, length):
                 return found
         slot += 1
 
 
 @kernel
-def add_text(table, address, limit, length, hashed, slot):
+def add_text(table: Symbols, address, limit, length, hashed, slot):
     """Enters a string that is not there at its free slot; returns its id."""
-    count = load_i64(table, SYM_COUNT)
-    used = load_i64(table, SYM_USED)
-    heap = load_i64(table, SYM_HEAP)
-    copy_bytes(address, heap + used, length, limit, heap + load_i64(table, SYM_HEAP_SIZE))
-    store_i64(load_i64(table, SYM_OFFSETS), count + 1, used + length)
-    store_i64(load_i64(table, SYM_SLOTS), slot, (hashed << 32) | (count + 1))
-    store_i64(table, SYM_USED, used + length)
-    store_i64(table, SYM_COUNT, count + 1)
+    count = table.count
+    used = table.used
+    heap = table.heap
+    copy_bytes(address, heap + used, length, limit, heap + table.heap_size)
+    table.offsets[count + 1] = used + length
+    table.slots[slot] = (hashed << 32) | (count + 1)
+    table.used = used + length
+    table.count = count + 1
     return count
 
 
 @entry()
-def intern(table, source, size, starts, ends, begin, count, ids, width, hashes):
+def intern(table: Symbols, source, size, starts: Words, ends: Words, begin, count, ids: Words, width, hashes: Words):
     """Writes the id of the bytes `starts[i]` to `ends[i]` behind `source`, where `size` bytes are, to cell i of `ids` for i
     from `begin`; source 0 is the table's own heap. Stops before the first new string that does not fit or is not UTF-8, or
     where there is no memory for slots, and returns its number; `count` when done. `hashes` has room for AHEAD words."""
@@ -277,49 +259,45 @@ def intern(table, source, size, starts, ends, begin, count, ids, width, hashes):
 
 
 @kernel
-def intern_locked(table, source, size, starts, ends, begin, count, ids, width, hashes):
+def intern_locked(table: Symbols, source, size, starts: Words, ends: Words, begin, count, ids: Words, width, hashes: Words):
     if source == 0:
-        source = load_i64(table, SYM_HEAP)
-        size = load_i64(table, SYM_HEAP_SIZE)
+        source = table.heap
+        size = table.heap_size
     limit = source + size
     for base in range(begin, count, AHEAD):
         ahead = min(AHEAD, count - base)
         if not room_for_slots(table, ahead, count - base):
             return base
         for k in range(ahead):
-            start = load_i64(starts, base + k)
-            store_i64(hashes, k, int(hash_bytes(source + start, load_i64(ends, base + k) - start, limit)))
+            start = starts[base + k]
+            hashes[k] = int(hash_bytes(source + start, ends[base + k] - start, limit))
         warm(table, hashes, ahead)
         for k in range(ahead):
-            start = load_i64(starts, base + k)
-            length = load_i64(ends, base + k) - start
-            hashed = load_i64(hashes, k)
+            start = starts[base + k]
+            length = ends[base + k] - start
+            hashed = hashes[k]
             found = find_text(table, source + start, limit, length, hashed)
             if found < 0:
                 if not has_room(table, length) or not is_utf8(source + start, length):
                     return base + k
                 found = add_text(table, source + start, limit, length, hashed, -1 - found)
-            store_cell(ids, width, base + k, found)
+            store_cell(ids.address, width, base + k, found)
     return count
 
 
 @entry()
-def find_symbol(table, address, length):
+def find_symbol(table: Symbols, address, length):
     """The id of the bytes at an address, or -1."""
     begin_reading(table)
     limit = address + length
-    found = (
-        -1
-        if load_i64(table, SYM_SLOTS) == 0
-        else find_text(table, address, limit, length, int(hash_bytes(address, length, limit)))
-    )
+    found = -1 if not table.slots else find_text(table, address, limit, length, int(hash_bytes(address, length, limit)))
     end_reading(table)
     return max(found, -1)
 
 
 @entry()
-def drop_slots(table):
-    if load_i64(table, SYM_SLOTS) != 0:
-        free_block(load_i64(table, SYM_SLOTS))
-    store_i64(table, SYM_SLOTS, 0)
+def drop_slots(table: Symbols):
+    if table.slots:
+        free_block(table.slots.address)
+    table.slots = Words(0)
     set_homes(homes_of(table), 0, 0)

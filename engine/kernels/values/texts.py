@@ -13,27 +13,22 @@ from enum import IntEnum, auto
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import as_float, load_i64, load_u8, prefetch, store_i64
+from dlog.engine.kernels.core.memory import as_float, prefetch
+from dlog.engine.kernels.instructions import External, Forms
 from dlog.engine.kernels.layout import (
-    ACCOUNT_SYMBOLS,
     BLOCK,
-    CTL_BYTES,
-    CTL_SCRATCH,
     FORM_FLOAT,
     FORM_ID,
     FORM_UNSIGNED,
     SCRATCH_BLOCKS,
     SCRATCH_TEXT,
-    SYM_HEAP,
-    SYM_HEAP_SIZE,
-    SYM_OFFSETS,
-    VERDICT_BYTES,
-    VERDICT_COUNT,
     VERDICT_NO,
     VERDICT_UNKNOWN,
     VERDICT_YES,
     WIDEST_FIXED,
 )
+from dlog.engine.kernels.machine_structs import Bytes, Symbols, Verdicts, Words
+from dlog.engine.kernels.round_structs import Control
 from dlog.engine.kernels.static.storage import register
 from dlog.engine.kernels.values.numerals import (
     GOOD,
@@ -84,14 +79,14 @@ _SLACK = 8
 
 
 @kernel
-def order_texts(left, left_length, right, right_length):
+def order_texts(left: Bytes, left_length, right: Bytes, right_length):
     """Negative, zero or positive as the text at `left` comes before, is, or comes after the one at `right`."""
     common = min(left_length, right_length)
     i = 0
-    while i + 8 <= common and load_word(left + i) == load_word(right + i):
+    while i + 8 <= common and load_word(left.address + i) == load_word(right.address + i):
         i += 8
     while i < common:
-        difference = load_u8(left, i) - load_u8(right, i)
+        difference = left[i] - right[i]
         if difference != 0:
             return difference
         i += 1
@@ -99,15 +94,15 @@ def order_texts(left, left_length, right, right_length):
 
 
 @kernel
-def place_within(needle, needle_length, text, length):
+def place_within(needle: Bytes, needle_length, text: Bytes, length):
     """The byte of the text at `text` where the one at `needle` first occurs in it, or -1."""
     if needle_length == 0:
         return 0
-    first = load_u8(needle, 0)
+    first = needle[0]
     for start in range(length - needle_length + 1):
-        if load_u8(text, start) == first:
+        if text[start] == first:
             i = 1
-            while i < needle_length and load_u8(text, start + i) == load_u8(needle, i):
+            while i < needle_length and text[start + i] == needle[i]:
                 i += 1
             if i == needle_length:
                 return start
@@ -115,76 +110,76 @@ def place_within(needle, needle_length, text, length):
 
 
 @kernel
-def warm_texts(table, ids, n):
+def warm_texts(table: Symbols, ids: Words, n):
     """Asks for the offsets of a block's strings, then for the strings."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        prefetch(offsets + load_i64(ids, i) * 8)
+        prefetch(offsets.address + ids[i] * 8)
     for i in range(n):
-        prefetch(heap + load_i64(offsets, load_i64(ids, i)))
+        prefetch(heap + offsets[ids[i]])
 
 
 # ----------------------------------------------------------------------------------------------------------- comparisons
 
 
 @kernel
-def relate(table, operation, left, right, n, out):
+def relate(table: Symbols, operation, left: Words, right: Words, n, out: Words):
     """out[i] = 1 if string left[i] stands in the relation to string right[i], else 0. The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        a = load_i64(left, i)
-        b = load_i64(right, i)
-        start = load_i64(offsets, a)
-        length = load_i64(offsets, a + 1) - start
-        other = load_i64(offsets, b)
-        other_length = load_i64(offsets, b + 1) - other
+        a = left[i]
+        b = right[i]
+        start = offsets[a]
+        length = offsets[a + 1] - start
+        other = offsets[b]
+        other_length = offsets[b + 1] - other
         if operation in (Text.CONTAINS, Text.CONTAINS_NOT):
-            found = place_within(heap + start, length, heap + other, other_length) >= 0
+            found = place_within(Bytes(heap + start), length, Bytes(heap + other), other_length) >= 0
             holds = found == (operation == Text.CONTAINS)
         elif a == b:
             holds = operation != Text.LESS
         else:
             # Different strings are never equal.
-            holds = order_texts(heap + start, length, heap + other, other_length) < 0
-        store_i64(out, i, 1 if holds else 0)
+            holds = order_texts(Bytes(heap + start), length, Bytes(heap + other), other_length) < 0
+        out[i] = 1 if holds else 0
 
 
 @entry()
-def relate_texts(table, operation, left, right, n, out):
+def relate_texts(table: Symbols, operation, left: Words, right: Words, n, out: Words):
     begin_reading(table)
     relate(table, operation, left, right, n, out)
     end_reading(table)
 
 
 @kernel
-def better(table, operation, left, right, n, out):
+def better(table: Symbols, operation, left: Words, right: Words, n, out: Words):
     """out[i] = the lesser (Text.MIN) or greater of strings left[i] and right[i]. The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        a = load_i64(left, i)
-        b = load_i64(right, i)
-        start = load_i64(offsets, a)
-        other = load_i64(offsets, b)
-        order = order_texts(heap + start, load_i64(offsets, a + 1) - start, heap + other, load_i64(offsets, b + 1) - other)
-        store_i64(out, i, a if (order <= 0) == (operation == Text.MIN) else b)
+        a = left[i]
+        b = right[i]
+        start = offsets[a]
+        other = offsets[b]
+        order = order_texts(Bytes(heap + start), offsets[a + 1] - start, Bytes(heap + other), offsets[b + 1] - other)
+        out[i] = a if (order <= 0) == (operation == Text.MIN) else b
 
 
 @kernel
-def judge(verdicts, wanted, ids, n, out):
+def judge(verdicts: Verdicts, wanted, ids: Words, n, out: Words):
     """out[i] = 1 if string ids[i] has the verdict that is wanted, else 0; false if one has none yet."""
-    known = load_i64(verdicts, VERDICT_BYTES)
-    count = load_i64(verdicts, VERDICT_COUNT)
+    known = verdicts.bytes
+    count = verdicts.count
     for i in range(n):
-        number = load_i64(ids, i)
+        number = ids[i]
         if number >= count:
             return False
-        verdict = load_u8(known, number)
+        verdict = known[number]
         if verdict == VERDICT_UNKNOWN:
             return False
-        store_i64(out, i, 1 if verdict == wanted else 0)
+        out[i] = 1 if verdict == wanted else 0
     return True
 
 
@@ -192,57 +187,57 @@ def judge(verdicts, wanted, ids, n, out):
 
 
 @kernel
-def measure(table, ids, n, out):
+def measure(table: Symbols, ids: Words, n, out: Words):
     """out[i] = characters of string ids[i]. The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        number = load_i64(ids, i)
-        start = load_i64(offsets, number)
-        store_i64(out, i, count_characters(heap + start, load_i64(offsets, number + 1) - start))
+        number = ids[i]
+        start = offsets[number]
+        out[i] = count_characters(heap + start, offsets[number + 1] - start)
 
 
 @kernel
-def locate(table, texts, parts, n, out):
+def locate(table: Symbols, texts: Words, parts: Words, n, out: Words):
     """out[i] = the index of the character of string texts[i] where string parts[i] first occurs in it, or -1. The table is
     being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        text = load_i64(texts, i)
-        part = load_i64(parts, i)
-        start = load_i64(offsets, text)
-        needle = load_i64(offsets, part)
-        size = load_i64(offsets, text + 1) - start
-        place = place_within(heap + needle, load_i64(offsets, part + 1) - needle, heap + start, size)
-        store_i64(out, i, count_characters(heap + start, place) if place >= 0 else -1)
+        text = texts[i]
+        part = parts[i]
+        start = offsets[text]
+        needle = offsets[part]
+        size = offsets[text + 1] - start
+        place = place_within(Bytes(heap + needle), offsets[part + 1] - needle, Bytes(heap + start), size)
+        out[i] = count_characters(heap + start, place) if place >= 0 else -1
 
 
 @entry()
-def measure_texts(table, ids, n, out):
+def measure_texts(table: Symbols, ids: Words, n, out: Words):
     begin_reading(table)
     measure(table, ids, n, out)
     end_reading(table)
 
 
 @kernel
-def parse(table, operation, ids, n, scratch, out):
+def parse(table: Symbols, operation, ids: Words, n, scratch: Words, out: Words):
     """out[i] = the number that string ids[i] begins with; false if one begins with none. The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        number = load_i64(ids, i)
-        start = heap + load_i64(offsets, number)
-        stop = heap + load_i64(offsets, number + 1)
+        number = ids[i]
+        start = Bytes(heap + offsets[number])
+        stop = heap + offsets[number + 1]
         if operation == Text.FLOAT:
-            value, _, status = read_float(start, stop, scratch)
+            value, _, status = read_float(start, stop, scratch.address)
         elif operation == Text.NUMBER:
-            value, _, status = read_signed(start, stop, True)
+            value, _, status = read_signed(start.address, stop, True)
         else:
-            value, _, status = read_unsigned(start, stop)
+            value, _, status = read_unsigned(start.address, stop)
         if status != GOOD:
             return False
-        store_i64(out, i, value)
+        out[i] = value
     return True
 
 
@@ -250,62 +245,62 @@ def parse(table, operation, ids, n, scratch, out):
 
 
 @kernel
-def compose(ctl, table, args, count, n, text, starts, ends):
+def compose(ctl: Control, table: Symbols, forms: Forms, count, n, text, starts: Words, ends: Words):
     """Writes the concatenation of each row's arguments to `text` on, with its bounds; false if that has no room for all.
     The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    heap_limit = heap + load_i64(table, SYM_HEAP_SIZE)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    heap_limit = heap + table.heap_size
+    offsets = table.offsets
     limit = text + SCRATCH_TEXT
     at = text
     for i in range(n):
-        store_i64(starts, i, at - text)
+        starts[i] = at - text
         for p in range(count):
-            form = load_i64(args, p * 2)
-            value = load_i64(register(ctl, load_i64(args, p * 2 + 1)), i)
+            form = forms[p].form
+            value = register(ctl, forms[p].register)[i]
             if form == FORM_ID:
-                start = load_i64(offsets, value)
-                length = load_i64(offsets, value + 1) - start
+                start = offsets[value]
+                length = offsets[value + 1] - start
                 if at + length + _SLACK > limit:
                     return False
                 copy_bytes(heap + start, at, length, heap_limit, limit)
             elif at + WIDEST_FIXED > limit:
                 return False
             elif form == FORM_FLOAT:
-                length = write_fixed(at, as_float(value))
+                length = write_fixed(Bytes(at), as_float(value))
             elif form == FORM_UNSIGNED:
                 length = write_unsigned(at, np.uint64(value))
             else:
                 length = write_signed(at, value)
             at += length
-        store_i64(ends, i, at - text)
+        ends[i] = at - text
     return True
 
 
 @kernel
-def slice_texts(table, ids, index, length, n, starts, ends):
+def slice_texts(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
     """Bounds in the heap of each string's characters from `index` on, at most `length`, a negative length meaning all; nothing
     where the index lies outside the string. The table is being read."""
-    heap = load_i64(table, SYM_HEAP)
-    offsets = load_i64(table, SYM_OFFSETS)
+    heap = table.heap
+    offsets = table.offsets
     for i in range(n):
-        number = load_i64(ids, i)
-        start = load_i64(offsets, number)
-        size = load_i64(offsets, number + 1) - start
-        at = load_i64(index, i)
-        wanted = load_i64(length, i)
+        number = ids[i]
+        start = offsets[number]
+        size = offsets[number + 1] - start
+        at = index[i]
+        wanted = length[i]
         skipped, missing = (0, 1) if at < 0 or at > size else skip_characters(heap + start, size, at)
         taken = 0
         if missing <= 0:
             taken = size - skipped
             if 0 <= wanted < taken:
                 taken, _ = skip_characters(heap + start + skipped, taken, wanted)
-        store_i64(starts, i, start + skipped)
-        store_i64(ends, i, start + skipped + taken)
+        starts[i] = start + skipped
+        ends[i] = start + skipped + taken
 
 
 @entry()
-def slice_all(table, ids, index, length, n, starts, ends):
+def slice_all(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
     begin_reading(table)
     slice_texts(table, ids, index, length, n, starts, ends)
     end_reading(table)
@@ -315,66 +310,69 @@ def slice_all(table, ids, index, length, n, starts, ends):
 
 
 @kernel
-def read_block(ctl, table, pc, n, target):
+def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     """Runs an instruction that makes no string; false if Python must. The table is being read."""
-    operation = load_i64(pc, 3)
-    first = register(ctl, load_i64(pc, 8))
+    operation = pc.native
+    first = register(ctl, pc.forms[0].register)
     if operation == Text.LENGTH:
         warm_texts(table, first, n)
         measure(table, first, n, target)
         return True
     if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT):
         warm_texts(table, first, n)
-        return parse(table, operation, first, n, load_i64(ctl, CTL_SCRATCH), target)
-    second = register(ctl, load_i64(pc, 10))
+        return parse(table, operation, first, n, ctl.scratch, target)
+    second = register(ctl, pc.forms[1].register)
     if operation in (Text.MATCH, Text.MATCH_NOT):
         wanted = VERDICT_YES if operation == Text.MATCH else VERDICT_NO
-        return judge(load_i64(pc, 5), wanted, second, n, target)
+        return judge(pc.verdicts, wanted, second, n, target)
     warm_texts(table, first, n)
     warm_texts(table, second, n)
     if operation == Text.POSITION:
         locate(table, first, second, n, target)
     elif operation in (Text.MIN, Text.MAX):
         better(table, operation, first, second, n, target)
-        for p in range(2, load_i64(pc, 6)):
-            better(table, operation, target, register(ctl, load_i64(pc, 8 + p * 2)), n, target)
+        for p in range(2, pc.count):
+            better(table, operation, target, register(ctl, pc.forms[p].register), n, target)
     else:
         relate(table, operation, first, second, n, target)
     return True
 
 
 @kernel
-def make_block(ctl, table, pc, n, target):
+def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     """Runs an instruction that makes strings; false if Python must."""
-    scratch = load_i64(ctl, CTL_SCRATCH)
-    starts = scratch + _STARTS * BLOCK * 8
-    ends = scratch + _ENDS * BLOCK * 8
-    text = scratch + SCRATCH_BLOCKS * BLOCK * 8
-    count = load_i64(pc, 6)
+    scratch = ctl.scratch
+    starts = Words(scratch.address + _STARTS * BLOCK * 8)
+    ends = Words(scratch.address + _ENDS * BLOCK * 8)
+    text = scratch.address + SCRATCH_BLOCKS * BLOCK * 8
+    count = pc.count
     begin_reading(table)
     for p in range(count):
-        if load_i64(pc, 7 + p * 2) == FORM_ID:
-            warm_texts(table, register(ctl, load_i64(pc, 8 + p * 2)), n)
+        if pc.forms[p].form == FORM_ID:
+            warm_texts(table, register(ctl, pc.forms[p].register), n)
     fits = True
-    if load_i64(pc, 3) == Text.CAT:
-        fits = compose(ctl, table, pc + 56, count, n, text, starts, ends)
+    if pc.native == Text.CAT:
+        fits = compose(ctl, table, pc.forms, count, n, text, starts, ends)
     else:
-        index = register(ctl, load_i64(pc, 10))
-        slice_texts(table, register(ctl, load_i64(pc, 8)), index, register(ctl, load_i64(pc, 12)), n, starts, ends)
+        index = register(ctl, pc.forms[1].register)
+        slice_texts(table, register(ctl, pc.forms[0].register), index, register(ctl, pc.forms[2].register), n, starts, ends)
         text = 0
     end_reading(table)
-    return fits and intern(table, text, SCRATCH_TEXT, starts, ends, 0, n, target, 8, scratch + _HASHES * BLOCK * 8) == n
+    return (
+        fits
+        and intern(table, text, SCRATCH_TEXT, starts, ends, 0, n, target, 8, Words(scratch.address + _HASHES * BLOCK * 8)) == n
+    )
 
 
 @kernel
-def text_block(ctl, pc, n):
+def text_block(ctl: Control, pc: External, n):
     """[OP_EXTERNAL, length, call, operation, dst, verdicts, count, (form, register)*]: runs the instruction; false if Python
     must. Uses scratch blocks 0 to 2 and the scratch for texts."""
-    table = load_i64(load_i64(ctl, CTL_BYTES), ACCOUNT_SYMBOLS)
-    operation = load_i64(pc, 3)
-    if operation == Text.NONE or table == 0:
+    table = ctl.account.symbols
+    operation = pc.native
+    if operation == Text.NONE or not table:
         return False
-    target = register(ctl, load_i64(pc, 4))
+    target = register(ctl, pc.target)
     if operation in (Text.CAT, Text.SUBSTR):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)

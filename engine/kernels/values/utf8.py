@@ -9,6 +9,7 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import load_u8
+from dlog.engine.kernels.machine_structs import Bytes
 from dlog.engine.kernels.values.words import load_word
 
 _HIGH = np.uint64(0x8080808080808080)
@@ -24,7 +25,7 @@ def is_utf8(address, length):
     if length >= 8 and load_word(stop - 8) & _HIGH == 0 and stop - address <= 8:
         return True
     while address < stop:
-        taken = 1 if load_u8(address, 0) < 128 else character_bytes(address, stop - address)
+        taken = 1 if load_u8(address, 0) < 128 else character_bytes(Bytes(address), stop - address)
         if taken == 0:
             return False
         address += taken
@@ -32,21 +33,21 @@ def is_utf8(address, length):
 
 
 @kernel
-def character_bytes(address, length):
+def character_bytes(address: Bytes, length):
     """How many bytes the character beyond ASCII at an address has, 0 where there is none; `length` bytes are left."""
-    lead = load_u8(address, 0)
+    lead = address[0]
     if lead < 0xC2 or lead > 0xF4 or length < 2:
         return 0
-    second = load_u8(address, 1)
+    second = address[1]
     if lead < 0xE0:
         return 2 if second & 0xC0 == 0x80 else 0
     low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
     high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
-    if second < low or second > high or length < 3 or load_u8(address, 2) & 0xC0 != 0x80:
+    if second < low or second > high or length < 3 or address[2] & 0xC0 != 0x80:
         return 0
     if lead < 0xF0:
         return 3
-    return 4 if length >= 4 and load_u8(address, 3) & 0xC0 == 0x80 else 0
+    return 4 if length >= 4 and address[3] & 0xC0 == 0x80 else 0
 
 
 @kernel

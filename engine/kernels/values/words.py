@@ -13,6 +13,7 @@ import numpy as np
 
 from dlog.engine.kernels.core.jit import JIT, entry, intrinsic, kernel
 from dlog.engine.kernels.core.memory import load_u8, store_u8
+from dlog.engine.kernels.machine_structs import Bytes
 
 if JIT:
     load_word, store_word = intrinsic("load_word"), intrinsic("store_word")
@@ -27,15 +28,15 @@ else:
 
 
 @kernel
-def tail_word(address, length, limit):
+def tail_word(address: Bytes, length, limit):
     """The `length` (0 to 8) bytes at `address`, least significant first, zero above them; memory ends at `limit`."""
     if length == 0:
         return np.uint64(0)
-    if address + 8 <= limit:
-        return load_word(address) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * length))
+    if address.address + 8 <= limit:
+        return load_word(address.address) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * length))
     word = np.uint64(0)
     for i in range(length):
-        word |= np.uint64(load_u8(address, i)) << np.uint64(8 * i)
+        word |= np.uint64(address[i]) << np.uint64(8 * i)
     return word
 
 
@@ -49,7 +50,7 @@ def hash_bytes(address, length, limit):
         value ^= value >> np.uint64(29)
         address += 8
         length -= 8
-    value = (value ^ tail_word(address, length, limit)) * factor
+    value = (value ^ tail_word(Bytes(address), length, limit)) * factor
     value ^= value >> np.uint64(32)
     value *= np.uint64(0xD6E8FEB86659FD93)
     return value >> np.uint64(32)
@@ -64,7 +65,7 @@ def equal_bytes(left, left_limit, right, right_limit, length):
         left += 8
         right += 8
         length -= 8
-    return tail_word(left, length, left_limit) == tail_word(right, length, right_limit)
+    return tail_word(Bytes(left), length, left_limit) == tail_word(Bytes(right), length, right_limit)
 
 
 @kernel

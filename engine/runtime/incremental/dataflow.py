@@ -103,7 +103,7 @@ class Dataflow:
         self.taken: set[str] = set()
         """The collections that were taken over."""
         self._loops: list[Struct] = []
-        self.spare = new_list(L.CHANGE_SIZE)
+        self.spare = new_list(L.change.size)
         self._tasks: list[Task] = []
         self._others: list[Reading] = []
         """Readers that are no tasks."""
@@ -130,7 +130,7 @@ class Dataflow:
         self._input_rows = 0
         self.work = self._work()
         for reduction in self.reductions.values():
-            reduction.struct.point(L.RD_WORK, self.work)
+            reduction.struct.point(L.reduction.work, self.work)
         self.statistics = _planned  # the rows that figures were taken from need not be kept
 
     # ------------------------------------------------------------------------------------------------------------- parts
@@ -218,22 +218,22 @@ class Dataflow:
     @property
     def phase(self) -> Literal["before", "during", "after"]:
         """The phase of native code in the present batch: it has not begun it, has not ended it, has settled it."""
-        if self.work[L.WORK_ROUNDS] == 0:
+        if self.work[L.work.rounds] == 0:
             return "before"
-        return "after" if self.work[L.WORK_OVER] else "during"
+        return "after" if self.work[L.work.over] else "during"
 
     def touched(self) -> list[str]:
         """The collections of `observed` that the last batch has touched: no others have changed."""
-        addresses = view(self.work[L.WORK_TOUCHED], self.work[L.WORK_TOUCHED_COUNT], np.int64).tolist()
+        addresses = view(self.work[L.work.touched], self.work[L.work.touched_count], np.int64).tolist()
         return [self._names[address] for address in addresses if address in self._names]
 
     @property
     def visits(self) -> Visits:
-        return Visits(*(self.work[field] for field in (L.WORK_RAN, L.WORK_SEEDED, L.WORK_PROCESSED)))
+        return Visits(*(self.work[field] for field in (L.work.ran, L.work.seeded, L.work.processed)))
 
     def touched_by_fused_batches(self) -> list[str]:
         """The collections of `observed` with kept changes of fused batches."""
-        addresses = view(self.work[L.WORK_KEPT], self.work[L.WORK_KEPT_COUNT], np.int64).tolist()
+        addresses = view(self.work[L.work.kept], self.work[L.work.kept_count], np.int64).tolist()
         return [self._names[address] for address in addresses]
 
     def keep_changes(self) -> None:
@@ -255,28 +255,28 @@ class Dataflow:
         for name in self._uncounted:
             found = self.input(name)
             if found is not None:
-                rows = found.struct[L.CO_LIVE]
+                rows = found.struct[L.collection.live]
                 self._input_rows += rows - self._counted.get(found.name, 0)
                 self._counted[found.name] = rows
         self._uncounted.clear()
         return self._input_rows
 
     def _work(self) -> Struct:
-        work = Struct(L.WORK_SIZE)
+        work = Struct(L.work.size)
         self._plan_work(work, self._tasks)
-        work.point(L.WORK_TOUCHED, Struct(len(self.collections)))
-        work.point(L.WORK_KEPT, Struct(len(self.collections)))
-        work.point(L.WORK_SPARE, self.spare)
-        work.point(L.WORK_COUNTS, Struct(256))
-        work[L.WORK_FIRST] = 1
-        work[L.WORK_LIMIT] = 2**31 - 2
+        work.point(L.work.touched, Struct(len(self.collections)))
+        work.point(L.work.kept, Struct(len(self.collections)))
+        work.point(L.work.spare, self.spare)
+        work.point(L.work.counts, Struct(256))
+        work[L.work.first] = 1
+        work[L.work.limit] = 2**31 - 2
         return work
 
     def _plan_work(self, work: Struct, tasks: Sequence[Task]) -> None:
         """Writes the schedule of a batch: its tasks, and the readers of every log."""
-        work.point(L.WORK_TASKS, words(w for task in tasks for w in (task.kind, task.address)))
-        work[L.WORK_COUNT] = len(tasks)
-        work.point(L.WORK_MARKS, Struct((len(tasks) + 63) // 64))
+        work.point(L.work.tasks, words(w for task in tasks for w in (task.kind, task.address)))
+        work[L.work.count] = len(tasks)
+        work.point(L.work.marks, Struct((len(tasks) + 63) // 64))
         logs = [collection.log for collection in self.collections.values()]
         connect(tasks, [*logs, *(reduction.missing for reduction in self.reductions.values())], self._others)
 
@@ -294,7 +294,7 @@ class Dataflow:
     def seeds(self) -> frozenset[int]:
         """The addresses of the logs that paths of strata read which were not taken over."""
         strata = {id(s) for n, s in enumerate(self.program.strata) if self.state_reuse is None or not self.state_reuse.takes(n)}
-        return frozenset(path.struct[L.PATH_LIST] for path, stratum in self.owners if id(stratum) in strata)
+        return frozenset(path.struct[L.path.list] for path, stratum in self.owners if id(stratum) in strata)
 
     def rule_of(self, path: int) -> tuple[Stratum, int] | None:
         """The stratum and the rule whose path has an address."""
@@ -318,8 +318,8 @@ class Dataflow:
             if collection.status is self.status:
                 collection.free()
         for loop in self._loops:
-            storage.release(control, loop[L.SC_BITS], loop[L.SC_BIT_WORDS] * 8)
-            storage.release(control, loop[L.SC_HEADS], loop[L.SC_HEAD_COUNT] * 8)
+            storage.release(control, loop[L.scope.bits], loop[L.scope.bit_words] * 8)
+            storage.release(control, loop[L.scope.heads], loop[L.scope.head_count] * 8)
         lists.list_free(control, self.spare.address)
         self.reductions.clear()
         self.collections.clear()
@@ -338,7 +338,7 @@ class StratumBuilder:
         own = {t.relation for t in self.scope.temporaries} | {r.relation for r in self.scope.reductions}
         self.own = own.difference(self.scope.relations)
         self.variables = frozenset(self.scope.variables)
-        self.loop = Struct(L.SC_SIZE) if self.scope.model == "partial" else None
+        self.loop = Struct(L.scope.size) if self.scope.model == "partial" else None
         self.staged = True
 
     def build(self) -> None:
@@ -380,7 +380,7 @@ class StratumBuilder:
                 flow.reduce(name, result, combine_in(lattice, kind), kind, lattice.column, self.loop)
             elif name not in flow.reductions:
                 made = flow.add(name, kinds, Role.TOTAL if self.loop is None else Role.PARTIAL, self.loop)
-                made.struct[L.CO_BOUND] = len(kinds) if name in bounded else 0
+                made.struct[L.collection.bound] = len(kinds) if name in bounded else 0
 
     def _name(self, relation: str) -> str:
         return f"{relation} {self.number}" if relation in self.own else relation
@@ -420,7 +420,7 @@ class StratumBuilder:
         body = self._lower(self.scope.loop)
         own = [self.flow.collections[n] for n in self.scope.relations]
         reads = connect_scope(loop, enter, body, own)
-        loop[L.SC_STAGGERED] = int(any(p.path.delayed != "no" for p in enter))
+        loop[L.scope.staggered] = int(any(p.path.delayed != "no" for p in enter))
         self.flow._loops.append(loop)
         self._looped(loop, reads)
 
@@ -428,7 +428,7 @@ class StratumBuilder:
         """The stratum's recursion is ready to run, seeded by what it reads first."""
         for name in self.scope.relations:
             collection = self.flow.collections[name]
-            collection.struct[L.CO_BETWEEN] = int(collection.role is Role.LATTICE and not collection.followed)
+            collection.struct[L.collection.between] = int(collection.role is Role.LATTICE and not collection.followed)
         self.flow.task(Task(L.TASK_LOOP, loop.address, reads))
 
     # -------------------------------------------------------------------------------------------- storage, for lowering
@@ -445,7 +445,7 @@ class StratumBuilder:
     def nature(self, name: str) -> tuple[object, ...]:
         """All that lowering asks about a relation, but for where things are."""
         reduction = self.reduction(name)
-        reduced = () if reduction is None else (reduction.struct[L.RD_VALUE], reduction.kind)
+        reduced = () if reduction is None else (reduction.struct[L.reduction.value], reduction.kind)
         return self.collection(name).kinds, self.is_inner(name), reduced
 
     def is_inner(self, name: str) -> bool:

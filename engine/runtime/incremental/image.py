@@ -106,7 +106,7 @@ def put(flow: Dataflow, image: Image) -> None:
         _fill(flow, holder, words, sizes, arrays)
     if wanted:
         raise IncompatibleImage(f"{next(iter(wanted))} is not in it")
-    flow.work[L.WORK_FIRST] = 0
+    flow.work[L.work.first] = 0
     flow.started = True
 
 

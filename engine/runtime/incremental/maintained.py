@@ -121,7 +121,7 @@ class Maintained(PlainRounds):
         self._fragmentation = Fragmentation()
         self._owing: Callable[[], None] | None = None
         """How to go back to the last round, where a commit failed and memory did not suffice for that, either."""
-        self.worker.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
+        self.worker.control[L.control.budget] = MAX_ROWS_PER_CALL
 
     @property
     def symbols(self) -> SymbolTable:
@@ -160,7 +160,7 @@ class Maintained(PlainRounds):
                 return last
             watched = self._watched
             if watched.due != NEVER:
-                watched.work += WORK_OF_A_ROW * coming + self.worker.control[L.CTL_WORK]
+                watched.work += WORK_OF_A_ROW * coming + self.worker.control[L.control.work]
                 if watched.work >= watched.due:
                     flow = self._looked_at(flow, given, first)
             self._keep_ticks(flow)
@@ -171,9 +171,9 @@ class Maintained(PlainRounds):
                     if start > first:
                         self._batches.append(self._take_changes(flow))
                         self._fused = None
-                    flow.work[L.WORK_ROUNDS] = 0
+                    flow.work[L.work.rounds] = 0
                     if start > first and watched.due != NEVER:
-                        watched.work += self.worker.control[L.CTL_WORK]
+                        watched.work += self.worker.control[L.control.work]
                         if watched.work >= watched.due:
                             flow = self._looked_at(flow, given, start)
                     self._first = start
@@ -286,10 +286,10 @@ class Maintained(PlainRounds):
 
     def _keep_ticks(self, flow: Dataflow) -> None:
         """Begins the stamps' clock anew before it passes 32 bits."""
-        if flow.work[L.WORK_TICK] > MAX_TICKS:
+        if flow.work[L.work.tick] > MAX_TICKS:
             for collection in flow.stamped():
                 collection.clear_stamps()
-            flow.work[L.WORK_TICK] = 0
+            flow.work[L.work.tick] = 0
 
     def _take_changes(self, flow: Dataflow) -> dict[str, Updates]:
         """The changes of the batch just run, out of the kernels' memory."""
@@ -328,7 +328,7 @@ class Maintained(PlainRounds):
 
     def _limit(self, flow: Dataflow) -> None:
         if self.max_iterations is not None:
-            flow.work[L.WORK_LIMIT] = self.max_iterations
+            flow.work[L.work.limit] = self.max_iterations
 
     def _dataflow(self, statistics: DataflowStatistics) -> Dataflow:
         return Dataflow(self.whole, self.catalog, self.memory, lambda _: statistics)
@@ -336,7 +336,7 @@ class Maintained(PlainRounds):
     def _run(self, flow: Dataflow, given: Mapping[str, Updates], first: int, count: int) -> None:
         """One batch. Raises what a rule's evaluation raises."""
         control, work = self.worker.control, flow.work.address
-        control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+        control[L.control.running] = control[L.control.work] = flow.work[L.work.begun] = 0
         self._fused = None
         if len(given) == 1:
             ((name, updates),) = given.items()
@@ -357,10 +357,10 @@ class Maintained(PlainRounds):
         return self._finish(flow, rounds.run_batch(work, control.address))
 
     def _apply(self, target: Collection, updates: Updates, first: int) -> bool:
-        """Brings an input's changes in; false with CTL_ERROR set."""
+        """Brings an input's changes in; false with ctl.error set."""
         control = self.worker.control.address
         activation.touch(control, target.address)
-        bulk = updates.rows >= BULK_ROWS and target.struct[L.CO_FRESH] and updates.last == first
+        bulk = updates.rows >= BULK_ROWS and target.struct[L.collection.fresh] and updates.last == first
         if bulk and (updates.diffs > 0).all():
             columns = [np.ascontiguousarray(c, np.int64) for c in updates.columns]
             listed = words(c.ctypes.data for c in columns)
@@ -443,7 +443,7 @@ class Maintained(PlainRounds):
                     raise
             finally:
                 for control in controls:
-                    control[L.CTL_LIMIT] = self.memory.limit
+                    control[L.control.limit] = self.memory.limit
         self._news = frozenset(self.program.relations.keys() - self.reused_relations)
         self._watched.soon()
         return last
@@ -460,7 +460,7 @@ class Maintained(PlainRounds):
             limited = self.memory.limited
             room = self.memory.limit + (self.memory.used - state_reuse.bytes if limited else 0)
             for control in controls:
-                control[L.CTL_LIMIT] = room
+                control[L.control.limit] = room
             self._prepared(flow)
             derive_new(flow, state_reuse, lambda: self._run_new(flow))
         finally:
@@ -472,7 +472,7 @@ class Maintained(PlainRounds):
 
     def _run_new(self, flow: Dataflow) -> None:
         control, work = self.worker.control, flow.work.address
-        control[L.CTL_RUNNING] = control[L.CTL_WORK] = flow.work[L.WORK_BEGUN] = 0
+        control[L.control.running] = control[L.control.work] = flow.work[L.work.begun] = 0
         rounds.begin_batch(work, control.address, 1)
         self._finish(flow, rounds.run_batch(work, control.address))
 
@@ -574,7 +574,7 @@ class Maintained(PlainRounds):
         """The rows of all inputs before a commit that failed; takes note of what its batches changed."""
         if self._fused is not None:
             self._batches.append(self._take_changes(flow))
-            unkept, self._first, self._fused = self._fused.is_begun, self._fused.struct[L.ST_FIRST], None
+            unkept, self._first, self._fused = self._fused.is_begun, self._fused.struct[L.stretch.first], None
         else:
             unkept = True
         if flow.phase == "after" and unkept:
@@ -585,18 +585,18 @@ class Maintained(PlainRounds):
     def _rebuild(self, before: Mapping[str, Updates]) -> None:
         """Derives everything from these rows of the inputs, which have been there before."""
         given = {name: updates for name, updates in before.items() if updates.rows}
-        control, limit = self.worker.control, self.worker.control[L.CTL_LIMIT]
-        control[L.CTL_LIMIT] = 2**62
+        control, limit = self.worker.control, self.worker.control[L.control.limit]
+        control[L.control.limit] = 2**62
         try:
             flow = self._build(given)
             # Rounds had fewer iterations each than all rows at once take.
-            most, flow.work[L.WORK_LIMIT] = flow.work[L.WORK_LIMIT], 2**31 - 2
+            most, flow.work[L.work.limit] = flow.work[L.work.limit], 2**31 - 2
             self._run(flow, given, 1, 1)
         finally:
-            control[L.CTL_LIMIT] = limit
-        flow.work[L.WORK_LIMIT] = most
+            control[L.control.limit] = limit
+        flow.work[L.work.limit] = most
         for collection in flow.collections.values():
-            collection.log[L.LIST_COUNT] = 0
+            collection.log[L.items.count] = 0
         flow.started = True
         self._flow = flow
 

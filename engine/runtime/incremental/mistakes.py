@@ -15,7 +15,7 @@ from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
 
 def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, iterations: int | None) -> Exception:
     """The kernels' error as one for users; it is cleared. `iterations` is the limit of them."""
-    code, control[L.CTL_ERROR] = control[L.CTL_ERROR], 0
+    code, control[L.control.error] = control[L.control.error], 0
     if code == L.ERROR_MEMORY:
         return memory.exhausted()
     if code == L.ERROR_ROWS:
@@ -29,7 +29,7 @@ def mistake(control: Struct, memory: Memory, flow: Dataflow, program: Program, i
 
 def at_rule(control: Struct, flow: Dataflow, program: Program, error: DlogError) -> DlogError:
     """A mistake, shown at the rule that was being evaluated where it has no place yet."""
-    found = flow.rule_of(control[L.CTL_RUN_PATH])
+    found = flow.rule_of(control[L.control.run_path])
     if found is None or found[1] < 0 or any(d.labels or d.place for d in error.diagnostics):
         return error
     stratum, rule = found

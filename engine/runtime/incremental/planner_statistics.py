@@ -188,9 +188,9 @@ class _Rows:
 
     def __init__(self, held: Collection | None, waiting: Updates | None) -> None:
         self._held = held
-        self._pairs = held.read()[0] if held is not None and held.struct[L.CO_PAIRS] else None
+        self._pairs = held.read()[0] if held is not None and held.struct[L.collection.pairs] else None
         self._waiting = waiting
-        self._there = 0 if held is None else held.struct[L.REL_ROWS] if self._pairs is None else len(self._pairs[0])
+        self._there = 0 if held is None else held.struct[L.relation.rows] if self._pairs is None else len(self._pairs[0])
         self.rows = self._there + (0 if waiting is None else waiting.rows)
 
     def column(self, number: int) -> _Column:
@@ -248,4 +248,4 @@ class ReplayedStatistics:
 
 def _live(collection: Collection) -> int:
     holder = collection if collection.grouped is None else collection.grouped.groups
-    return holder.struct[L.CO_LIVE]
+    return holder.struct[L.collection.live]

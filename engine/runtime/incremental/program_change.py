@@ -49,7 +49,7 @@ def followed(
             state_reuse.give_back()
             raise
         else:
-            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            flow.work[L.work.tick] = old.work[L.work.tick]
             return flow, state_reuse
 
 
@@ -67,6 +67,6 @@ def derive_new(flow: Dataflow, state_reuse: StateReuse, run: Callable[[], None])
         flow.free()
         raise
     flow.do_all()
-    flow.work[L.WORK_FIRST] = flow.work[L.WORK_ROUNDS] = 0
+    flow.work[L.work.first] = flow.work[L.work.rounds] = 0
     state_reuse.hand_over(flow)
     flow.state_reuse, flow.running, flow.started = None, False, True

@@ -53,7 +53,7 @@ class Fragmentation:
 
 def live_rows(flow: Dataflow) -> int:
     """The live rows of all relations."""
-    return sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+    return sum(c.struct[L.collection.live] for c in flow.collections.values())
 
 
 def all_rows(flow: Dataflow, given: Mapping[str, Updates], round: int) -> dict[str, Updates]:

@@ -90,7 +90,7 @@ class Watched:
     def out_of_range(self, flow: Dataflow, now: DataflowStatistics) -> dict[int, StatisticChange]:
         """The strata whose statistics have left their range, as far as these are looked at by now."""
         self._uncounted += self.work
-        rows = sum(c.struct[L.CO_LIVE] for c in flow.collections.values())
+        rows = sum(c.struct[L.collection.live] for c in flow.collections.values())
         keys = self._keys_left
         at_once = 1 + now.coming // ROWS_PER_STATISTIC
         if not keys and self._uncounted >= max(rows, WORK_PER_STATISTICS * self._paths):
@@ -188,7 +188,7 @@ def _followed(old: Dataflow, plans: Mapping[int, Plan]) -> tuple[Dataflow, State
             state_reuse.give_back()
             raise
         else:
-            flow.work[L.WORK_TICK] = old.work[L.WORK_TICK]
+            flow.work[L.work.tick] = old.work[L.work.tick]
             return flow, state_reuse
 
 

@@ -48,7 +48,7 @@ class Visits:
 
 def path_task(path: LoweredPath) -> Task:
     """The task of a path that is seeded by a log, or by nothing."""
-    log = path.struct.keep.get(L.PATH_LIST)
+    log = path.struct.keep.get(L.path.list)
     return Task(L.TASK_PATH, path.address, (Reading(log),) if isinstance(log, Struct) else ())
 
 
@@ -59,14 +59,14 @@ def connect(tasks: Sequence[Task], logs: Iterable[Struct], others: Iterable[Read
         for reading in task.reads:
             readers.setdefault(reading.log.address, []).extend((number, _address(reading.seed)))
         if task.completes is not None:
-            task.completes.struct[L.CO_FLUSH] = number
+            task.completes.struct[L.collection.flush] = number
     for reading in others:
         readers.setdefault(reading.log.address, []).extend((0, _address(reading.seed)))
     for log in logs:
         own = readers.get(log.address)
-        log[L.LOG_READER_COUNT] = 0 if own is None else len(own)
+        log[L.log.reader_words] = 0 if own is None else len(own)
         if own is not None:
-            log.point(L.LOG_READERS, words(own))
+            log.point(L.log.readers, words(own))
 
 
 def _address(seed: Struct | None) -> int:
@@ -84,16 +84,16 @@ def connect_scope(
     if looping:
         raise InternalError("schedule", "a path within a recursion is not seeded by one of its relations")
     for seed in inner:
-        log = seed.keep[L.SEED_LIST]
+        log = seed.keep[L.seed.list]
         assert isinstance(log, Struct)
-        log[L.LOG_SEED] = seed.address
+        log[L.log.seed] = seed.address
     loop.keep[-1] = (unit, imports, inner)
-    loop.point(L.SC_IMPORTS, words(seed.address for seed in imports))
-    loop[L.SC_IMPORT_COUNT] = len(imports)
-    loop[L.SC_UNIT] = _address(unit)
-    loop.point(L.SC_CHANGED, Struct(len(imports)))
-    loop.point(L.SC_SEEDS, Struct(max(len(imports) + 1, len(own))))
-    loop.point(L.SC_TOUCHED, Struct(len(own)))
+    loop.point(L.scope.imports, words(seed.address for seed in imports))
+    loop[L.scope.import_count] = len(imports)
+    loop[L.scope.unit] = _address(unit)
+    loop.point(L.scope.changed, Struct(len(imports)))
+    loop.point(L.scope.seeds, Struct(max(len(imports) + 1, len(own))))
+    loop.point(L.scope.touched, Struct(len(own)))
     return tuple(Reading(_log_of(paths[0]), seed) for paths, seed in zip(entering.values(), imports, strict=True))
 
 
@@ -101,28 +101,28 @@ def _by_log(paths: Sequence[LoweredPath]) -> dict[int, list[LoweredPath]]:
     """Paths by the address of what seeds them, 0 for nothing."""
     found: dict[int, list[LoweredPath]] = {}
     for path in paths:
-        found.setdefault(path.struct[L.PATH_LIST], []).append(path)
+        found.setdefault(path.struct[L.path.list], []).append(path)
     return found
 
 
 def _log_of(path: LoweredPath) -> Struct:
-    found = path.struct.keep[L.PATH_LIST]
+    found = path.struct.keep[L.path.list]
     assert isinstance(found, Struct)
     return found
 
 
 def _inner_log(collection: Collection) -> Struct:
-    found = collection.struct.keep[L.CO_INNER_LOG]
+    found = collection.struct.keep[L.collection.inner_log]
     assert isinstance(found, Struct)
     return found
 
 
 def _seed(loop: Struct, log: Struct | None, paths: Sequence[LoweredPath], own: bool) -> Struct:
-    made = Struct(L.SEED_SIZE)
+    made = Struct(L.seed.size)
     if log is not None:
-        made.point(L.SEED_LIST, log)
-    made.point(L.SEED_PATHS, words(path.address for path in paths))
-    made[L.SEED_PATH_COUNT] = len(paths)
-    made[L.SEED_SCOPE] = loop.address
-    made[L.SEED_OWN] = int(own)
+        made.point(L.seed.list, log)
+    made.point(L.seed.paths, words(path.address for path in paths))
+    made[L.seed.path_count] = len(paths)
+    made[L.seed.scope] = loop.address
+    made[L.seed.own] = int(own)
     return made

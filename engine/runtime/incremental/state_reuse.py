@@ -47,7 +47,7 @@ class ReusedCollection:
     @property
     def is_observed(self) -> bool:
         """Whether others look at it: groups and candidates are their reduction's own."""
-        return L.CO_LOG in self.collection.struct.keep
+        return L.collection.log in self.collection.struct.keep
 
 
 class StateReuse:
@@ -167,7 +167,7 @@ class StateReuse:
         for index in found.indexes.values():
             index.proposes = index.read = False
         if scope is not None:
-            found.struct.point(L.CO_SCOPE, scope)
+            found.struct.point(L.collection.scope, scope)
 
     def reduction(self, name: str, result: Collection, scope: Struct | None) -> Reduction | None:
         """The reduction whose result is a collection that was taken over."""
@@ -190,12 +190,12 @@ class StateReuse:
             collection, struct = reused.collection, reused.collection.struct
             if not reused.is_observed:
                 continue
-            if struct[L.CO_UNKEYED] and collection.found:
+            if struct[L.collection.unkeyed] and collection.found:
                 raise CannotReuse(self._stratum_of(reused.name))
-            if struct[L.CO_QUIET] and collection.asked:
+            if struct[L.collection.quiet] and collection.asked:
                 if collection.grouped is not None or _has_absent(collection):
                     raise CannotReuse(self._stratum_of(reused.name))
-                struct[L.CO_QUIET] = 0
+                struct[L.collection.quiet] = 0
             for index in collection.indexes.values():
                 if index.read:
                     index.hold_rows()
@@ -216,8 +216,8 @@ class StateReuse:
         for reused in self._reused.values():
             if reused.is_observed:
                 collection = reused.collection
-                collection.struct[L.CO_BEGUN], collection.struct[L.CO_OLD] = 1, 0
-                _history(collection)[L.HI_BASE] = L.ROUND
+                collection.struct[L.collection.begun], collection.struct[L.collection.old] = 1, 0
+                _history(collection)[L.history.base] = L.ROUND
                 if collection.log.address in seeds:
                     _tell_all(collection, reused)
 
@@ -226,11 +226,11 @@ class StateReuse:
         for reused in self._reused.values():
             if reused.is_observed:
                 collection = reused.collection
-                _history(collection)[L.HI_BASE] = collection.struct[L.CO_BEGUN] = 0
+                _history(collection)[L.history.base] = collection.struct[L.collection.begun] = 0
                 for struct, words, _ in reused.words:
                     if struct is collection.log:
                         struct.words[:] = words
-                        struct[L.LIST_COUNT] = 0
+                        struct[L.items.count] = 0
                 reused.changes = None
 
     def give_back(self) -> None:
@@ -248,7 +248,7 @@ class StateReuse:
                 struct.keep = keep
         for reduction, seeds, sources in self._reductions.values():
             reduction.seeds, reduction.sources = seeds, sources
-            reduction.struct.point(L.RD_WORK, self.old.work)
+            reduction.struct.point(L.reduction.work, self.old.work)
         self._reused.clear()
         self._reductions.clear()
         self.old.do_all()
@@ -289,7 +289,7 @@ def _said(stratum: Stratum) -> object:
 
 
 def _history(collection: Collection) -> Struct:
-    found = collection.struct.keep[L.CO_OUTER]
+    found = collection.struct.keep[L.collection.outer]
     assert isinstance(found, Struct)
     return found
 
@@ -300,26 +300,26 @@ def _bits(address: int, rows: int) -> np.ndarray:
 
 def _has_absent(collection: Collection) -> bool:
     """Whether there are rows that something keeps though they are not there."""
-    rows = collection.struct[L.REL_ROWS]
-    absent = _bits(_history(collection)[L.HI_BITS], rows) & _bits(collection.struct[L.CO_ALIVE], rows)
+    rows = collection.struct[L.relation.rows]
+    absent = _bits(_history(collection)[L.history.bits], rows) & _bits(collection.struct[L.collection.alive], rows)
     return bool(absent.any())
 
 
 def _tell_all(collection: Collection, reused: ReusedCollection) -> None:
     """Makes all rows the changes of the first round: by an empty log where every number is a row that is there."""
     log, struct = collection.log, collection.struct
-    rows, struct[L.CO_PACKED] = struct[L.REL_ROWS], 0
-    whole = struct[L.CO_LIVE] == rows and not _bits(_history(collection)[L.HI_BITS], rows).any()
-    log[L.LIST_CAPACITY] = log[L.LIST_DATA] = 0
+    rows, struct[L.collection.packed] = struct[L.relation.rows], 0
+    whole = struct[L.collection.live] == rows and not _bits(_history(collection)[L.history.bits], rows).any()
+    log[L.items.capacity] = log[L.items.data] = 0
     if collection.grouped is not None:
-        log[L.LIST_COUNT] = collection.grouped.groups.struct[L.REL_ROWS]
+        log[L.items.count] = collection.grouped.groups.struct[L.relation.rows]
     elif whole:
-        log[L.LIST_COUNT] = rows
+        log[L.items.count] = rows
     else:
         numbers = collection.present()
-        reused.changes = changes = np.zeros((max(len(numbers), 1), L.CHANGE_SIZE), np.int64)
-        changes[: len(numbers), L.CHANGE_ROW] = numbers
-        changes[:, L.CHANGE_TIME] = L.ROUND
-        changes[:, L.CHANGE_DIFF] = 1
-        log[L.LIST_COUNT] = log[L.LIST_CAPACITY] = len(numbers)
-        log[L.LIST_DATA] = int(changes.ctypes.data)
+        reused.changes = changes = np.zeros((max(len(numbers), 1), L.change.size), np.int64)
+        changes[: len(numbers), L.change.row] = numbers
+        changes[:, L.change.time] = L.ROUND
+        changes[:, L.change.diff] = 1
+        log[L.items.count] = log[L.items.capacity] = len(numbers)
+        log[L.items.data] = int(changes.ctypes.data)

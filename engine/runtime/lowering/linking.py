@@ -81,7 +81,7 @@ class References:
 
     def changes(self, name: str) -> int:
         """The changes that seed the path."""
-        log = L.CO_INNER_LOG if self.storage.is_inner(name) else L.CO_LOG
+        log = L.collection.inner_log if self.storage.is_inner(name) else L.collection.log
         return self._seed(self.storage.source(name).struct.keep[log])
 
     def missing(self, name: str) -> int:
@@ -121,22 +121,22 @@ class ObjectCode:
 
     def __init__(self, header: dict[int, int], levels: Sequence[Sequence[int]], gates: Sequence[int]) -> None:
         """`header` has the path's fields, but for those that point into the code."""
-        starts, end = [], L.PATH_SIZE + len(levels) + len(gates)
+        starts, end = [], L.path.size + len(levels) + len(gates)
         for level in levels:
             starts.append(end)
             end += len(level)
-        table = L.PATH_SIZE + len(levels)
-        fields = [0] * L.PATH_SIZE
+        table = L.path.size + len(levels)
+        fields = [0] * L.path.size
         for field, value in header.items():
             fields[field] = value
-        fields[L.PATH_LEVELS], fields[L.PATH_GATE_COUNT] = len(levels), len(gates)
-        fields[L.PATH_CODE], fields[L.PATH_GATES] = 8 * L.PATH_SIZE, 8 * table
+        fields[L.path.levels], fields[L.path.gate_count] = len(levels), len(gates)
+        fields[L.path.code], fields[L.path.gates] = 8 * L.path.size, 8 * table
         listed = [*fields, *(8 * s for s in starts), *gates, *(w for level in levels for w in level)]
         self._words = np.array(listed, np.int64)
         places = [(i, w.reference) for i, w in enumerate(listed) if type(w) is Operand]
         self._places = np.array([i for i, _ in places], np.int64)
         self._which = [r for _, r in places]
-        self._pointers = np.array([L.PATH_CODE, L.PATH_GATES, *range(L.PATH_SIZE, table)], np.int64)
+        self._pointers = np.array([L.path.code, L.path.gates, *range(L.path.size, table)], np.int64)
         self._levels = [(s, len(level)) for s, level in zip(starts, levels, strict=True)]
 
     def linked(self, path: nodes.Path, references: References, resolved: Sequence[int]) -> LoweredPath:
@@ -147,7 +147,7 @@ class ObjectCode:
         words[self._pointers] += struct.address
         words[self._places] = [resolved[r] for r in self._which]
         if references.seed_list is not None:
-            struct.keep[L.PATH_LIST] = references.seed_list
+            struct.keep[L.path.list] = references.seed_list
         return LoweredPath(path, struct, [struct.part(*level) for level in self._levels], False)
 
 

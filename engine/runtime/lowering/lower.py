@@ -15,6 +15,7 @@ from dlog.engine.ir import nodes
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import KEEP
+from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
 from dlog.engine.kernels.values.texts import READING, Text
@@ -137,12 +138,12 @@ class PathLowering:
 
     def _finish(self) -> LoweredPath:
         code = [words(level) for level in self.levels]
-        struct = Struct(L.PATH_SIZE)
-        struct[L.PATH_LEVELS] = len(code)
-        struct.point(L.PATH_CODE, words(c.address for c in code))
+        struct = Struct(L.path.size)
+        struct[L.path.levels] = len(code)
+        struct.point(L.path.code, words(c.address for c in code))
         if isinstance(self.path.seed, nodes.Scan):
-            struct[L.PATH_SEED] = self.storage.relation(self.path.seed.relation).address
-            struct[L.PATH_CHANGES] = int(self.path.seed.changes)
+            struct[L.path.seed] = self.storage.relation(self.path.seed.relation).address
+            struct[L.path.changes] = int(self.path.seed.changes)
         return LoweredPath(self.path, struct, code, self.shareable)
 
     # ------------------------------------------------------------------------------------------------------------- code
@@ -184,10 +185,11 @@ class PathLowering:
             case nodes.Scan(relation=name, binds=binds, changes=changes):
                 relation = self.storage.relation(name)
                 pairs = [w for column, variable in binds for w in (column, self._bind(variable, relation.kinds[column]))]
-                if changes and relation.struct[L.REL_HEAP]:
-                    self._emit(L.OP_QUEUE, relation.address, len(binds), *pairs)
+                if changes and relation.struct[L.relation.heap]:
+                    self._emit(L.OP_QUEUE, *I.ScanQueue.operands(relation=relation.address, bound=len(binds)), *pairs)
                 else:
-                    self._emit(L.OP_SCAN, relation.address, int(changes), len(binds), *pairs)
+                    head = I.Scan.operands(relation=relation.address, changes=int(changes), bound=len(binds))
+                    self._emit(L.OP_SCAN, *head, *pairs)
             case _:
                 assert_never(self.path.seed)
 
@@ -208,7 +210,7 @@ class PathLowering:
             case nodes.Map(variable=variable, term=term):
                 source = self._term(term)
                 target = self._bind(variable, self._kind(term))
-                self._emit(L.OP_MOVE, source, target)
+                self._emit(L.OP_MOVE, *I.Copy.operands(source=source, target=target))
             case nodes.UnpackRecord():
                 self._unpack(step, needed)
             case nodes.LookUp():
@@ -227,7 +229,8 @@ class PathLowering:
         kinds = arrangement.relation.kinds
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
-        self._emit(L.OP_JOIN, arrangement.address, group, len(carried), len(bound), *flat)
+        head = I.Join.operands(arrangement=arrangement.address, group=group, carried=len(carried), bound=len(bound))
+        self._emit(L.OP_JOIN, *head, *flat)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> tuple[int, int] | None:
         """The columns of the sweep in place of this join, if there is one."""
@@ -249,7 +252,17 @@ class PathLowering:
         self._emit(L.OP_NEXT)
         self.levels.append(self.code)
         self.code = []
-        self._emit(op, source, start, column, target.address, place, base, last, self._reserve_seen(), *values)
+        head = I.Sweep.operands(
+            source=source,
+            start=start,
+            column=column,
+            relation=target.address,
+            swept=place,
+            bases=base,
+            last=last,
+            seen=self._reserve_seen(),
+        )
+        self._emit(op, *head, *values)
         self.swept = True
 
     def _reserve_seen(self) -> int:
@@ -264,7 +277,7 @@ class PathLowering:
     def _group(self, arrangement: StoredArrangement, key: Sequence[Term]) -> int:
         keys = [self._term(t) for t in key]
         group = self._fresh()
-        self._emit(L.OP_GROUP, arrangement.address, group, *keys)
+        self._emit(L.OP_GROUP, *I.FindGroup.operands(arrangement=arrangement.address, group=group), *keys)
         return group
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
@@ -280,7 +293,9 @@ class PathLowering:
         offset = self._reserve_marks(len(arrangements), span)
         proposers = [w for a, g, p in zip(arrangements, groups, step.proposers, strict=True) for w in (a.address, g, p.column)]
         flat = [w for pair in carried for w in pair]
-        self._emit(L.OP_EXTEND, target, offset, low, span, len(arrangements), len(carried), *proposers, *flat)
+        counts = {"proposers": len(arrangements), "carried": len(carried)}
+        head = I.Extend.operands(target=target, marks=offset, low=low, span=span, **counts)
+        self._emit(L.OP_EXTEND, *head, *proposers, *flat)
         for arrangement, proposer in growing:
             args: list[Term | None] = [None] * arrangement.relation.arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -303,9 +318,9 @@ class PathLowering:
         """Room for one extension's marks: per worker, since workers see different rows."""
         offset = self.tables.marks
         bits = (span + 63) // 64 + 1
-        first = offset + L.MARK_PROPOSERS + proposers * L.MARK_SIZE
+        first = offset + L.marks.proposers + proposers * L.proposer.size
         for p in range(proposers):
-            self.tables.marked.append((offset + L.MARK_PROPOSERS + p * L.MARK_SIZE, first + p * bits))
+            self.tables.marked.append((offset + L.marks.proposers + p * L.proposer.size, first + p * bits))
         self.tables.marks = first + proposers * bits
         return offset
 
@@ -317,12 +332,14 @@ class PathLowering:
             relation = self.storage.set_of(name)
             keys = [self._term(t) for t in terms]
             live = self._live(needed)
-            self._emit(L.OP_CONTAINS, relation.address, int(wanted), len(live), *live, *keys)
+            head = I.Contains.operands(relation=relation.address, wanted=int(wanted), live=len(live))
+            self._emit(L.OP_CONTAINS, *head, *live, *keys)
         else:
             arrangement = self.storage.arrangement(nodes.Arrangement(name, columns))
             group = self._group(arrangement, terms)
             live = self._live(needed)
-            self._emit(L.OP_HAS_GROUP, arrangement.address, int(wanted), len(live), *live, group)
+            head = I.HasGroup.operands(arrangement=arrangement.address, wanted=int(wanted), live=len(live))
+            self._emit(L.OP_HAS_GROUP, *head, *live, group)
 
     def _filter(self, compare: Compare, needed: frozenset[int]) -> None:
         left, right = self._term(compare.left), self._term(compare.right)
@@ -332,11 +349,11 @@ class PathLowering:
         live = self._live(needed)
         known = _COMPARE[compare.kind].get(op)
         if known is not None:
-            self._emit(L.OP_COMPARE, known, left, right, len(live), *live)
+            self._emit(L.OP_COMPARE, *I.Compare.operands(comparison=known, left=left, right=right, live=len(live)), *live)
             return
         target = self._fresh()
         self._external(op, Text[COMPARISONS[op].text], (left, right), (Kind.SYMBOL, Kind.SYMBOL), None, target)
-        self._emit(L.OP_MASK, target, len(live), *live)
+        self._emit(L.OP_MASK, *I.Mask.operands(mask=target, live=len(live)), *live)
 
     def _external(
         self, op: str, native: Text, args: tuple[int, ...], kinds: tuple[Kind, ...], result: Kind | None, target: int
@@ -351,7 +368,9 @@ class PathLowering:
         self.tables.externals.append(ExternalCall(op, args, kinds, result, target, verdicts))
         known = 0 if verdicts is None else verdicts.address
         forms = [w for kind, register in zip(kinds, args, strict=True) for w in (_FORMS[kind], register)]
-        self._emit(L.OP_EXTERNAL, len(self.tables.externals) - 1, native, target, known, len(args), *forms)
+        number = len(self.tables.externals) - 1
+        head = I.External.operands(number=number, native=native, target=target, verdicts=known, count=len(args))
+        self._emit(L.OP_EXTERNAL, *head, *forms)
 
     def _unpack(self, step: nodes.UnpackRecord, needed: frozenset[int]) -> None:
         kinds = self.storage.field_kinds(step.type)
@@ -359,18 +378,28 @@ class PathLowering:
         live = self._live(needed)
         bound = [(f, self._bind(v, kinds[f])) for f, v in step.binds if v in needed]
         flat = [w for pair in bound for w in pair]
-        self._emit(L.OP_UNPACK, self.storage.records(len(kinds)).address, source, len(bound), len(live), *flat, *live)
+        records = self.storage.records(len(kinds)).address
+        head = I.Unpack.operands(relation=records, record=source, bound=len(bound), live=len(live))
+        self._emit(L.OP_UNPACK, *head, *flat, *live)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
         keys = [self._term(t) for t in step.key]
         row = self._fresh()
-        self._emit(L.OP_FIND, relation.address, row, *keys)
+        self._emit(L.OP_FIND, *I.Find.operands(relation=relation.address, row=row), *keys)
         live = self._live(needed)
         target = self._bind(step.variable, relation.kinds[len(step.key)])
-        default = (0, 0) if step.default is None else (1, step.default)
         live = [*live, target] if step.default is None else live
-        self._emit(L.OP_FETCH, relation.address, len(step.key), row, target, *default, len(live), *live)
+        head = I.Fetch.operands(
+            relation=relation.address,
+            column=len(step.key),
+            row=row,
+            target=target,
+            has_default=int(step.default is not None),
+            default=step.default or 0,
+            live=len(live),
+        )
+        self._emit(L.OP_FETCH, *head, *live)
 
     # ------------------------------------------------------------------------------------------------------------ terms
 
@@ -385,7 +414,9 @@ class PathLowering:
                 fields = [self._term(a) for a in args]
                 target = self._fresh()
                 self.shareable = False
-                self._emit(L.OP_PACK, self.storage.records(len(args)).address, target, *fields)
+                self._emit(
+                    L.OP_PACK, *I.Pack.operands(relation=self.storage.records(len(args)).address, target=target), *fields
+                )
                 return target
             case Functor():
                 return self._functor(term)
@@ -419,7 +450,7 @@ class PathLowering:
         result = args[0]
         for other in args[1:] or args:
             target = self._fresh()
-            self._emit(L.OP_ARITHMETIC, op, result, other, target)
+            self._emit(L.OP_ARITHMETIC, *I.Compute.operands(function=op, left=result, right=other, target=target))
             result = target
         return result
 
@@ -448,13 +479,14 @@ class PathLowering:
             case nodes.Insert(relation=name, terms=terms, distinct=distinct):
                 relation = self.storage.relation(name)
                 values = [self._term(t) for t in terms]
+                head = I.Sink.operands(relation=relation.address)
                 if relation.keyed:
-                    self.shareable = self.shareable and not relation.struct[L.REL_HEAP]
-                    self._emit(L.OP_MERGE, relation.address, *values, *(values[c] for c in relation.key))
+                    self.shareable = self.shareable and not relation.struct[L.relation.heap]
+                    self._emit(L.OP_MERGE, *head, *values, *(values[c] for c in relation.key))
                 elif distinct:
-                    self._emit(L.OP_INSERT, relation.address, *values)
+                    self._emit(L.OP_INSERT, *head, *values)
                 else:
-                    self._emit(L.OP_APPEND, relation.address, *values)
+                    self._emit(L.OP_APPEND, *head, *values)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 self._accumulate(self.storage.relation(name), key, value)
             case _:
@@ -466,8 +498,7 @@ class PathLowering:
         values = [one if value is None else self._value(value, relation.kinds[len(keys)])]
         if relation.arity == len(keys) + 2:
             values.append(one)
-        self._emit(L.OP_MERGE, relation.address, *keys, *values, *keys)
-
+        self._emit(L.OP_MERGE, *I.Sink.operands(relation=relation.address), *keys, *values, *keys)
 
     def _value(self, value: Term, wanted: Kind) -> int:
         """The register of an aggregated value: numbers as floats for a mean."""
@@ -475,7 +506,7 @@ class PathLowering:
         if wanted is Kind.FLOAT and kind is not Kind.FLOAT:
             target = self._fresh()
             convert = Arithmetic[FUNCTORS[FUNCTORS["to_float"].overloads[kind]].opcodes[kind]]
-            self._emit(L.OP_ARITHMETIC, convert, register, register, target)
+            self._emit(L.OP_ARITHMETIC, *I.Compute.operands(function=convert, left=register, right=register, target=target))
             return target
         return register
 

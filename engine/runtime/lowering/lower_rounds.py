@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Constant, Functor, Kind, Term, Variable
+from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.incremental.shapes import Shape
 from dlog.engine.runtime.lowering.linking import Form, ObjectCode, Operand, Reference, References, form_of, numbered
@@ -83,8 +84,8 @@ class RoundLowering(PathLowering):
         super()._external(*args)
 
     def _finish(self) -> LoweredPath:
-        header = {L.PATH_LIST: self.changes, L.PATH_TARGET: self.target}
-        header[L.PATH_FEW] = few = self._few()
+        header = {L.path.list: self.changes, L.path.target: self.target}
+        header[L.path.few] = few = self._few()
         if few:
             header |= self._columns()
         self.object_code = ObjectCode(header, self.levels, list(self.gates.values()))
@@ -93,15 +94,18 @@ class RoundLowering(PathLowering):
     def _columns(self) -> dict[int, int]:
         """The columns that decide what a path of one look-up touches, so that it can be prefetched."""
         first, second = self.levels
-        seeded = dict(zip(first[10 : first[1] : 2], first[9 : first[1] : 2], strict=True))
+        binds = _pairs(first, I.ScanChanges.place.binds)
+        seeded = {target: column for column, target in binds}
         carried, bound = moved(second)
         sought = next(first[at:] for at, op in _places(first) if op == L.OP_INDEX)
         *_, (at, op) = _places(second)
-        noted = {L.PATH_SOUGHT: seeded.get(sought[4], -1) if sought[1] == 5 else -1, L.PATH_GROUP: -1, L.PATH_KEY: -1}
-        if op == L.OP_REDUCE and second[at + 1] == 9:
-            key = second[at + 8]
-            noted[L.PATH_REDUCTION] = second[at + 2]
-            noted[L.PATH_GROUP], noted[L.PATH_KEY] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
+        keys = I.FindIndexGroup.place.keys
+        noted = {L.path.sought: seeded.get(sought[keys], -1) if sought[_LENGTH] == keys + 1 else -1}
+        noted |= {L.path.group: -1, L.path.key: -1}
+        if op == L.OP_REDUCE and second[at + _LENGTH] == _REDUCE.keys + 1:
+            key = second[at + _REDUCE.keys]
+            noted[L.path.reduction] = second[at + _REDUCE.reduction]
+            noted[L.path.group], noted[L.path.key] = seeded.get(carried.get(key, -1), -1), bound.get(key, -1)
         return noted
 
     def _few(self) -> int:
@@ -120,21 +124,30 @@ class RoundLowering(PathLowering):
     def _iteration(self) -> int:
         return self.registers.get(ITERATION, -1)
 
+    def _times(self) -> dict[str, int]:
+        """The registers of a row's time, iteration and diff."""
+        return {"time": self.registers[TIME], "iteration": self._iteration(), "diff": self.registers[DIFF]}
+
     # ------------------------------------------------------------------------------------------------------------- seed
 
     def _seed(self) -> None:
         match self.path.seed:
             case nodes.Unit():
                 self._track()
-                self._emit(L.OP_ONCE, self.registers[TIME], self._iteration(), self.registers[DIFF])
+                self._emit(L.OP_ONCE, *I.Once.operands(**self._times()))
             case nodes.Scan(relation=name, binds=binds, negated=negated, missing=missing):
                 kinds = self.rounds.source(name).kinds
                 self.changes = self._refer("missing" if missing else "changes", name)
                 self._track()
                 pairs = [w for column, variable in binds for w in (column, self._bind(variable, kinds[column]))]
-                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF])
-                source = self._refer("source", name)
-                self._emit(L.OP_CHANGES, source, self.changes, int(negated), *tracked, len(binds), *pairs)
+                head = I.ScanChanges.operands(
+                    collection=self._refer("source", name),
+                    changes=self.changes,
+                    negated=int(negated),
+                    bound=len(binds),
+                    **self._times(),
+                )
+                self._emit(L.OP_CHANGES, *head, *pairs)
             case _:
                 assert_never(self.path.seed)
 
@@ -155,7 +168,7 @@ class RoundLowering(PathLowering):
         index = self._refer("index", name, columns, proposes)
         keys = [self._term(t) for t in key]
         group = self._fresh()
-        self._emit(L.OP_INDEX, index, group, *keys)
+        self._emit(L.OP_INDEX, *I.FindIndexGroup.operands(index=index, group=group), *keys)
         return index, group
 
     def _half_join(self, step: nodes.HalfJoin, needed: frozenset[int]) -> None:
@@ -173,18 +186,26 @@ class RoundLowering(PathLowering):
         kinds = collection.kinds
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
-        head = (index, group, int(step.view == "neu"), tracked[0], int(inner), *tracked[1:])
-        self._emit(L.OP_ROWS_OF, *head, len(carried), len(bound), *flat)
+        head = I.RowsOf.operands(
+            index=index,
+            group=group,
+            neu=int(step.view == "neu"),
+            inner=int(inner),
+            carried=len(carried),
+            bound=len(bound),
+            **tracked,
+        )
+        self._emit(L.OP_ROWS_OF, *head, *flat)
 
-    def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
+    def _next_round_level(self, needed: frozenset[int], inner: bool) -> tuple[list[tuple[int, int]], dict[str, int]]:
         """Ends the level. Returns what is carried over, and the registers of time, iteration and diff before it and of the last
         two behind it; an inner look-up makes those anew."""
-        time, iteration, diff = self.registers[TIME], self._iteration(), self.registers[DIFF]
+        tracked = self._times()
         fresh = frozenset({ITERATION, DIFF}) if inner else frozenset()
         carried = self._next_level(needed - fresh)
         for variable in sorted(fresh):
             self._bind(variable, Kind.NUMBER)
-        return carried, (time, iteration, diff, self._iteration(), self.registers[DIFF])
+        return carried, {**tracked, "latest": self._iteration(), "product": self.registers[DIFF]}
 
     def _extend(self, step: nodes.Extend, needed: frozenset[int]) -> None:
         for proposer in step.proposers:
@@ -199,7 +220,8 @@ class RoundLowering(PathLowering):
         choice = self._bind(CHOICE, Kind.NUMBER)
         flat = [w for (i, g), p in zip(groups, step.proposers, strict=True) for w in (i, g, p.column, self._neu(p))]
         flat += [w for pair in carried for w in pair]
-        self._emit(L.OP_PROPOSE, target, choice, old_time, len(groups), len(carried), *flat)
+        counts = {"proposers": len(groups), "carried": len(carried)}
+        self._emit(L.OP_PROPOSE, *I.Propose.operands(target=target, choice=choice, time=old_time, **counts), *flat)
         for number, proposer in enumerate(step.proposers):
             args: list[Term | None] = [None] * self.rounds.collection(proposer.arrangement.relation).arity
             for column, term in zip(proposer.arrangement.key, proposer.key, strict=True):
@@ -238,22 +260,30 @@ class RoundLowering(PathLowering):
             key = tuple(c for c, a in enumerate(args) if a is not None)
             index, group = self._group_of(name, key, [a for a in args if a is not None])
             live = self._live(needed)
-            self._emit(L.OP_ANY, index, group, len(live), *live)
+            self._emit(L.OP_ANY, *I.HasAny.operands(index=index, group=group, live=len(live)), *live)
             return
         self._refer("found", name)
         keys = [self._term(a) for a in args if a is not None]
         if not self.rounds.is_inner(name):
             live = self._live(needed)
-            choice = self.registers[CHOICE] if proposer >= 0 else 0
-            head = (collection, int(wanted), neu, self.registers[TIME], proposer, choice)
-            self._emit(L.OP_PRESENT, *head, len(live), *live, *keys)
+            head = I.Present.operands(
+                collection=collection,
+                wanted=int(wanted),
+                neu=neu,
+                time=self.registers[TIME],
+                proposer=proposer,
+                choice=self.registers[CHOICE] if proposer >= 0 else 0,
+                live=len(live),
+            )
+            self._emit(L.OP_PRESENT, *head, *live, *keys)
             return
         row = self._fresh()
         live = [*self._live(needed), row]
-        self._emit(L.OP_ROW, collection, row, len(live), *live, *keys)
+        self._emit(L.OP_ROW, *I.HasRow.operands(collection=collection, row=row, live=len(live)), *live, *keys)
         carried, tracked = self._next_round_level(needed, True)
         flat = [w for pair in carried for w in pair]
-        self._emit(L.OP_ENTRIES, collection, row, neu, *tracked, len(carried), *flat)
+        head = I.EntriesOf.operands(collection=collection, row=row, neu=neu, carried=len(carried), **tracked)
+        self._emit(L.OP_ENTRIES, *head, *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         self._refer("viewed", step.relation)
@@ -261,11 +291,20 @@ class RoundLowering(PathLowering):
         index, group = self._group_of(step.relation, tuple(range(keys)), step.key)
         live = self._live(needed)
         target = self._bind(step.variable, self.rounds.collection(step.relation).kinds[keys])
-        default = (0, 0) if step.default is None else (1, step.default)
         if step.default is None:
             self._gate(step.relation, step.view)
-        head = (index, group, int(step.view == "neu"), self.registers[TIME], keys, target, *default)
-        self._emit(L.OP_VALUE, *head, len(live) + 1, *live, target)
+        head = I.ValueOf.operands(
+            index=index,
+            group=group,
+            neu=int(step.view == "neu"),
+            time=self.registers[TIME],
+            column=keys,
+            target=target,
+            has_default=int(step.default is not None),
+            default=step.default or 0,
+            live=len(live) + 1,
+        )
+        self._emit(L.OP_VALUE, *head, *live, target)
 
     # ------------------------------------------------------------------------------------------------------------- sink
 
@@ -273,7 +312,8 @@ class RoundLowering(PathLowering):
         """Lets small values enter a lattice of least ones first, where the plan says so."""
         if self.path.delayed != "no":
             value, ordered = values[self.rounds.lattice_column(lattice)], int(self.path.delayed == "ordered")
-            self._emit(L.OP_STAGGER, value, self.registers[ITERATION], ordered, self.path.advance)
+            enters = {"iteration": self.registers[ITERATION], "advance": self.path.advance}
+            self._emit(L.OP_STAGGER, *I.Stagger.operands(value=value, ordered=ordered, **enters))
 
     def _sink(self) -> None:
         match self.path.sink:
@@ -283,25 +323,26 @@ class RoundLowering(PathLowering):
                 diff = self.registers[DIFF]
                 if weight is not None and weight != Constant(1, Kind.NUMBER):
                     diff = self._term(Functor("*", (Variable(DIFF), weight), Kind.NUMBER, Kind.NUMBER))
-                tracked = (self.registers[TIME], self._iteration(), diff, self.path.advance)
+                tracked = {**self._times(), "diff": diff, "advance": self.path.advance}
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     self.target = self._refer("collection", name)
-                    self._emit(L.OP_DERIVE, self.target, *tracked, *values)
+                    self._emit(L.OP_DERIVE, *I.Derive.operands(collection=self.target, **tracked), *values)
                 else:
-                    column = reduction.struct[L.RD_VALUE]
+                    column = reduction.struct[L.reduction.value]
                     keys = [v for c, v in enumerate(values) if c != column]
                     self.target = self._refer("groups", name)
-                    self._emit(L.OP_REDUCE, self._refer("reduction", name), *tracked, values[column], *keys)
+                    head = I.Reduce.operands(reduction=self._refer("reduction", name), value=values[column], **tracked)
+                    self._emit(L.OP_REDUCE, *head, *keys)
             case nodes.Accumulate(relation=name, key=key, value=value):
                 reduction = self.rounds.reduction(name)
                 if reduction is None:
                     raise InternalError("lower", f"{name} is not a reduction")
                 keys = [self._term(t) for t in key]
                 contributed = self.tables.constant(1) if value is None else self._value(value, reduction.kind)
-                tracked = (self.registers[TIME], self._iteration(), self.registers[DIFF], 0)
                 self.target = self._refer("groups", name)
-                self._emit(L.OP_REDUCE, self._refer("reduced", name), *tracked, contributed, *keys)
+                contribution = {"reduction": self._refer("reduced", name), "value": contributed, "advance": 0}
+                self._emit(L.OP_REDUCE, *I.Reduce.operands(**contribution, **self._times()), *keys)
             case _:
                 assert_never(self.path.sink)
 
@@ -309,17 +350,23 @@ class RoundLowering(PathLowering):
 def contributes_alone(level: Sequence[int]) -> bool:
     """Whether the second level of a path of one look-up does nothing with a row but contribute a value that is carried over to
     the group of a lattice, by the one key, which is the row's."""
-    sink = level[level[1] :]
+    sink = level[level[_LENGTH] :]
     carried, bound = moved(level)
-    one = sink[0] == L.OP_REDUCE and sink[1] == 9 and not level[6]
-    return one and sink[4] in carried and sink[7] in carried and sink[8] in bound
+    one = sink[0] == L.OP_REDUCE and sink[_LENGTH] == _REDUCE.keys + 1 and not level[I.RowsOf.place.inner]
+    return one and {sink[_REDUCE.iteration], sink[_REDUCE.value]} <= set(carried) and sink[_REDUCE.keys] in bound
 
 
 def moved(level: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
     """The registers of the second level of a path of one look-up: those carried over, and the columns of the others."""
-    pairs = list(zip(level[13 : level[1] : 2], level[14 : level[1] : 2], strict=True))
-    carried, bound = pairs[: level[11]], pairs[level[11] :]
+    pairs = _pairs(level, I.RowsOf.place.moves)
+    count = level[I.RowsOf.place.carried]
+    carried, bound = pairs[:count], pairs[count:]
     return {to: source for source, to in carried}, {to: column for column, to in bound}
+
+
+def _pairs(code: Sequence[int], first: int) -> list[tuple[int, int]]:
+    """The pairs that end an instruction."""
+    return list(zip(code[first : code[_LENGTH] : 2], code[first + 1 : code[_LENGTH] : 2], strict=True))
 
 
 def _operations(code: Sequence[int]) -> Iterator[int]:
@@ -332,4 +379,8 @@ def _places(code: Sequence[int]) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(code):
         yield at, code[at]
-        at += code[at + 1]
+        at += code[at + _LENGTH]
+
+
+_LENGTH = I.Instruction.place.length
+_REDUCE = I.Reduce.place

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Variable
+from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.runtime.lowering.lower import LoweredPath, PathLowering, Storage, Tables, reads
 from dlog.engine.runtime.lowering.sweeping import has_bitmap, is_plain
@@ -38,8 +39,8 @@ def add_runs(lowered: Iterable[LoweredPath], storage: Storage, tables: Tables) -
         if chosen == column:
             twin = RunLowering(path.path, column, storage, tables).lower()
             path.code += twin.code
-            path.struct.point(L.PATH_RUNS, runs)
-            path.struct.point(L.PATH_RUN_CODE, words(c.address for c in twin.code))
+            path.struct.point(L.path.runs, runs)
+            path.struct.point(L.path.run_code, words(c.address for c in twin.code))
     return [runs for _, runs in made.values()]
 
 
@@ -66,10 +67,10 @@ def _runs(path: nodes.Path, column: int, storage: Storage) -> Struct:
     assert isinstance(path.seed, nodes.Scan)
     relation = storage.relation(path.seed.relation)
     relation.sorted_by = ()
-    runs = Struct(L.RUNS_SIZE)
-    runs.point(L.RUNS_RELATION, relation.struct)
-    runs[L.RUNS_COLUMN] = next(c for c, _ in path.seed.binds if c != column)
-    runs[L.RUNS_LEAST] = RUNS_LEAST
+    runs = Struct(L.runs.size)
+    runs.point(L.runs.relation, relation.struct)
+    runs[L.runs.column] = next(c for c, _ in path.seed.binds if c != column)
+    runs[L.runs.least] = RUNS_LEAST
     return runs
 
 
@@ -87,7 +88,8 @@ class RunLowering(PathLowering):
         start, count = self._bind(_START), self._bind(_COUNT)
         others = [(c, v) for c, v in self.path.seed.binds if c != self.column]
         pairs = [w for column, variable in others for w in (column, self._bind(variable, relation.kinds[column]))]
-        self._emit(L.OP_RUNS, relation.address, start, count, len(others), *pairs)
+        head = I.ScanRuns.operands(relation=relation.address, starts=start, counts=count, bound=len(others))
+        self._emit(L.OP_RUNS, *head, *pairs)
 
     def _swept(self, step: nodes.HalfJoin, arrangement: StoredArrangement) -> None:
         return None

@@ -50,7 +50,7 @@ def is_twin(arrangement: StoredArrangement, column: int, target: StoredRelation,
     """Whether the bits of a group's rows are words that lie as those of the target's rows: both have pairs, and the same
     second column."""
     source = arrangement.relation
-    if not arrangement.growing or arrangement.key != (0,) or arrangement.struct[L.ARR_MAP] != L.MAP_DENSE:
+    if not arrangement.growing or arrangement.key != (0,) or arrangement.struct[L.arrangement.map] != L.MAP_DENSE:
         return False
     if (source.arity, target.arity, column, place) != (2, 2, 1, 1):
         return False

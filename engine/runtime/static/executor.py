@@ -206,7 +206,7 @@ class Executor:
         rows = sum(self.rows(n) for n in stratum.relations)
         shown = tuple(name for name in stratum.relations if MARK not in name)
         done = number + 1, len(self.program.strata), shown
-        self.on_progress(Progress(*done, control[L.CTL_ITERATION], control[L.CTL_CHANGES], rows, self.memory.used))
+        self.on_progress(Progress(*done, control[L.control.iteration], control[L.control.changes], rows, self.memory.used))
 
     def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:
         if failure.code == L.ERROR_MEMORY:

@@ -60,7 +60,7 @@ class ScopeRun:
     def run(self) -> None:
         """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
         control = self.thread_pool.workers[0].control
-        control[L.CTL_ITERATION] = control[L.CTL_CHANGES] = 0
+        control[L.control.iteration] = control[L.control.changes] = 0
         self._shape()
         self._needed = _needed_columns(self._all_paths())
         try:
@@ -208,15 +208,15 @@ class ScopeRun:
     def _account(self, lowered: Iterable[LoweredPath]) -> None:
         for path in lowered:
             costs = self.costs.setdefault(path.path.rule, RuleCosts())
-            costs.cycles += path.struct[L.PATH_CYCLES]
-            costs.derived += path.struct[L.PATH_DERIVED]
+            costs.cycles += path.struct[L.path.cycles]
+            costs.derived += path.struct[L.path.derived]
             if path.path.sink.relation in self.scope.relations:  # not what the planner keeps for itself
-                costs.new += path.struct[L.PATH_ADDED]
+                costs.new += path.struct[L.path.added]
 
     def current_rule(self) -> int:
         """The rule whose path a worker ran last, -1 if none."""
-        failed = [w.control[L.CTL_ERROR_PATH] for w in self.thread_pool.workers if w.control[L.CTL_ERROR_PATH]]
-        path = self._by_address.get(failed[0] if failed else self.thread_pool.workers[0].control[L.CTL_RUN_PATH])
+        failed = [w.control[L.control.error_path] for w in self.thread_pool.workers if w.control[L.control.error_path]]
+        path = self._by_address.get(failed[0] if failed else self.thread_pool.workers[0].control[L.control.run_path])
         return path.rule if path is not None else -1
 
     # ------------------------------------------------------------------------------------------------------------- loop
@@ -233,21 +233,21 @@ class ScopeRun:
         """The loop over these paths, whose changes are those of the relations `names`, some of them sorted to `runs`."""
         variables = [self.catalog.relations[n] for n in names]
         for relation in variables:
-            relation.struct[L.REL_LIMIT] = self.limits.get(relation.name, 0)
+            relation.struct[L.relation.limit] = self.limits.get(relation.name, 0)
         early = [p for p in lowered if not _reads_neu(p.path)]
         late = [p for p in lowered if _reads_neu(p.path)]
-        loop = Struct(L.LOOP_SIZE)
+        loop = Struct(L.loop.size)
         lists = (
-            (L.LOOP_ALT, [p.address for p in early]),
-            (L.LOOP_NEU, [p.address for p in late]),
-            (L.LOOP_RELATIONS, [v.address for v in variables]),
-            (L.LOOP_ARRANGEMENTS, [a.address for a in self.growing.values()]),
-            (L.LOOP_RUNS, [r.address for r in runs]),
+            (L.loop.alt, [p.address for p in early]),
+            (L.loop.neu, [p.address for p in late]),
+            (L.loop.relations, [v.address for v in variables]),
+            (L.loop.arrangements, [a.address for a in self.growing.values()]),
+            (L.loop.runs, [r.address for r in runs]),
         )
         for at, addresses in lists:
             loop.point(at, words(addresses))
             loop[at + 1] = len(addresses)
-        self.thread_pool.workers[0].control[L.CTL_ITERATION] = 0
+        self.thread_pool.workers[0].control[L.control.iteration] = 0
         return loop
 
     def _run_loop(self, lowered: Sequence[LoweredPath], loop: Struct, phase: int = ADVANCE) -> None:
@@ -256,20 +256,20 @@ class ScopeRun:
         late = [p for p in lowered if _reads_neu(p.path)]
         worker = self.thread_pool.workers[0]
         control = worker.control
-        control[L.CTL_PHASE] = phase
-        control[L.CTL_PATH] = control[L.CTL_RUNNING] = 0
+        control[L.control.phase] = phase
+        control[L.control.path] = control[L.control.running] = 0
         shareable = self.thread_pool.size > 1 and any(p.shareable for p in lowered) and not self.scope.lattices
-        control[L.CTL_BULK] = BULK_ROWS if shareable else 2**62
+        control[L.control.bulk] = BULK_ROWS if shareable else 2**62
         while worker.run_loop(loop, self._evaluate, self.pause):
             if self._sharing_pays(lowered):
                 self._run_bulk(early, late)
-                control[L.CTL_PHASE] = ADVANCE
-        self.iterations = control[L.CTL_ITERATION]
+                control[L.control.phase] = ADVANCE
+        self.iterations = control[L.control.iteration]
 
     def _sharing_pays(self, lowered: Sequence[LoweredPath]) -> bool:
         """Whether an iteration like those up to now is better shared: rows that were there already are discarded side by side,
         but new ones pass through a share and then, one after the other, into the relation."""
-        done = self.thread_pool.workers[0].control[L.CTL_ITERATION] - 1
+        done = self.thread_pool.workers[0].control[L.control.iteration] - 1
         return done > 0 and self.thread_pool.pays(lowered, self, 1 / done)
 
     def _run_bulk(self, early: Sequence[LoweredPath], late: Sequence[LoweredPath]) -> None:
@@ -289,8 +289,8 @@ class ScopeRun:
 
     def _include(self, arrangement: StoredArrangement) -> None:
         """Adds this iteration's changes to a growing arrangement."""
-        control = self.catalog.memory.new_control(L.CTL_SIZE)
-        if not grow_arrangement(control.address, arrangement.address, arrangement.relation.struct[L.REL_HI]):
+        control = self.catalog.memory.new_control(L.control.size)
+        if not grow_arrangement(control.address, arrangement.address, arrangement.relation.struct[L.relation.hi]):
             self.catalog.memory.check(control)
 
     def _clean(self) -> None:

@@ -98,15 +98,15 @@ class ThreadPool:
         """Whether workers together need less than one alone for so many times the work that these paths did up to now."""
         cycles = collected = 0
         for path in paths:
-            cycles += path.struct[L.PATH_CYCLES]
-            collected += path.struct[L.PATH_ADDED] * COLLECT[storage.relation(path.path.sink.relation).set_kind]
+            cycles += path.struct[L.path.cycles]
+            collected += path.struct[L.path.added] * COLLECT[storage.relation(path.path.sink.relation).set_kind]
         return times * (cycles * (1 - 1 / self.size) - collected) > HAND_OVER
 
     def run_paths(
         self, paths: Sequence[LoweredPath], storage: Storage, pause: Callable[[], None], begun: bool = False
     ) -> None:
         """Runs shareable paths to their end on all workers and adds their shares. The first worker may have begun with it."""
-        before = [path.struct[L.PATH_ADDED] for path in paths]
+        before = [path.struct[L.path.added] for path in paths]
         targets = {path.path.sink.relation: storage.relation(path.path.sink.relation) for path in paths}
         rows = {name: relation.rows for name, relation in targets.items()}
         for relation in targets.values():
@@ -135,7 +135,7 @@ class ThreadPool:
         """Gives every worker a share of the relation; bitmaps of shares stay for the next iteration."""
         if relation.name not in self._shares:
             self._shares[relation.name] = [relation.share(f"{relation.name}#{w.number}") for w in self.workers]
-        relation.struct.point(L.REL_SHARES, words(s.address for s in self._shares[relation.name]))
+        relation.struct.point(L.relation.shares, words(s.address for s in self._shares[relation.name]))
 
     def free_shares(self) -> None:
         for shares in self._shares.values():
@@ -197,10 +197,10 @@ class _Sharing:
 def _count_once(counted: Sequence[tuple[LoweredPath, int]], came: int) -> None:
     """Makes the paths' counters of added rows, which were some numbers before, tell how many `came` to the relation: a row that
     several workers have in their shares is one."""
-    twice = sum(path.struct[L.PATH_ADDED] - before for path, before in counted) - came
+    twice = sum(path.struct[L.path.added] - before for path, before in counted) - came
     for path, before in counted:
-        less = min(twice, path.struct[L.PATH_ADDED] - before)
-        path.struct[L.PATH_ADDED] -= less
+        less = min(twice, path.struct[L.path.added] - before)
+        path.struct[L.path.added] -= less
         twice -= less
 
 
@@ -211,13 +211,13 @@ def seed_rows(path: nodes.Path, storage: Storage) -> int:
     relation = storage.relation(path.seed.relation)
     if not path.seed.changes:
         return relation.rows
-    return relation.struct[L.REL_HI] - relation.struct[L.REL_LO]
+    return relation.struct[L.relation.hi] - relation.struct[L.relation.lo]
 
 
 def _first_row(path: LoweredPath, storage: Storage) -> int:
     seed = path.path.seed
     if isinstance(seed, nodes.Scan) and seed.changes:
-        return storage.relation(seed.relation).struct[L.REL_LO]
+        return storage.relation(seed.relation).struct[L.relation.lo]
     return 0
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from ctypes import c_int64 as _Word
 
 import numpy as np
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels import machine
+from dlog.engine.kernels.instructions import External
 from dlog.engine.runtime.lowering.lower import CONSTANTS, ExternalCall, LoweredPath, Tables
 from dlog.engine.runtime.storage.native import Struct
 from dlog.engine.runtime.storage.relation import Memory
@@ -44,48 +44,48 @@ class Worker:
 
     def __init__(self, memory: Memory, number: int = 0) -> None:
         self.number = number
-        self.control = memory.new_control(L.CTL_SIZE)
-        self.control.point(L.CTL_SCRATCH, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
+        self.control = memory.new_control(L.control.size)
+        self.control.point(L.control.scratch, Struct(L.SCRATCH_BLOCKS * L.BLOCK + L.SCRATCH_TEXT // 8))
         self.share(None)
-        self.control[L.CTL_BUDGET] = MAX_ROWS_PER_CALL
-        self.control[L.CTL_NUMBER] = number
+        self.control[L.control.budget] = MAX_ROWS_PER_CALL
+        self.control[L.control.number] = number
         self.registers = np.empty((0, L.REGISTER), np.int64)
 
     def prepare(self, tables: Tables) -> None:
         """Makes room for a scope's registers, levels and marks and fills its constants."""
-        self.control.point(L.CTL_LEVELS, Struct(tables.levels * L.LEVEL_SIZE))
+        self.control.point(L.control.levels, Struct(tables.levels * L.level.size))
         self.registers = np.empty((CONSTANTS + len(tables.constants) + 1, L.REGISTER), np.int64)
         for value, number in tables.constants.items():
             self.registers[CONSTANTS + number] = value
-        self.control[L.CTL_ERROR_PATH] = 0
-        self.control[L.CTL_REGISTERS] = int(self.registers.ctypes.data)
+        self.control[L.control.error_path] = 0
+        self.control[L.control.registers] = int(self.registers.ctypes.data)
         self.marks = np.zeros(tables.marks + 1, np.int64)
         for mark, bits in tables.marked:
-            self.marks[mark + L.MARK_LAST] = self.marks[mark + L.MARK_GROUP] = -1
-            self.marks[mark + L.MARK_BITS] = bits
-        self.control[L.CTL_MARKS] = int(self.marks.ctypes.data)
+            self.marks[mark + L.proposer.last] = self.marks[mark + L.proposer.group] = -1
+            self.marks[mark + L.proposer.bits] = bits
+        self.control[L.control.marks] = int(self.marks.ctypes.data)
         self.externals = tables.externals
 
     def share(self, cursor: Struct | None) -> None:
         """Takes rows of a seed from a cursor shared with other workers, or (None) from its own again."""
-        self.control[L.CTL_SHARED] = int(cursor is not None)
+        self.control[L.control.shared] = int(cursor is not None)
         self._cursor = cursor or Struct(1)
-        self.control.point(L.CTL_CURSOR, self._cursor)
+        self.control.point(L.control.cursor, self._cursor)
 
     def run_path(self, path: LoweredPath, evaluate: Evaluate, pause: Callable[[], None]) -> None:
         """Runs a path to its end; `pause` is called whenever the kernel yields."""
-        self.control[L.CTL_PHASE] = -1
+        self.control[L.control.phase] = -1
         machine.start_path(path.address, self.control.address)
         self._drive(path.address, evaluate, pause)
 
     def probe(self, path: LoweredPath) -> bool:
         """Begins a path that calls no Python; whether a small budget was enough for all of it. If not, `resume` goes on."""
-        control, budget = self.control, self.control[L.CTL_BUDGET]
-        control[L.CTL_PHASE] = -1
+        control, budget = self.control, self.control[L.control.budget]
+        control[L.control.phase] = -1
         machine.start_path(path.address, control.address)
-        control[L.CTL_BUDGET] = min(PROBE, budget)
+        control[L.control.budget] = min(PROBE, budget)
         status = machine.run(path.address, control.address)
-        control[L.CTL_BUDGET] = budget
+        control[L.control.budget] = budget
         if status == L.FAILED:
             raise self._failure()
         return bool(status == L.DONE)
@@ -119,18 +119,17 @@ class Worker:
                 pause()
 
     def _failure(self) -> RunFailed:
-        code, self.control[L.CTL_ERROR] = self.control[L.CTL_ERROR], 0
-        return RunFailed(code, self.control[L.CTL_ERROR_PATH])
+        code, self.control[L.control.error] = self.control[L.control.error], 0
+        return RunFailed(code, self.control[L.control.error_path])
 
     def call(self, evaluate: Evaluate) -> None:
         """Evaluates the instruction the kernel stopped at, on its block, and steps over it."""
         control = self.control
-        rows, pc = control[L.CTL_ROWS], control[L.CTL_PC]
-        instruction = np.frombuffer(memoryview((_Word * 3).from_address(pc)), np.int64)
-        call = self.externals[int(instruction[2])]
+        rows, instruction = control[L.control.rows], External(control[L.control.pc])
+        call = self.externals[instruction.number]
         args = [typed(self.registers[r, :rows], k) for r, k in zip(call.args, call.kinds, strict=True)]
         self.registers[call.target, :rows] = _bits(evaluate(call, args))
-        control[L.CTL_PC] = pc + 8 * int(instruction[1])
+        control[L.control.pc] += 8 * instruction.length
 
 
 def _bits(values: np.ndarray) -> np.ndarray:

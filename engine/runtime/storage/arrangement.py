@@ -13,34 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine.interruption import DelayedInFinalizer
+from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.layout import (
-    ARR_CHAINS,
-    ARR_COLUMNS,
-    ARR_GROUP_CAPACITY,
-    ARR_GROUP_KEYS,
-    ARR_GROUPS,
     ARR_GROWING,
-    ARR_ITEM,
-    ARR_KEY_COUNT,
-    ARR_KEYS,
-    ARR_KIND,
-    ARR_LOWS,
-    ARR_MAP,
-    ARR_OFFSETS,
-    ARR_ONLY,
-    ARR_ONLY_COLUMN,
-    ARR_ONLY_LOW,
-    ARR_ONLY_SPAN,
-    ARR_POOL,
-    ARR_POOL_CAPACITY,
-    ARR_RANGES,
-    ARR_RELATION,
-    ARR_SIZE,
-    ARR_SLOT_COUNT,
-    ARR_SLOTS,
     ARR_SORTED,
-    ARR_STRIDES,
-    CHAIN_SIZE,
     MAP_DENSE,
     MAP_HASH,
     SET_BITS,
@@ -74,7 +50,7 @@ class StoredArrangement:
         self.key = key
         self.order = order
         self.growing = growing
-        self.struct = Struct(ARR_SIZE)
+        self.struct = Struct(L.arrangement.size)
         self._owned: list[tuple[int, int]] = []
         self._prepare(ARR_GROWING if growing else ARR_SORTED)
         self._made = True
@@ -89,16 +65,16 @@ class StoredArrangement:
 
     def _prepare(self, kind: int) -> None:
         struct = self.struct
-        struct[ARR_KIND] = kind
-        struct.point(ARR_RELATION, self.relation.struct)
-        struct[ARR_KEY_COUNT] = len(self.key)
-        struct.point(ARR_KEYS, words(self.key))
+        struct[L.arrangement.kind] = kind
+        struct.point(L.arrangement.relation, self.relation.struct)
+        struct[L.arrangement.key_count] = len(self.key)
+        struct.point(L.arrangement.keys, words(self.key))
         space = self.relation.code_space(self.key)
         if space is not None and space <= self._dense_limit():
             self._prepare_dense(space)
         else:
-            struct[ARR_MAP] = MAP_HASH
-            struct.point(ARR_GROUP_KEYS, Struct(len(self.key)))
+            struct[L.arrangement.map] = MAP_HASH
+            struct.point(L.arrangement.group_keys, Struct(len(self.key)))
 
     def _dense_limit(self) -> int:
         """A dense map may have several times more keys than the relation has rows."""
@@ -108,11 +84,11 @@ class StoredArrangement:
         extents = [self.relation.extents[c] for c in self.key]
         spans = [max(e.span, 1) for e in extents if e is not None]
         strides = [int(np.prod(spans[k + 1 :], dtype=np.int64)) for k in range(len(spans))]
-        self.struct[ARR_MAP] = MAP_DENSE
-        self.struct[ARR_GROUPS] = space
-        self.struct.point(ARR_LOWS, words(e.low for e in extents if e is not None))
-        self.struct.point(ARR_RANGES, words(spans))
-        self.struct.point(ARR_STRIDES, words(strides))
+        self.struct[L.arrangement.map] = MAP_DENSE
+        self.struct[L.arrangement.groups] = space
+        self.struct.point(L.arrangement.lows, words(e.low for e in extents if e is not None))
+        self.struct.point(L.arrangement.ranges, words(spans))
+        self.struct.point(L.arrangement.strides, words(strides))
 
     # ------------------------------------------------------------------------------------------------------------ sorted
 
@@ -120,8 +96,8 @@ class StoredArrangement:
         """Sorts: groups, offsets, and the columns `needed` in the groups' order."""
         rows = self.relation.rows
         groups = self._group_numbers()
-        size = (self.struct[ARR_GROUPS] + 2) * 4
-        self.struct[ARR_OFFSETS] = self._take(size)
+        size = (self.struct[L.arrangement.groups] + 2) * 4
+        self.struct[L.arrangement.offsets] = self._take(size)
         ascending = arrange.count_groups(self.address, groups.address, groups.low, rows)
         in_place = ascending == 1 and self._ordered(groups)
         if in_place:
@@ -136,7 +112,7 @@ class StoredArrangement:
     def _group_numbers(self) -> Groups:
         """The group of each row: one narrow key says it itself."""
         relation, (key, *more) = self.relation, self.key or (-1,)
-        if key >= 0 and not more and self.struct[ARR_MAP] == MAP_DENSE and relation.widths[key] == 4:
+        if key >= 0 and not more and self.struct[L.arrangement.map] == MAP_DENSE and relation.widths[key] == 4:
             extent = relation.extents[key]
             assert extent is not None
             return Groups(relation.column_address(key), extent.low)
@@ -148,7 +124,7 @@ class StoredArrangement:
     def _reorder(self, groups: Groups) -> None:
         """Puts the relation's own rows into the groups' order, one new column at a time."""
         relation, rows = self.relation, self.relation.rows
-        single = self.key[0] if len(self.key) == 1 and self.struct[ARR_MAP] == MAP_DENSE else -1
+        single = self.key[0] if len(self.key) == 1 and self.struct[L.arrangement.map] == MAP_DENSE else -1
         others = frozenset(range(relation.arity)) - {single}
         columns = self._scatter(others, groups)
         if single >= 0:
@@ -156,18 +132,20 @@ class StoredArrangement:
             assert extent is not None
             columns[single] = self._new_column(rows * relation.widths[single])
             width = relation.widths[single]
-            arrange.write_keys(self.struct[ARR_OFFSETS], self.struct[ARR_GROUPS], extent.low, width, columns[single])
+            arrange.write_keys(
+                self.struct[L.arrangement.offsets], self.struct[L.arrangement.groups], extent.low, width, columns[single]
+            )
         relation.replace_columns([columns[c] for c in range(relation.arity)], rows)
         relation.sorted_by = (*self.key, *self.order)
 
     def _scatter(self, numbers: frozenset[int], groups: Groups) -> dict[int, int]:
         """New memory per column, with its values in the groups' order."""
-        relation, rows, offsets = self.relation, self.relation.rows, self.struct[ARR_OFFSETS]
+        relation, rows, offsets = self.relation, self.relation.rows, self.struct[L.arrangement.offsets]
         targets = {c: self._new_column(rows * relation.widths[c]) for c in sorted(numbers)}
         if len(numbers) == 1 and not self.order:
             (number,) = numbers
             data, width = relation.column_address(number), relation.widths[number]
-            last = self.struct[ARR_GROUPS]
+            last = self.struct[L.arrangement.groups]
             arrange.scatter_grouped(offsets, groups.address, groups.low, data, width, rows, targets[number], last)
             return targets
         places = np.empty(rows, np.int32)
@@ -218,7 +196,7 @@ class StoredArrangement:
         for number in range(self.relation.arity):
             entries[2 * number] = self.relation.column_address(number)
             entries[2 * number + 1] = self.relation.widths[number]
-        self.struct.point(ARR_COLUMNS, entries)
+        self.struct.point(L.arrangement.columns, entries)
         self.relation.pinned = True
         self.columns = frozenset(range(self.relation.arity))
 
@@ -231,7 +209,7 @@ class StoredArrangement:
             self._owned.append((target, self.relation.rows * width))
             entries[2 * number] = target
             entries[2 * number + 1] = width
-        self.struct.point(ARR_COLUMNS, entries)
+        self.struct.point(L.arrangement.columns, entries)
 
     def _take(self, size: int) -> int:
         address = int(storage.zeroed(self.memory.control.address, size))
@@ -243,9 +221,9 @@ class StoredArrangement:
 
     def start(self, item: int) -> None:
         """An empty growing arrangement whose items are the values of column `item` (4 bytes wide), or row numbers (-1)."""
-        self.struct[ARR_ITEM] = item
-        if self.struct[ARR_MAP] == MAP_DENSE:
-            self.struct[ARR_CHAINS] = self._take(self.struct[ARR_GROUPS] * CHAIN_SIZE * 4)
+        self.struct[L.arrangement.item] = item
+        if self.struct[L.arrangement.map] == MAP_DENSE:
+            self.struct[L.arrangement.chains] = self._take(self.struct[L.arrangement.groups] * L.chain.size * 4)
 
     def only(self, column: int, values: np.ndarray) -> None:
         """Leaves out rows, from now on, whose `column` has none of the values, if these are close to each other."""
@@ -256,31 +234,31 @@ class StoredArrangement:
         wanted = np.zeros((span + 64) // 64 * 64, bool)
         wanted[values.astype(np.int64) - low] = True
         self._wanted = np.packbits(wanted, bitorder="little")
-        self.struct[ARR_ONLY] = self._wanted.ctypes.data
-        self.struct[ARR_ONLY_COLUMN] = column
-        self.struct[ARR_ONLY_LOW] = low
-        self.struct[ARR_ONLY_SPAN] = span
+        self.struct[L.arrangement.only] = self._wanted.ctypes.data
+        self.struct[L.arrangement.only_column] = column
+        self.struct[L.arrangement.only_low] = low
+        self.struct[L.arrangement.only_span] = span
 
     def free(self) -> None:
         """Gives back all memory; the arrangement must not be used afterwards."""
-        if self.struct[ARR_KEY_COUNT] < 0:
+        if self.struct[L.arrangement.key_count] < 0:
             return
         control = self.memory.control.address
         for address, size in self._owned:
             storage.release(control, address, size)
         self._owned = []
-        if self.struct[ARR_MAP] == MAP_HASH:
-            capacity = self.struct[ARR_GROUP_CAPACITY]
-            keys = self.struct.keep[ARR_GROUP_KEYS]
+        if self.struct[L.arrangement.map] == MAP_HASH:
+            capacity = self.struct[L.arrangement.group_capacity]
+            keys = self.struct.keep[L.arrangement.group_keys]
             assert isinstance(keys, Struct)
             for k in range(len(self.key)):
                 storage.release(control, keys[k], capacity * 8)
-            storage.release(control, self.struct[ARR_SLOTS], self.struct[ARR_SLOT_COUNT] * 4)
+            storage.release(control, self.struct[L.arrangement.slots], self.struct[L.arrangement.slot_count] * 4)
             if self.growing:
-                storage.release(control, self.struct[ARR_CHAINS], capacity * CHAIN_SIZE * 4)
-        storage.release(control, self.struct[ARR_POOL], self.struct[ARR_POOL_CAPACITY] * 4)
-        self.struct = Struct(ARR_SIZE)
-        self.struct[ARR_KEY_COUNT] = -1
+                storage.release(control, self.struct[L.arrangement.chains], capacity * L.chain.size * 4)
+        storage.release(control, self.struct[L.arrangement.pool], self.struct[L.arrangement.pool_capacity] * 4)
+        self.struct = Struct(L.arrangement.size)
+        self.struct[L.arrangement.key_count] = -1
 
     def __del__(self) -> None:
         if self._made and sys is not None and not sys.is_finalizing():

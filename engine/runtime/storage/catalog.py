@@ -7,7 +7,7 @@ from typing import cast
 
 from dlog.engine.ir import nodes
 from dlog.engine.ir.rules import Kind, Program
-from dlog.engine.kernels.layout import ACCOUNT_SYMBOLS
+from dlog.engine.kernels import layout as L
 from dlog.engine.plan.statistics import Keys
 from dlog.engine.runtime.storage import statistics
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
@@ -41,7 +41,7 @@ class Catalog:
     @symbols.setter
     def symbols(self, table: SymbolTable) -> None:
         self.encoder.symbols = table
-        self.memory.bytes[ACCOUNT_SYMBOLS] = table.address
+        self.memory.bytes[L.account.symbols] = table.address
 
     @property
     def records(self) -> RecordTables:

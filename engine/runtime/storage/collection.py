@@ -48,11 +48,11 @@ class Role(Enum):
 
 _PARTS = {
     Role.INPUT: (),
-    Role.TOTAL: (L.CO_COUNTS, L.CO_STAMPS),
-    Role.PARTIAL: (L.CO_SUPPORT, L.CO_STAMPS),
+    Role.TOTAL: (L.collection.counts, L.collection.stamps),
+    Role.PARTIAL: (L.collection.support, L.collection.stamps),
     Role.RESULT: (),
     Role.LATTICE: (),
-    Role.GROUPS: (L.CO_STAMPS, L.CO_CURRENT),
+    Role.GROUPS: (L.collection.stamps, L.collection.current),
     Role.CANDIDATES: (),
     Role.PARTIAL_CANDIDATES: (),
 }
@@ -64,8 +64,8 @@ UNFOUND = {Role.RESULT, Role.LATTICE}
 
 def new_list(words_each: int) -> Struct:
     """A list, a pool or a log, whatever it is used as."""
-    made = Struct(L.LOG_SIZE)
-    made[L.LIST_WORDS] = words_each
+    made = Struct(L.log.size)
+    made[L.items.words] = words_each
     return made
 
 
@@ -116,7 +116,7 @@ class Grouped(Protocol):
 
 
 class Collection:
-    """Rows, their histories and logs; see kernels/layout.py for the fields."""
+    """Rows, their histories and logs; see kernels/round_structs.py for the fields."""
 
     def __init__(self, name: str, kinds: Sequence[Kind], role: Role, memory: Memory, scope: Struct | None = None) -> None:
         self.status: DataflowStatus | None = None
@@ -125,7 +125,7 @@ class Collection:
         self.kinds = tuple(kinds)
         self.role = role
         self.memory = memory
-        self.struct = Struct(L.CO_SIZE)
+        self.struct = Struct(L.collection.size)
         self.indexes: dict[tuple[int, ...], Index] = {}
         self.wanted: set[tuple[int, ...]] = set()
         """The keys of the indexes that paths ask for."""
@@ -139,16 +139,16 @@ class Collection:
         """Whether rows are looked for by all their values."""
         self.grouped: Grouped | None = None
         """Whose groups are the rows here; there are no others."""
-        self.struct[L.REL_ARITY] = len(self.kinds)
-        self._columns = Struct(L.COL_SIZE * max(len(self.kinds), 1))
-        self.struct.point(L.REL_COLUMNS, self._columns)
+        self.struct[L.relation.arity] = len(self.kinds)
+        self._columns = Struct(L.column.size * max(len(self.kinds), 1))
+        self.struct.point(L.relation.columns, self._columns)
         for c, kind in enumerate(self.kinds):
-            self._columns[c * L.COL_SIZE + L.COL_WIDTH] = 8 if kind is Kind.FLOAT else 4
-            self._columns[c * L.COL_SIZE + L.COL_DATA] = self._zeroed(
-                INITIAL_ROWS * self._columns[c * L.COL_SIZE + L.COL_WIDTH]
+            self._columns[c * L.column.size + L.column.width] = 8 if kind is Kind.FLOAT else 4
+            self._columns[c * L.column.size + L.column.data] = self._zeroed(
+                INITIAL_ROWS * self._columns[c * L.column.size + L.column.width]
             )
-        self.struct[L.REL_CAPACITY] = INITIAL_ROWS
-        self.struct[L.CO_ALIVE] = self._zeroed(INITIAL_ROWS // 8)
+        self.struct[L.relation.capacity] = INITIAL_ROWS
+        self.struct[L.collection.alive] = self._zeroed(INITIAL_ROWS // 8)
         for part in _PARTS[role]:
             self.struct[part] = self._zeroed(INITIAL_ROWS * PER_ROW[part])
         self._make_lists(scope)
@@ -162,21 +162,21 @@ class Collection:
         wanted: list[tuple[int, int]] = []
         role = self.role
         if role in _VISIBLE:
-            wanted += [(L.CO_LOG, L.CHANGE_SIZE), (L.CO_BORN, 1), (L.CO_DOOMED, 1)]
-            self._point_history(L.CO_OUTER, iterations=False)
+            wanted += [(L.collection.log, L.change.size), (L.collection.born, 1), (L.collection.doomed, 1)]
+            self._point_history(L.collection.outer, iterations=False)
         if role in _INNER:
-            wanted.append((L.CO_INNER_LOG, L.CHANGE_SIZE))
-            self._point_history(L.CO_INNER, iterations=True)
+            wanted.append((L.collection.inner_log, L.change.size))
+            self._point_history(L.collection.inner, iterations=True)
         if role is Role.TOTAL:
-            wanted += [(L.CO_DERIVED, L.CHANGE_SIZE), (L.CO_TOUCHED, 1)]
+            wanted += [(L.collection.derived, L.change.size), (L.collection.touched, 1)]
         if role in (Role.PARTIAL, Role.PARTIAL_CANDIDATES):
-            wanted += [(L.CO_TOUCHED, 1), (L.CO_ENTRIES, L.SUPPORT_SIZE)]
+            wanted += [(L.collection.touched, 1), (L.collection.entries, L.support.size)]
             assert scope is not None
-            self.struct.point(L.CO_SCOPE, scope)
+            self.struct.point(L.collection.scope, scope)
         if role in (Role.LATTICE, Role.GROUPS):
-            wanted.append((L.CO_TOUCHED, 1))
+            wanted.append((L.collection.touched, 1))
         if role in (Role.GROUPS, Role.CANDIDATES):
-            wanted.append((L.CO_DOOMED, 1))
+            wanted.append((L.collection.doomed, 1))
         for field, size in wanted:
             self.struct.point(field, self._list(size))
 
@@ -186,12 +186,12 @@ class Collection:
         return made
 
     def _point_history(self, field: int, iterations: bool) -> None:
-        history = Struct(L.HI_SIZE)
-        history[L.HI_BITS] = self._zeroed(INITIAL_ROWS // 8)
+        history = Struct(L.history.size)
+        history[L.history.bits] = self._zeroed(INITIAL_ROWS // 8)
         if iterations:
-            history[L.HI_ITERS] = self._zeroed(INITIAL_ROWS * 4)
-        history.point(L.HI_ITEMS, self._list(L.ITEM_SIZE))
-        history.point(L.HI_ENTRIES, self._list(L.ENTRY_SIZE))
+            history[L.history.iters] = self._zeroed(INITIAL_ROWS * 4)
+        history.point(L.history.items, self._list(L.item.size))
+        history.point(L.history.entries, self._list(L.entry.size))
         self.struct.point(field, history)
         self.histories.append(history)
 
@@ -202,7 +202,7 @@ class Collection:
     @property
     def widths(self) -> tuple[Struct, tuple[int, ...]]:
         """The struct and the fields of the columns' widths."""
-        return self._columns, tuple(c * L.COL_SIZE + L.COL_WIDTH for c in range(self.arity))
+        return self._columns, tuple(c * L.column.size + L.column.width for c in range(self.arity))
 
     @property
     def arity(self) -> int:
@@ -210,13 +210,13 @@ class Collection:
 
     @property
     def log(self) -> Struct:
-        return self.struct.keep[L.CO_LOG]  # type: ignore[return-value]
+        return self.struct.keep[L.collection.log]  # type: ignore[return-value]
 
     def point_columns(self) -> None:
         """Points columns that have no array of their own to what implies them."""
         for at in self.widths[1]:
             if self._columns[at] == L.IMPLIED:
-                self._columns[at - L.COL_WIDTH + L.COL_DATA] = self.address
+                self._columns[at - L.column.width + L.column.data] = self.address
 
     def hold_keys(self) -> None:
         """Makes an implied key column one like others: it is to be read at large. Raises DlogError where memory does not
@@ -226,19 +226,20 @@ class Collection:
 
     def keep_heads(self) -> None:
         """Gives groups the lists of their candidates, beside the rows of their results."""
-        self.struct[L.CO_HEADS] = self._zeroed(self.struct[L.REL_CAPACITY] * PER_ROW[L.CO_HEADS])
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_CURRENT, 0, INITIAL_ROWS * PER_ROW[L.CO_CURRENT])])
+        self.struct[L.collection.heads] = self._zeroed(self.struct[L.relation.capacity] * PER_ROW[L.collection.heads])
+        current = Array(self.struct, L.collection.current, 0, INITIAL_ROWS * PER_ROW[L.collection.current])
+        give_back(self.memory.control.address, [current])
 
     def keep_records(self, bytes_each: int) -> None:
         """Gives rows records of so many bytes, which are all that there is of them."""
-        self.struct[L.CO_RECORD_BYTES] = bytes_each
-        self.struct[L.CO_RECORDS] = self._zeroed(self.struct[L.REL_CAPACITY] * bytes_each)
-        give_back(self.memory.control.address, [Array(self.struct, L.CO_ALIVE, 0, INITIAL_ROWS // 8)])
+        self.struct[L.collection.record_bytes] = bytes_each
+        self.struct[L.collection.records] = self._zeroed(self.struct[L.relation.capacity] * bytes_each)
+        give_back(self.memory.control.address, [Array(self.struct, L.collection.alive, 0, INITIAL_ROWS // 8)])
 
     def keep_sums(self, words_each: int) -> None:
         """Gives groups so many words of their own."""
-        self.struct[L.CO_SUM_WORDS] = words_each
-        self.struct[L.CO_SUMS] = self._zeroed(self.struct[L.REL_CAPACITY] * words_each * 8)
+        self.struct[L.collection.sum_words] = words_each
+        self.struct[L.collection.sums] = self._zeroed(self.struct[L.relation.capacity] * words_each * 8)
 
     def index(self, key: tuple[int, ...]) -> Index:
         """The index by these columns, made (and filled) when it is first asked for."""
@@ -261,28 +262,28 @@ class Collection:
             self._list_indexes()
 
     def _list_indexes(self) -> None:
-        self.struct.point(L.CO_INDEXES, words(i.address for i in self.indexes.values()))
-        self.struct[L.CO_INDEX_COUNT] = len(self.indexes)
+        self.struct.point(L.collection.indexes, words(i.address for i in self.indexes.values()))
+        self.struct[L.collection.index_count] = len(self.indexes)
 
     # ---------------------------------------------------------------------------------------------------------- reading
 
     def column(self, number: int) -> np.ndarray:
         """A view of a column, dead rows included: int32 or int64."""
-        at = number * L.COL_SIZE
-        width = np.int32 if self._columns[at + L.COL_WIDTH] == 4 else np.int64
-        return view(self._columns[at + L.COL_DATA], self.struct[L.REL_ROWS], width)
+        at = number * L.column.size
+        width = np.int32 if self._columns[at + L.column.width] == 4 else np.int64
+        return view(self._columns[at + L.column.data], self.struct[L.relation.rows], width)
 
     def present(self, before: bool = False) -> np.ndarray:
         """The numbers of the rows that are present (int32) or, while a batch runs, were so before it; of pairs their words
         (int64)."""
-        if self.struct[L.CO_PAIRS]:
-            found = np.empty(0 if before and self.struct[L.CO_FRESH] else self.struct[L.CO_LIVE] + 1, np.int64)
+        if self.struct[L.collection.pairs]:
+            found = np.empty(0 if before and self.struct[L.collection.fresh] else self.struct[L.collection.live] + 1, np.int64)
             count = copy_pairs(self.address, int(found.ctypes.data)) if len(found) else 0
         else:
-            found = np.empty(self.struct[L.CO_LIVE], np.int32)
+            found = np.empty(self.struct[L.collection.live], np.int32)
             count = copy_present(self.address, L.ROUND if before else 2**63 - 1, int(found.ctypes.data))
         found = found[:count]
-        if before and self.struct[L.CO_QUIET] and not self.struct[L.CO_FRESH]:
+        if before and self.struct[L.collection.quiet] and not self.struct[L.collection.fresh]:
             rows, _, diffs = self.changes()
             changed, places = np.unique(rows, return_index=True)
             kept = found[~np.isin(found, changed)]
@@ -291,23 +292,23 @@ class Collection:
 
     def clear_stamps(self) -> None:
         """Forgets when rows were last touched."""
-        view(self.struct[L.CO_STAMPS], self.struct[L.REL_CAPACITY], np.int32)[:] = 0
+        view(self.struct[L.collection.stamps], self.struct[L.relation.capacity], np.int32)[:] = 0
 
     def quieten(self) -> None:
         """Notes that no path looks rows up here, or by all their values, unless one does."""
-        self.struct[L.CO_QUIET] = int(not self.asked and self.role in _VISIBLE)
+        self.struct[L.collection.quiet] = int(not self.asked and self.role in _VISIBLE)
         two = self.arity == 2 and Kind.FLOAT not in self.kinds
-        self.struct[L.CO_PAIRABLE] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
-        self.struct[L.CO_UNKEYED] = int(not self.found)
+        self.struct[L.collection.pairable] = int(two and self.role is Role.INPUT and not self.asked and not self.indexes)
+        self.struct[L.collection.unkeyed] = int(not self.found)
 
     @property
     def ways(self) -> list[int]:
         """Flags of the structures that are left out, as nobody reads them: rows looked up, rows found by all their values, rows
         where pairs do, rows of its own where groups are the rows, contributions before they are all there, and for each index
         rows where values do."""
-        streamed = self.grouped is not None and self.grouped.struct[L.RD_STREAMED] != 0
-        values = [self.indexes[key].struct[L.IX_WANTED] for key in sorted(self.indexes)]
-        left = [self.struct[field] for field in (L.CO_QUIET, L.CO_UNKEYED, L.CO_PAIRABLE)]
+        streamed = self.grouped is not None and self.grouped.struct[L.reduction.streamed] != 0
+        values = [self.indexes[key].struct[L.index.wanted] for key in sorted(self.indexes)]
+        left = [self.struct[field] for field in (L.collection.quiet, L.collection.unkeyed, L.collection.pairable)]
         return [*left, int(self.grouped is not None), int(streamed), *values]
 
     def take_ways(self, ways: Sequence[int]) -> bool:
@@ -315,14 +316,14 @@ class Collection:
         are rows."""
         if any(left > allowed for left, allowed in zip(ways, self.ways, strict=True)):
             return False
-        self.struct[L.CO_QUIET], self.struct[L.CO_UNKEYED], self.struct[L.CO_PAIRABLE] = ways[:3]
+        self.struct[L.collection.quiet], self.struct[L.collection.unkeyed], self.struct[L.collection.pairable] = ways[:3]
         for key, column in zip(sorted(self.indexes), ways[5:], strict=True):
-            self.indexes[key].struct[L.IX_WANTED] = column
+            self.indexes[key].struct[L.index.wanted] = column
         if self.grouped is not None:
-            self.grouped.struct[L.RD_STREAMED] = ways[4]
+            self.grouped.struct[L.reduction.streamed] = ways[4]
             if not ways[3]:
                 self.grouped = None
-                self.struct[L.CO_GROUPED] = 0
+                self.struct[L.collection.grouped] = 0
         return True
 
     def read(self, before: bool = False) -> tuple[tuple[np.ndarray, ...], int]:
@@ -338,7 +339,7 @@ class Collection:
 
     def ranks(self, before: bool = False) -> np.ndarray:
         """The iteration at which each of the rows of `read` appears (int32)."""
-        inner = self.struct.keep.get(L.CO_INNER)
+        inner = self.struct.keep.get(L.collection.inner)
         if not isinstance(inner, Struct):
             return np.zeros(self.rows(before), np.int32)
         rows = self.present(before)
@@ -351,7 +352,7 @@ class Collection:
         return tuple(column.astype(np.int64) for column in self._values(rows))
 
     def _values(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        if not self.struct[L.CO_PAIRS]:
+        if not self.struct[L.collection.pairs]:
             return tuple(self.cells(c, rows) for c in range(self.arity))
         words = np.ascontiguousarray(rows)
         columns = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
@@ -360,7 +361,7 @@ class Collection:
 
     def cells(self, number: int, rows: np.ndarray) -> np.ndarray:
         """A column (int32 or int64) in some rows, by their numbers; not of pairs."""
-        if self._columns[number * L.COL_SIZE + L.COL_WIDTH] != L.IMPLIED:
+        if self._columns[number * L.column.size + L.column.width] != L.IMPLIED:
             values: np.ndarray = self.column(number)[rows]
             return values
         wanted, found = np.ascontiguousarray(rows, np.int32), np.empty(len(rows), np.int32)
@@ -369,8 +370,8 @@ class Collection:
 
     def hold_rows(self) -> None:
         """Makes ordinary rows of pairs, between batches, and lets none come. Raises DlogError where memory does not suffice."""
-        self.struct[L.CO_PAIRABLE] = 0
-        if self.struct[L.CO_PAIRS]:
+        self.struct[L.collection.pairable] = 0
+        if self.struct[L.collection.pairs]:
             room = Struct(2)
             loading.unpack_pairs(self.memory.control.address, self.address, room.address)
             self.memory.check()
@@ -378,10 +379,10 @@ class Collection:
     def updates(self, first: int) -> Updates:
         """The last batch's changes, by round, the batch's first one being `first`; as they came: a row may have several in one
         round."""
-        count = self.log[L.LIST_COUNT]
+        count = self.log[L.items.count]
         if not count:
             return no_updates(self.arity)
-        if not self.log[L.LIST_DATA]:
+        if not self.log[L.items.data]:
             read, count = self.read()
             return Updates(tuple(c.astype(np.int64) for c in read), np.ones(count, np.int64), np.full(count, first, np.int64))
         room = count if self.grouped is None else 2 * count
@@ -399,33 +400,33 @@ class Collection:
 
     def keep_changes(self) -> None:
         """Has fused batches leave their changes here; none have."""
-        if L.CO_KEPT not in self.struct.keep:
-            self.struct.point(L.CO_KEPT, self._list(self.arity + 2))
-        self.struct.keep[L.CO_KEPT][L.LIST_COUNT] = 0  # type: ignore[index]
+        if L.collection.kept not in self.struct.keep:
+            self.struct.point(L.collection.kept, self._list(self.arity + 2))
+        self.struct.keep[L.collection.kept][L.items.count] = 0  # type: ignore[index]
 
     def fused_changes(self) -> Updates:
         """The changes that fused batches have left (see `updates`)."""
-        kept = self.struct.keep[L.CO_KEPT]
+        kept = self.struct.keep[L.collection.kept]
         assert isinstance(kept, Struct)
-        count, capacity, columns = (kept[field] for field in (L.LIST_COUNT, L.LIST_CAPACITY, L.LIST_WORDS))
+        count, capacity, columns = (kept[field] for field in (L.items.count, L.items.capacity, L.items.words))
         block = self.memory.array_pool.words(columns * count).reshape(columns, count)
         if count:
-            block[:] = view(kept[L.LIST_DATA], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
+            block[:] = view(kept[L.items.data], columns * capacity, np.int64).reshape(columns, capacity)[:, :count]
         return Updates(tuple(block[:-2]), block[-1], block[-2])
 
     def may_repeat(self) -> bool:
         """Whether a row may have several changes in one round."""
-        return bool(self.log[L.LIST_DATA]) and bool(reading.may_repeat(self.log.address))
+        return bool(self.log[L.items.data]) and bool(reading.may_repeat(self.log.address))
 
     def changes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Row numbers (of pairs their words), rounds of the batch (from 0) and diffs of the last batch's changes, by round. Not
         of a result that is its groups."""
-        count = self.log[L.LIST_COUNT]
-        if count and not self.log[L.LIST_DATA]:
+        count = self.log[L.items.count]
+        if count and not self.log[L.items.data]:
             rows = self.present()
             return rows, np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
-        log = view(self.log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
-        return log[:, L.CHANGE_ROW], (log[:, L.CHANGE_TIME] >> 32) - 1, log[:, L.CHANGE_DIFF]
+        log = view(self.log[L.items.data], count * L.change.size, np.int64).reshape(count, L.change.size)
+        return log[:, L.change.row], (log[:, L.change.time] >> 32) - 1, log[:, L.change.diff]
 
     # ------------------------------------------------------------------------------------------------------------ memory
 
@@ -442,9 +443,9 @@ class Collection:
         self.indexes.clear()
 
     def _free_buckets(self, control: int) -> None:
-        count = self.struct[L.CO_BUCKET_COUNT]
-        lists.lists_free(control, self.struct[L.CO_BUCKETS], count)
-        storage.release(control, self.struct[L.CO_BUCKETS], count * L.LIST_SIZE * 8)
+        count = self.struct[L.collection.bucket_count]
+        lists.lists_free(control, self.struct[L.collection.buckets], count)
+        storage.release(control, self.struct[L.collection.buckets], count * L.items.size * 8)
 
 
 class Index:
@@ -453,14 +454,14 @@ class Index:
     def __init__(self, collection: Collection, key: tuple[int, ...]) -> None:
         self.collection = collection
         self.key = key
-        self.struct = Struct(L.IX_SIZE)
+        self.struct = Struct(L.index.size)
         self.struct.keep[-1] = collection.struct
-        self.struct[L.IX_COLLECTION] = collection.address
-        self.struct[L.IX_KEY_COUNT] = len(key)
-        self.struct.point(L.IX_KEYS, words(key))
-        self.struct[L.IX_DENSE] = int(len(key) <= 1)
-        self.struct.point(L.IX_FREE, Struct(FREE_SIZES))
-        self.struct.point(L.IX_GONE, new_list(L.CHANGE_SIZE))
+        self.struct[L.index.collection] = collection.address
+        self.struct[L.index.key_count] = len(key)
+        self.struct.point(L.index.keys, words(key))
+        self.struct[L.index.dense] = int(len(key) <= 1)
+        self.struct.point(L.index.free, Struct(FREE_SIZES))
+        self.struct.point(L.index.gone, new_list(L.change.size))
         self.proposes = self.read = False
 
     @property
@@ -470,12 +471,12 @@ class Index:
     def want_values(self) -> None:
         """Lets the index hold values, not rows, if paths ask it for nothing else; all are lowered."""
         if self.proposes and not self.read and self.collection.arity == 2 and len(self.key) == 1:
-            self.struct[L.IX_WANTED] = 2 - self.key[0]
+            self.struct[L.index.wanted] = 2 - self.key[0]
 
     def hold_rows(self) -> None:
         """Has the index hold rows from now on, whatever it was wanted for."""
-        self.struct[L.IX_WANTED] = 0
-        if not self.struct[L.IX_VALUES]:
+        self.struct[L.index.wanted] = 0
+        if not self.struct[L.index.values]:
             return
         made, collection = Index(self.collection, self.key), self.collection
         try:
@@ -494,7 +495,7 @@ class Index:
     def fill(self) -> None:
         """Adds all living rows of the collection to an empty index."""
         struct, control = self.collection.struct, self.collection.memory.control.address
-        index_building.fill_index(control, self.address, struct[L.CO_ALIVE], struct[L.REL_ROWS])
+        index_building.fill_index(control, self.address, struct[L.collection.alive], struct[L.relation.rows])
 
     def free(self) -> None:
         give_back(self.collection.memory.control.address, index_arrays(self))

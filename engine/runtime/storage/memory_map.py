@@ -14,57 +14,57 @@ from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
 from dlog.engine.runtime.storage.native import Struct
 
 PER_ROW = {
-    L.CO_SUPPORT: 4,
-    L.CO_STAMPS: 4,
-    L.CO_CURRENT: 4,
-    L.CO_COUNTS: 8,
-    L.CO_HEADS: 8,
+    L.collection.support: 4,
+    L.collection.stamps: 4,
+    L.collection.current: 4,
+    L.collection.counts: 8,
+    L.collection.heads: 8,
 }
 """Bytes per row of the arrays beside the columns."""
 COLLECTION = (
-    L.REL_ROWS,
-    L.REL_CAPACITY,
-    L.CO_FREE_COUNT,
-    L.CO_FREE_CAPACITY,
-    L.CO_SLOT_COUNT,
-    L.CO_SLOT_OLD,
-    L.CO_SLOT_EDGE,
-    L.CO_SLOT_ROOM,
-    L.CO_LIVE,
-    L.CO_TAKEN,
-    L.CO_SUM_WORDS,
-    L.CO_RECORD_BYTES,
-    L.CO_BASE_ROWS,
-    L.CO_BASE_KEY,
-    L.CO_BASE_LOW,
-    L.CO_BASE_KEYS,
-    L.CO_BASE_DEAD,
-    L.CO_DIRECT_LOW,
-    L.CO_DIRECT_COUNT,
-    L.CO_PAIR_COUNT,
-    L.CO_PAIR_OLD,
-    L.CO_PAIR_EDGE,
-    L.CO_PAIR_ROOM,
+    L.relation.rows,
+    L.relation.capacity,
+    L.collection.free_count,
+    L.collection.free_capacity,
+    L.collection.slot_homes_count,
+    L.collection.slot_homes_old,
+    L.collection.slot_homes_edge,
+    L.collection.slot_homes_room,
+    L.collection.live,
+    L.collection.taken,
+    L.collection.sum_words,
+    L.collection.record_bytes,
+    L.collection.base_rows,
+    L.collection.base_key,
+    L.collection.base_low,
+    L.collection.base_keys,
+    L.collection.base_dead,
+    L.collection.direct_low,
+    L.collection.direct_count,
+    L.collection.pair_homes_count,
+    L.collection.pair_homes_old,
+    L.collection.pair_homes_edge,
+    L.collection.pair_homes_room,
 )
 """The words of a collection that go with its arrays; those of its parts follow."""
-HISTORY = (L.HI_TABLE_COUNT,)
-POOL = (L.LIST_COUNT, L.LIST_CAPACITY, L.POOL_FREE)
+HISTORY = (L.history.table_count,)
+POOL = (L.items.count, L.items.capacity, L.pool.free)
 INDEX = (
-    L.IX_DENSE,
-    L.IX_LOW,
-    L.IX_GROUPS,
-    L.IX_GROUP_CAPACITY,
-    L.IX_SLOT_COUNT,
-    L.IX_SLOT_OLD,
-    L.IX_SLOT_EDGE,
-    L.IX_SLOT_ROOM,
-    L.IX_USED,
-    L.IX_FREE_GROUP,
-    L.IX_POOL_SIZE,
-    L.IX_POOL_CAPACITY,
-    L.IX_VALUES,
+    L.index.dense,
+    L.index.low,
+    L.index.groups,
+    L.index.group_capacity,
+    L.index.slot_homes_count,
+    L.index.slot_homes_old,
+    L.index.slot_homes_edge,
+    L.index.slot_homes_room,
+    L.index.used,
+    L.index.free_group,
+    L.index.pool_size,
+    L.index.pool_capacity,
+    L.index.values,
 )
-REDUCTION = (L.RD_TABLE_COUNT, L.RD_TABLE_USED)
+REDUCTION = (L.reduction.table_count, L.reduction.table_used)
 
 
 class Array(NamedTuple):
@@ -116,59 +116,59 @@ def collection_cells(collection: HasColumns) -> Iterator[Cells]:
 def pools_of(collection: HasColumns) -> Iterator[Struct]:
     """The pools whose items outlive a batch."""
     for history in collection.histories:
-        yield _target(history, L.HI_ITEMS)
-        yield _target(history, L.HI_ENTRIES)
-    if L.CO_ENTRIES in collection.struct.keep:
-        yield _target(collection.struct, L.CO_ENTRIES)
+        yield _target(history, L.history.items)
+        yield _target(history, L.history.entries)
+    if L.collection.entries in collection.struct.keep:
+        yield _target(collection.struct, L.collection.entries)
 
 
 def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     """The arrays of a collection, but for its indexes."""
     struct = collection.struct
-    rows, capacity = struct[L.REL_ROWS], struct[L.REL_CAPACITY]
+    rows, capacity = struct[L.relation.rows], struct[L.relation.capacity]
     marked = (rows + 63) // 64 * 8
     columns, widths = collection.widths
     for at in (at for at in widths if columns[at] != L.IMPLIED):
-        yield Array(columns, at - L.COL_WIDTH + L.COL_DATA, rows * columns[at], capacity * columns[at], columns[at] // 4)
+        yield Array(columns, at - L.column.width + L.column.data, rows * columns[at], capacity * columns[at], columns[at] // 4)
     for field, size in PER_ROW.items():
         # Ticks begin anew where stamps do.
-        yield Array(struct, field, 0 if field == L.CO_STAMPS else rows * size, capacity * size, size // 4)
-    words = struct[L.CO_SUM_WORDS]
-    yield Array(struct, L.CO_SUMS, rows * words * 8, capacity * words * 8, words * 2)
-    size = struct[L.CO_RECORD_BYTES]
-    yield Array(struct, L.CO_RECORDS, rows * size, capacity * size, size // 4)
-    yield Array(struct, L.CO_ALIVE, marked, capacity // 8)
-    yield Array(struct, L.CO_FREE, struct[L.CO_FREE_COUNT] * 4, struct[L.CO_FREE_CAPACITY] * 4)
-    yield _whole(struct, L.CO_SLOTS, struct[L.CO_SLOT_ROOM] * 4)
-    yield _whole(struct, L.CO_TAGS, struct[L.CO_SLOT_ROOM], 0)
-    yield _whole(struct, L.CO_DIRECT, struct[L.CO_DIRECT_COUNT] * 4)
-    yield _whole(struct, L.CO_PAIRS, struct[L.CO_PAIR_ROOM] * 8, 2)
-    base = struct[L.CO_BASE_ROWS]
-    yield _whole(struct, L.CO_BASE_OFFSETS, (struct[L.CO_BASE_KEYS] + 1) * 4)
+        yield Array(struct, field, 0 if field == L.collection.stamps else rows * size, capacity * size, size // 4)
+    words = struct[L.collection.sum_words]
+    yield Array(struct, L.collection.sums, rows * words * 8, capacity * words * 8, words * 2)
+    size = struct[L.collection.record_bytes]
+    yield Array(struct, L.collection.records, rows * size, capacity * size, size // 4)
+    yield Array(struct, L.collection.alive, marked, capacity // 8)
+    yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
+    yield _whole(struct, L.collection.row_slots, struct[L.collection.slot_homes_room] * 4)
+    yield _whole(struct, L.collection.tags, struct[L.collection.slot_homes_room], 0)
+    yield _whole(struct, L.collection.direct, struct[L.collection.direct_count] * 4)
+    yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
+    base = struct[L.collection.base_rows]
+    yield _whole(struct, L.collection.base_offsets, (struct[L.collection.base_keys] + 1) * 4)
     if any(columns[at] == L.IMPLIED for at in widths):
-        yield _whole(struct, L.CO_KEY_SAMPLES, sample_bytes(base))
-        yield Array(struct, L.CO_KEY_TAIL, (rows - base) * 4, (capacity - base) * 4)
+        yield _whole(struct, L.collection.key_samples, sample_bytes(base))
+        yield Array(struct, L.collection.key_tail, (rows - base) * 4, (capacity - base) * 4)
     for history in collection.histories:
-        yield Array(history, L.HI_BITS, marked, capacity // 8)
-        yield Array(history, L.HI_ITERS, rows * 4, capacity * 4)
-        yield _whole(history, L.HI_TABLE, history[L.HI_TABLE_COUNT] * 4)
+        yield Array(history, L.history.bits, marked, capacity // 8)
+        yield Array(history, L.history.iters, rows * 4, capacity * 4)
+        yield _whole(history, L.history.table, history[L.history.table_count] * 4)
     for pool in pools_of(collection):
-        words = pool[L.LIST_WORDS]
-        yield Array(pool, L.LIST_DATA, pool[L.LIST_COUNT] * words * 8, pool[L.LIST_CAPACITY] * words * 8, words * 2)
+        words = pool[L.items.words]
+        yield Array(pool, L.items.data, pool[L.items.count] * words * 8, pool[L.items.capacity] * words * 8, words * 2)
 
 
 def index_cells(index: HasStruct) -> Iterator[Cells]:
     """The words that go with an index's arrays."""
-    free = _target(index.struct, L.IX_FREE)
+    free = _target(index.struct, L.index.free)
     yield index.struct, INDEX
     yield free, tuple(range(len(free.words)))
 
 
 def index_arrays(index: HasStruct) -> Iterator[Array]:
-    struct, group = index.struct, L.IXS_SIZE * 4
-    yield Array(struct, L.IX_SLABS, struct[L.IX_GROUPS] * group, struct[L.IX_GROUP_CAPACITY] * group, L.IXS_SIZE)
-    yield _whole(struct, L.IX_SLOTS, struct[L.IX_SLOT_ROOM] * 4)
-    yield Array(struct, L.IX_POOL, struct[L.IX_POOL_SIZE] * 4, struct[L.IX_POOL_CAPACITY] * 4)
+    struct, group = index.struct, L.slab.size * 4
+    yield Array(struct, L.index.slabs, struct[L.index.groups] * group, struct[L.index.group_capacity] * group, L.slab.size)
+    yield _whole(struct, L.index.slots, struct[L.index.slot_homes_room] * 4)
+    yield Array(struct, L.index.pool, struct[L.index.pool_size] * 4, struct[L.index.pool_capacity] * 4)
 
 
 def reduction_cells(reduction: HasStruct) -> Iterator[Cells]:
@@ -178,7 +178,9 @@ def reduction_cells(reduction: HasStruct) -> Iterator[Cells]:
 
 def reduction_arrays(reduction: HasStruct) -> Iterator[Array]:
     """The reduction's own array; groups and candidates are collections."""
-    yield _whole(reduction.struct, L.RD_TABLE, reduction.struct[L.RD_TABLE_COUNT] * L.PLACE_BYTES, L.PLACE_BYTES // 4)
+    yield _whole(
+        reduction.struct, L.reduction.table, reduction.struct[L.reduction.table_count] * L.PLACE_BYTES, L.PLACE_BYTES // 4
+    )
 
 
 def _whole(struct: Struct, field: int, size: int, columns: int = 1) -> Array:

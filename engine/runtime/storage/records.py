@@ -38,8 +38,8 @@ class RecordTables:
         ids = np.empty(rows, np.int32)
         registers = np.zeros((max(arity, 1), L.REGISTER), np.int64)
         scratch = np.empty((3, L.BLOCK), np.int64)
-        control = self._memory.new_control(L.CTL_SIZE)
-        control[L.CTL_REGISTERS] = int(registers.ctypes.data)
+        control = self._memory.new_control(L.control.size)
+        control[L.control.registers] = int(registers.ctypes.data)
         listed = words(range(arity))
         codes, chosen, found = (int(scratch[i].ctypes.data) for i in range(3))
         for start in range(0, rows, L.BLOCK):

@@ -32,23 +32,23 @@ class Reduction:
             self.groups.keep_heads()
         if scope is None:
             self.groups.keep_sums(GROUP_WORDS.get(combine, 1))
-        self.struct = Struct(L.RD_SIZE)
-        self.struct[L.RD_OP] = combine
-        self.struct.point(L.RD_GROUPS, self.groups.struct)
+        self.struct = Struct(L.reduction.size)
+        self.struct[L.reduction.op] = combine
+        self.struct.point(L.reduction.groups, self.groups.struct)
         if self.candidates is not None:
-            self.struct.point(L.RD_CANDIDATES, self.candidates.struct)
+            self.struct.point(L.reduction.candidates, self.candidates.struct)
             # They are found by their groups.
-            self.candidates.struct[L.CO_UNKEYED] = 1
-            self.candidates.struct[L.CO_REDUCTION] = self.struct.address
-        self.struct.point(L.RD_RESULT, result.struct)
-        result.struct[L.CO_REDUCTION] = self.struct.address
-        self.derived, self.missing = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE)
-        self.struct.point(L.RD_DERIVED, self.derived)
+            self.candidates.struct[L.collection.unkeyed] = 1
+            self.candidates.struct[L.collection.reduction] = self.struct.address
+        self.struct.point(L.reduction.result, result.struct)
+        result.struct[L.collection.reduction] = self.struct.address
+        self.derived, self.missing = new_list(L.change.size), new_list(L.change.size)
+        self.struct.point(L.reduction.derived, self.derived)
         if scope is None:
             # Nothing is seeded by what a lattice has no value for.
-            self.struct.point(L.RD_MISSING, self.missing)
-        self.struct[L.RD_KEYS] = len(keys)
-        self.struct[L.RD_VALUE] = column
+            self.struct.point(L.reduction.missing, self.missing)
+        self.struct[L.reduction.keys] = len(keys)
+        self.struct[L.reduction.value] = column
         self.seeds = False
         """Whether some path is seeded by groups that get or lose their value."""
         self.sources = 0
@@ -59,49 +59,54 @@ class Reduction:
         `Collection.quieten`."""
         result = self.result
         if not self.seeds:
-            self.struct[L.RD_MISSING] = 0
-        if result.role is Role.RESULT and self.candidates is None and result.struct[L.CO_QUIET] and result.struct[L.CO_UNKEYED]:
+            self.struct[L.reduction.missing] = 0
+        if (
+            result.role is Role.RESULT
+            and self.candidates is None
+            and result.struct[L.collection.quiet]
+            and result.struct[L.collection.unkeyed]
+        ):
             result.grouped = self
-            result.struct[L.CO_GROUPED] = self.address
+            result.struct[L.collection.grouped] = self.address
             # What one path contributes comes by round, as the changes of its seed do.
-            self.struct[L.RD_STREAMED] = int(self.sources == 1 and not self.seeds)
+            self.struct[L.reduction.streamed] = int(self.sources == 1 and not self.seeds)
 
     def read(self, before: bool) -> tuple[tuple[np.ndarray, ...], int]:
         """`Collection.read` of the result whose rows are the groups."""
-        room = self.groups.struct[L.CO_LIVE]
+        room = self.groups.struct[L.collection.live]
         numbers, values = np.empty(room, np.int32), np.empty(room, np.int64)
         count = copy_groups(self.result.address, numbers.ctypes.data, values.ctypes.data)
         numbers, values = numbers[:count], values[:count]
         if before:
             numbers, values = self._before(numbers, values)
         keys = iter(range(self.groups.arity))
-        place = self.struct[L.RD_VALUE]
+        place = self.struct[L.reduction.value]
         columns = (values if c == place else self.groups.column(next(keys))[numbers] for c in range(self.result.arity))
         return tuple(columns), len(numbers)
 
     def _before(self, numbers: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Groups with a value and their values as they were before the batch that runs."""
         log = self.result.log
-        count = log[L.LIST_COUNT]
-        if self.result.struct[L.CO_FRESH] or (count and not log[L.LIST_DATA]):
+        count = log[L.items.count]
+        if self.result.struct[L.collection.fresh] or (count and not log[L.items.data]):
             return numbers[:0], values[:0]
-        changes = view(log[L.LIST_DATA], count * L.CHANGE_SIZE, np.int64).reshape(count, L.CHANGE_SIZE)
+        changes = view(log[L.items.data], count * L.change.size, np.int64).reshape(count, L.change.size)
         touched = self._touched()
-        groups = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_NUMBER, touched[:, 0]])
+        groups = np.concatenate([changes[:, L.change.row] & L.GROUP_NUMBER, touched[:, 0]])
         changed, places = np.unique(groups, return_index=True)
-        had = np.concatenate([changes[:, L.CHANGE_ROW] & L.GROUP_HAD != 0, touched[:, 1] > 0])[places]
+        had = np.concatenate([changes[:, L.change.row] & L.GROUP_HAD != 0, touched[:, 1] > 0])[places]
         kept = ~np.isin(numbers, changed)
-        old = np.concatenate([changes[:, L.CHANGE_BEFORE], touched[:, 2]])[places[had]]
+        old = np.concatenate([changes[:, L.change.diff], touched[:, 2]])[places[had]]
         return np.concatenate([numbers[kept], changed[had].astype(np.int32)]), np.concatenate([values[kept], old])
 
     def _touched(self) -> np.ndarray:
         """The groups of the round that is open, with their members and values before it."""
-        noted = self.groups.struct.keep[L.CO_TOUCHED]
+        noted = self.groups.struct.keep[L.collection.touched]
         assert isinstance(noted, Struct)
-        count = noted[L.LIST_COUNT] if self.struct[L.RD_OPEN] else 0
+        count = noted[L.items.count] if self.struct[L.reduction.open] else 0
         if not count:
             return np.empty((0, TOUCHED_WORDS), np.int64)
-        return view(noted[L.LIST_DATA], count, np.int64).reshape(-1, TOUCHED_WORDS)
+        return view(noted[L.items.data], count, np.int64).reshape(-1, TOUCHED_WORDS)
 
     @property
     def address(self) -> int:

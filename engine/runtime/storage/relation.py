@@ -1,6 +1,6 @@
 """Relations as the embedded executor stores them: columns of 4 or 8 bytes in memory that kernels own, and a set over them.
 
-A `StoredRelation` is one struct of the kernels' (layout.py) with its Python face. Its rows are distinct but for the moments
+A `StoredRelation` is one struct of the kernels' (`Relation`) with its Python face. Its rows are distinct but for the moments
 while it is loaded.
 """
 
@@ -16,48 +16,14 @@ import numpy as np
 
 from dlog.engine.interruption import DelayedInFinalizer
 from dlog.engine.ir.rules import Kind
+from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.layout import (
-    ACCOUNT_BYTES,
-    ACCOUNT_SIZE,
     BLOCK,
-    COL_DATA,
-    COL_LOW,
-    COL_RANGE,
-    COL_SIZE,
-    COL_STRIDE,
-    COL_WIDTH,
-    CTL_BYTES,
-    CTL_ERROR,
-    CTL_LIMIT,
-    CTL_SIZE,
     ERROR_ROWS,
-    HEAP_BUCKETS,
-    HEAP_LAST,
     HEAP_SIZE,
     PAGE_CODES,
     PAGE_WORDS,
-    REL_ARITY,
-    REL_CAPACITY,
-    REL_COLUMNS,
-    REL_HEAP,
-    REL_HI,
-    REL_KEY_COUNT,
-    REL_KEYS,
-    REL_LO,
-    REL_MERGE,
-    REL_POOL,
-    REL_POOL_CAPACITY,
-    REL_POOL_PAGES,
-    REL_QUEUE,
-    REL_QUEUE_CAPACITY,
-    REL_QUEUE_ROWS,
-    REL_ROWS,
-    REL_SET,
-    REL_SIZE,
-    REL_SLOT_COUNT,
-    REL_SLOTS,
-    REL_VALUE,
     SET_BITS,
     SET_DENSE,
     SET_HASH,
@@ -90,22 +56,22 @@ class Memory:
     symbol table."""
 
     def __init__(self, limit: int | None, threads: int = 1) -> None:
-        self.bytes = Struct(ACCOUNT_SIZE)
+        self.bytes = Struct(L.account.size)
         self.threads = threads
         self.limit = limit if limit is not None else 2**62
-        self.control = self.new_control(CTL_SIZE)
+        self.control = self.new_control(L.control.size)
         self.array_pool = ArrayPool()
         """For what is handed out of the kernels' memory; on nobody's account."""
 
     def new_control(self, size: int) -> Struct:
         control = Struct(size)
-        control.point(CTL_BYTES, self.bytes)
-        control[CTL_LIMIT] = self.limit
+        control.point(L.control.account, self.bytes)
+        control[L.control.limit] = self.limit
         return control
 
     @property
     def used(self) -> int:
-        return self.bytes[ACCOUNT_BYTES]
+        return self.bytes[L.account.bytes]
 
     @property
     def limited(self) -> bool:
@@ -114,13 +80,13 @@ class Memory:
     def check(self, control: Struct | None = None) -> None:
         """Raises the user's error if a kernel could not allocate."""
         control = control or self.control
-        if control[CTL_ERROR]:
+        if control[L.control.error]:
             raise self.failure(control)
 
     def failure(self, control: Struct | None = None) -> DlogError:
         """The user's error after a kernel that says it failed. The mark may be gone: threads share this block."""
         control = control or self.control
-        code, control[CTL_ERROR] = control[CTL_ERROR], 0
+        code, control[L.control.error] = control[L.control.error], 0
         if code == ERROR_ROWS:
             return DlogError(Diagnostic("too-many-rows", "a relation would have more than 2147483646 rows"))
         return self.exhausted()
@@ -150,10 +116,10 @@ class StoredRelation:
         self.memory = memory
         self.extents: Extents = [None] * len(self.kinds)
         self.widths = [width_of(k, None) for k in self.kinds]
-        self.struct = Struct(REL_SIZE)
-        self._columns = Struct(COL_SIZE * max(len(self.kinds), 1))
-        self.struct[REL_ARITY] = len(self.kinds)
-        self.struct.point(REL_COLUMNS, self._columns)
+        self.struct = Struct(L.relation.size)
+        self._columns = Struct(L.column.size * max(len(self.kinds), 1))
+        self.struct[L.relation.arity] = len(self.kinds)
+        self.struct.point(L.relation.columns, self._columns)
         self.sorted_by: tuple[int, ...] = ()
         self._ahead = 0
         self._heap: Struct | None = None
@@ -171,15 +137,15 @@ class StoredRelation:
 
     @property
     def rows(self) -> int:
-        return self.struct[REL_ROWS]
+        return self.struct[L.relation.rows]
 
     @property
     def set_kind(self) -> int:
-        return self.struct[REL_SET]
+        return self.struct[L.relation.set]
 
     @property
     def keyed(self) -> bool:
-        return self.struct[REL_MERGE] != Combine.NONE
+        return self.struct[L.relation.merge] != Combine.NONE
 
     @property
     def address(self) -> int:
@@ -188,7 +154,7 @@ class StoredRelation:
     def column(self, number: int) -> np.ndarray:
         """A view of a column's values: int32 or int64 (floats as their bits); valid until the relation changes."""
         dtype: Any = np.int32 if self.widths[number] == 4 else np.int64
-        return view(self._field(number, COL_DATA), self.rows, dtype)
+        return view(self._field(number, L.column.data), self.rows, dtype)
 
     def typed(self, number: int) -> np.ndarray:
         """A column as its kind's dtype: float64, uint64, int64 or int32 (symbols, records, narrow numbers)."""
@@ -201,28 +167,28 @@ class StoredRelation:
 
     def column_address(self, number: int) -> int:
         """The present address of a column's values."""
-        return self._field(number, COL_DATA)
+        return self._field(number, L.column.data)
 
     def replace_columns(self, addresses: Sequence[int], capacity: int) -> None:
         """Takes over columns of the same widths and rows, in another order; frees the old ones."""
-        old = self.struct[REL_CAPACITY]
+        old = self.struct[L.relation.capacity]
         for number, (address, width) in enumerate(zip(addresses, self.widths, strict=True)):
-            self._free(self._field(number, COL_DATA), (old - self._ahead) * width)
-            self._columns[number * COL_SIZE + COL_DATA] = address
-        self.struct[REL_CAPACITY] = capacity
+            self._free(self._field(number, L.column.data), (old - self._ahead) * width)
+            self._columns[number * L.column.size + L.column.data] = address
+        self.struct[L.relation.capacity] = capacity
         self._ahead = 0
 
     def _field(self, number: int, field: int) -> int:
-        return self._columns[number * COL_SIZE + field]
+        return self._columns[number * L.column.size + field]
 
     @property
     def first_stride(self) -> int:
         """The distance of the dense codes of rows that differ by one in the first column."""
-        return self._field(0, COL_STRIDE)
+        return self._field(0, L.column.stride)
 
     def _write_widths(self) -> None:
         for number, width in enumerate(self.widths):
-            self._columns[number * COL_SIZE + COL_WIDTH] = width
+            self._columns[number * L.column.size + L.column.width] = width
 
     # ---------------------------------------------------------------------------------------------------------- contents
 
@@ -279,11 +245,11 @@ class StoredRelation:
         """Reserves so many rows, whose values are still to be written."""
         if not storage.reserve(self.memory.control.address, self.address, rows):
             raise self.memory.failure()
-        self.struct[REL_ROWS] = rows
+        self.struct[L.relation.rows] = rows
 
     def _dedupe(self) -> None:
         if self.arity == 0:
-            self.struct[REL_ROWS] = min(self.rows, 1)
+            self.struct[L.relation.rows] = min(self.rows, 1)
             return
         if storage.strictly_sorted(self.address):
             self.sorted_by = tuple(range(self.arity))
@@ -317,7 +283,7 @@ class StoredRelation:
         for number in range(self.arity):
             values = self.column(number)
             values[: rows - len(repeated)] = values[keep]
-        self.struct[REL_ROWS] = rows - len(repeated)
+        self.struct[L.relation.rows] = rows - len(repeated)
 
     def append(self, other: StoredRelation) -> None:
         """Adds another relation's rows (same kinds and widths), unchecked."""
@@ -326,7 +292,7 @@ class StoredRelation:
             return
         if not storage.reserve(self.memory.control.address, self.address, extra):
             raise self.memory.failure()
-        self.struct[REL_ROWS] = start + extra
+        self.struct[L.relation.rows] = start + extra
         for number in range(self.arity):
             self.column(number)[start:] = other.column(number)
         self.sorted_by = ()
@@ -334,12 +300,12 @@ class StoredRelation:
     def clear(self) -> None:
         """Forgets all rows and the set."""
         self.drop_set()
-        self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
+        self.struct[L.relation.rows] = self.struct[L.relation.lo] = self.struct[L.relation.hi] = 0
         self.sorted_by = ()
 
     def empty(self) -> None:
         """Forgets all rows; what rows are checked against or merge by stays as it was made."""
-        kind, key, merge, value = self.set_kind, self.key, self.struct[REL_MERGE], self.struct[REL_VALUE]
+        kind, key, merge, value = self.set_kind, self.key, self.struct[L.relation.merge], self.struct[L.relation.value]
         heap = self._heap is not None
         self.clear()
         if merge != Combine.NONE:
@@ -352,29 +318,29 @@ class StoredRelation:
     def forget_rows(self) -> None:
         """Empties the relation, but a bitmap still has the rows: it takes none of them again."""
         if self.set_kind in (SET_BITS, SET_PAGES):
-            self.struct[REL_ROWS] = self.struct[REL_LO] = self.struct[REL_HI] = 0
+            self.struct[L.relation.rows] = self.struct[L.relation.lo] = self.struct[L.relation.hi] = 0
             self.sorted_by = ()
         elif self.rows:
             self.empty()
 
     def drop_columns(self) -> None:
-        capacity = self.struct[REL_CAPACITY]
+        capacity = self.struct[L.relation.capacity]
         for number, width in enumerate(self.widths):
-            self._free(self._field(number, COL_DATA), (capacity - self._ahead) * width)
-            self._columns[number * COL_SIZE + COL_DATA] = 0
-        self.struct[REL_CAPACITY] = self._ahead = 0
+            self._free(self._field(number, L.column.data), (capacity - self._ahead) * width)
+            self._columns[number * L.column.size + L.column.data] = 0
+        self.struct[L.relation.capacity] = self._ahead = 0
 
     def trim(self) -> None:
         """Gives back the room that growing columns reserved."""
-        rows, capacity = self.rows, self.struct[REL_CAPACITY]
+        rows, capacity = self.rows, self.struct[L.relation.capacity]
         if capacity - rows < 4096 and not self._ahead:
             return
         for number, width in enumerate(self.widths):
-            old = self._field(number, COL_DATA)
+            old = self._field(number, L.column.data)
             moved = storage.resize(self.memory.control.address, old, (capacity - self._ahead) * width, rows * width)
             self.memory.check()
-            self._columns[number * COL_SIZE + COL_DATA] = moved
-        self.struct[REL_CAPACITY] = rows
+            self._columns[number * L.column.size + L.column.data] = moved
+        self.struct[L.relation.capacity] = rows
         self._ahead = 0
 
     def _free(self, address: int, size: int) -> None:
@@ -405,8 +371,8 @@ class StoredRelation:
     def _set_key(self, key: Sequence[int]) -> None:
         self.key = tuple(key)
         listed = words(key)
-        self.struct.point(REL_KEYS, listed)
-        self.struct[REL_KEY_COUNT] = len(key)
+        self.struct.point(L.relation.keys, listed)
+        self.struct[L.relation.key_count] = len(key)
 
     def _write_strides(self, key: Sequence[int], whole_words: bool = False) -> int:
         """Numbers the combinations of these columns' values; returns how many numbers there are. `whole_words`: those that
@@ -415,10 +381,10 @@ class StoredRelation:
         for number in reversed(key):
             extent = self.extents[number]
             assert extent is not None
-            at = number * COL_SIZE
-            self._columns[at + COL_LOW] = extent.low
-            self._columns[at + COL_RANGE] = max(extent.span, 1)
-            self._columns[at + COL_STRIDE] = stride
+            at = number * L.column.size
+            self._columns[at + L.column.low] = extent.low
+            self._columns[at + L.column.range] = max(extent.span, 1)
+            self._columns[at + L.column.stride] = stride
             stride *= max(extent.span, 1)
             if whole_words and number == key[-1] and len(key) > 1 and stride >= MIN_WORD_VALUES:
                 stride = (stride + 63) // 64 * 64
@@ -440,21 +406,21 @@ class StoredRelation:
             self._take_slots(SET_PAGES, space, (space // PAGE_CODES + 1) * 4)
             self._reserve_ahead(min(space, AHEAD_ROWS))
         else:
-            self.struct[REL_SET] = SET_HASH
+            self.struct[L.relation.set] = SET_HASH
 
     def _reserve_ahead(self, rows: int) -> None:
         """Room for `rows` rows in addresses only: memory that is not touched costs nothing and is not on the account until
         `trim`. Where memory is limited the account must always be right: nothing is reserved."""
-        if self.memory.limited or self.rows or self.struct[REL_CAPACITY] >= rows or rows < 2**16:
+        if self.memory.limited or self.rows or self.struct[L.relation.capacity] >= rows or rows < 2**16:
             return
         self.drop_columns()
         control = self.memory.control.address
         for number, width in enumerate(self.widths):
             address = storage.zeroed(control, rows * width)
             self.memory.check()
-            self._columns[number * COL_SIZE + COL_DATA] = address
-            self.memory.bytes[ACCOUNT_BYTES] -= rows * width
-        self.struct[REL_CAPACITY] = self._ahead = rows
+            self._columns[number * L.column.size + L.column.data] = address
+            self.memory.bytes[L.account.bytes] -= rows * width
+        self.struct[L.relation.capacity] = self._ahead = rows
 
     def ensure_set(self) -> None:
         """A set over all columns that holds the rows present."""
@@ -468,20 +434,20 @@ class StoredRelation:
         """Makes the (empty) relation keyed: one row per key, whose `value` column merges."""
         self.drop_set()
         self._set_key(key)
-        self.struct[REL_MERGE] = merge
-        self.struct[REL_VALUE] = value
+        self.struct[L.relation.merge] = merge
+        self.struct[L.relation.value] = value
         space = self.code_space(key)
         if space is not None and space <= DENSE_LIMIT:
             self._write_strides(key)
             self._take_slots(SET_DENSE, space, space * 4)
         else:
-            self.struct[REL_SET] = SET_HASH
+            self.struct[L.relation.set] = SET_HASH
 
     def order_changes(self) -> None:
         """A lattice's changes go to the loop least value first."""
         self._heap = Struct(HEAP_SIZE)
-        self._heap[HEAP_LAST] = -(2**63)  # below every rank, so that negative ones are ordered too
-        self.struct[REL_HEAP] = self._heap.address
+        self._heap[L.heap.last] = -(2**63)  # below every rank, so that negative ones are ordered too
+        self.struct[L.relation.heap] = self._heap.address
 
     def collect(self, share: StoredRelation) -> None:
         """Takes over what a worker added; for relations without a set or with a bitmap."""
@@ -491,7 +457,7 @@ class StoredRelation:
             self.sorted_by = ()
             return
         self.append(share)
-        share.struct[REL_ROWS] = 0
+        share.struct[L.relation.rows] = 0
 
     def share(self, name: str) -> StoredRelation:
         """An empty relation for one worker's additions while several run: same columns, and a set that goes with this one's."""
@@ -502,44 +468,44 @@ class StoredRelation:
         made._set_key(self.key)
         if self.set_kind in (SET_BITS, SET_PAGES):
             made._write_strides(self.key, whole_words=True)
-            made._take_slots(self.set_kind, self.struct[REL_SLOT_COUNT], self._slot_bytes)
-            made._reserve_ahead(min(self.struct[REL_SLOT_COUNT], AHEAD_ROWS))
+            made._take_slots(self.set_kind, self.struct[L.relation.slot_count], self._slot_bytes)
+            made._reserve_ahead(min(self.struct[L.relation.slot_count], AHEAD_ROWS))
         elif self.set_kind != SET_NONE:
-            made.struct[REL_SET] = SET_HASH
-        for field in (REL_MERGE, REL_VALUE):
+            made.struct[L.relation.set] = SET_HASH
+        for field in (L.relation.merge, L.relation.value):
             made.struct[field] = self.struct[field]
         return made
 
     def _take_slots(self, kind: int, count: int, size: int) -> None:
         address = storage.zeroed(self.memory.control.address, size)
         self.memory.check()
-        self.struct[REL_SET] = kind
-        self.struct[REL_SLOTS] = address
-        self.struct[REL_SLOT_COUNT] = count
+        self.struct[L.relation.set] = kind
+        self.struct[L.relation.slots] = address
+        self.struct[L.relation.slot_count] = count
         self._slot_bytes = size
 
     def drop_set(self) -> None:
         """Frees the set; the rows stay."""
         kind = self.set_kind
         if kind == SET_HASH:
-            self._free(self.struct[REL_SLOTS], self.struct[REL_SLOT_COUNT] * 4)
+            self._free(self.struct[L.relation.slots], self.struct[L.relation.slot_count] * 4)
         elif kind != SET_NONE:
-            self._free(self.struct[REL_SLOTS], self._slot_bytes)
-            self._free(self.struct[REL_POOL], self.struct[REL_POOL_CAPACITY] * PAGE_WORDS * 8)
-            self.struct[REL_POOL] = self.struct[REL_POOL_PAGES] = self.struct[REL_POOL_CAPACITY] = 0
-        self.struct[REL_SET] = SET_NONE
-        self.struct[REL_SLOTS] = self.struct[REL_SLOT_COUNT] = 0
+            self._free(self.struct[L.relation.slots], self._slot_bytes)
+            self._free(self.struct[L.relation.pool], self.struct[L.relation.pool_capacity] * PAGE_WORDS * 8)
+            self.struct[L.relation.pool] = self.struct[L.relation.pool_pages] = self.struct[L.relation.pool_capacity] = 0
+        self.struct[L.relation.set] = SET_NONE
+        self.struct[L.relation.slots] = self.struct[L.relation.slot_count] = 0
         self._drop_heap()
 
     def _drop_heap(self) -> None:
         """Frees a lattice's heap and the queue of its changes."""
-        self._free(self.struct[REL_QUEUE], self.struct[REL_QUEUE_CAPACITY] * 4)
-        self.struct[REL_QUEUE] = self.struct[REL_QUEUE_CAPACITY] = self.struct[REL_QUEUE_ROWS] = 0
+        self._free(self.struct[L.relation.queue], self.struct[L.relation.queue_capacity] * 4)
+        self.struct[L.relation.queue] = self.struct[L.relation.queue_capacity] = self.struct[L.relation.queue_rows] = 0
         if self._heap is None:
             return
-        for bucket in range(HEAP_BUCKETS, HEAP_SIZE, 3):
+        for bucket in range(L.heap.buckets, HEAP_SIZE, 3):
             self._free(self._heap[bucket], self._heap[bucket + 2] * 16)
-        self.struct[REL_HEAP] = 0
+        self.struct[L.relation.heap] = 0
         self._heap = None
 
 

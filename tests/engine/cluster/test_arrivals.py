@@ -67,8 +67,8 @@ def test_room_is_made_once_for_all_rows() -> None:
     relation.ensure_set()
     assert relation.set_kind == L.SET_HASH
     assert make_room(memory.control.address, relation.address, 100_000)
-    assert relation.struct[L.REL_CAPACITY] >= 100_010
-    assert relation.struct[L.REL_SLOT_COUNT] * 4 >= 100_010 * 5
+    assert relation.struct[L.relation.capacity] >= 100_010
+    assert relation.struct[L.relation.slot_count] * 4 >= 100_010 * 5
     assert relation.column(0).tolist() == [i * FAR for i in range(10)]
 
 

@@ -51,7 +51,7 @@ def run(store: Store, seed: nodes.Scan, steps: Sequence[nodes.Step], head: Seque
     lowered = PathLowering(nodes.Path(0, seed, tuple(steps), sink, 10), store, tables).lower()  # type: ignore[arg-type]
     worker = Worker(Memory(None))
     worker.prepare(tables)
-    worker.control[L.CTL_BUDGET] = budget
+    worker.control[L.control.budget] = budget
     pauses: list[None] = []
     worker.run_path(lowered, lambda call, args: args[0], lambda: pauses.append(None))
     if budget < 600 and store.relations["out"].rows > 2000:

@@ -72,7 +72,7 @@ class Store:
     def check(self) -> None:
         """Everything that can be asked of the store is as the set has it."""
         present = self.values(self.collection.present())
-        assert len(present) == len(self.rows) == self.collection.struct[L.CO_LIVE]
+        assert len(present) == len(self.rows) == self.collection.struct[L.collection.live]
         assert set(present) == self.rows
         for row in self.seen:
             assert (self.find(row) >= 0) == (row in self.rows)
@@ -110,7 +110,7 @@ class Store:
         groups: dict[Row, set[Row]] = {}
         for row in self.rows:
             groups.setdefault(tuple(row[c] for c in key), set()).add(row)
-        assert struct[L.IX_USED] == len(groups)
+        assert struct[L.index.used] == len(groups)
         for wanted in {tuple(row[c] for c in key) for row in self.seen}:
             listed = self.rows_of(key, wanted)
             assert len(listed) == len(set(listed))
@@ -124,7 +124,7 @@ class Store:
         return self.values(numbers)
 
     def holds_values(self, key: tuple[int, ...]) -> bool:
-        return bool(self.collection.indexes[key].struct[L.IX_VALUES])
+        return bool(self.collection.indexes[key].struct[L.index.values])
 
     def group(self, key: tuple[int, ...], wanted: Row) -> np.ndarray:
         """The row numbers of a key."""
@@ -137,14 +137,14 @@ class Store:
         group = int(indexes.find_group(struct.address, values.address))
         if group < 0:
             return np.empty(0, np.int32), False
-        slab = view(struct[L.IX_SLABS] + group * L.IXS_SIZE * 4, L.IXS_SIZE, np.int32)
-        start, count = int(slab[L.IXS_START]), max(int(slab[L.IXS_COUNT]), 0)
-        if slab[L.IXS_CAPACITY] == 0:
+        slab = view(struct[L.index.slabs] + group * L.slab.size * 4, L.slab.size, np.int32)
+        start, count = int(slab[L.slab.start]), max(int(slab[L.slab.count]), 0)
+        if slab[L.slab.capacity] == 0:
             return np.arange(start, start + count, dtype=np.int32), False
-        return view(struct[L.IX_POOL] + start * 4, count, np.int32), True
+        return view(struct[L.index.pool] + start * 4, count, np.int32), True
 
     def is_dense(self, key: tuple[int, ...]) -> bool:
-        return bool(self.collection.indexes[key].struct[L.IX_DENSE])
+        return bool(self.collection.indexes[key].struct[L.index.dense])
 
     def close(self) -> None:
         self.collection.free()

@@ -37,23 +37,23 @@ def matches(arrangement: StoredArrangement, group: int, columns: list[int]) -> l
         return []
     if arrangement.growing:
         return [tuple(item_cell(arrangement, c, item) for c in columns) for item in chain(arrangement, group)]
-    start = int(array(arrangement.struct[L.ARR_OFFSETS], np.int32, group + 1)[group])
+    start = int(array(arrangement.struct[L.arrangement.offsets], np.int32, group + 1)[group])
     return [tuple(sorted_cell(arrangement, c, start + i) for c in columns) for i in range(count)]
 
 
 def sorted_cell(arrangement: StoredArrangement, number: int, at: int) -> int:
-    address, width = array(arrangement.struct[L.ARR_COLUMNS], np.int64, 2 * number + 2)[2 * number :].tolist()
+    address, width = array(arrangement.struct[L.arrangement.columns], np.int64, 2 * number + 2)[2 * number :].tolist()
     return int(array(address, np.int32 if width == 4 else np.int64, at + 1)[at])
 
 
 def item_cell(arrangement: StoredArrangement, number: int, item: int) -> int:
-    return item if arrangement.struct[L.ARR_ITEM] == number else int(arrangement.relation.column(number)[item])
+    return item if arrangement.struct[L.arrangement.item] == number else int(arrangement.relation.column(number)[item])
 
 
 def chain(arrangement: StoredArrangement, group: int) -> list[int]:
     """The items of a group, chunk by chunk: 3, 3, 7, 7, 15, 15 ... and after each the place of the next."""
-    start, left, *_ = array(arrangement.struct[L.ARR_CHAINS], np.uint32, 4 * group + 4)[4 * group :].tolist()
-    pool = array(arrangement.struct[L.ARR_POOL], np.uint32, arrangement.struct[L.ARR_POOL_SIZE])
+    start, left, *_ = array(arrangement.struct[L.arrangement.chains], np.uint32, 4 * group + 4)[4 * group :].tolist()
+    pool = array(arrangement.struct[L.arrangement.pool], np.uint32, arrangement.struct[L.arrangement.pool_size])
     items: list[int] = []
     for size in (2**k - 1 for k in range(2, 32) for _ in range(2)):
         count = min(size, left)
@@ -137,7 +137,7 @@ def test_a_large_sorted_arrangement(spread: int, key: tuple[int, ...], order: tu
     arrangement = StoredArrangement(relation, key, order, growing=False)
     arrangement.build([0, 1])
     expected_map = L.MAP_DENSE if spread == 1 or not key else L.MAP_HASH
-    assert arrangement.struct[L.ARR_MAP] == expected_map
+    assert arrangement.struct[L.arrangement.map] == expected_map
     check(arrangement, list(set(rows)), [], [0, 1])
 
 
@@ -178,7 +178,7 @@ def test_a_growing_arrangement_follows_its_relation(given: Given, key: tuple[int
     columns = [0, 1, 2] if item < 0 else [item]
     for start in range(0, len(given.rows) + 1, size):
         desk.insert(relation, given.rows[start : start + size])
-        check(arrangement, rows_of(relation)[: arrangement.struct[L.ARR_DONE]], some_keys(given, len(key)), columns)
+        check(arrangement, rows_of(relation)[: arrangement.struct[L.arrangement.done]], some_keys(given, len(key)), columns)
         grow(relation, arrangement)
         check(arrangement, rows_of(relation), some_keys(given, len(key)), columns)
 
@@ -224,7 +224,7 @@ def test_a_chain_takes_a_third_more_room_when_it_is_full() -> None:
     def added(rows: list[tuple[int, int]]) -> int:
         desk.insert(relation, rows)
         grow(relation, arrangement)
-        return arrangement.struct[L.ARR_POOL_SIZE]
+        return arrangement.struct[L.arrangement.pool_size]
 
     assert added([(0, y) for y in range(3)]) == 4
     assert added([(0, y) for y in range(3, 7)]) == 4 + 4 + 8

@@ -107,13 +107,13 @@ def test_a_list_grows_long_and_short_again(apart: int) -> None:
             groups.step(7, value, True)
         groups.check([7, 8])
         assert groups.longest > candidates.LONG
-        assert groups.reduction.struct[L.RD_TABLE_USED] == len(values)
+        assert groups.reduction.struct[L.reduction.table_used] == len(values)
         random.shuffle(values)
         for number, value in enumerate(values):
             groups.step(7, value, False)
             if number % 16 == 0:
                 groups.check([7])
         groups.check([7, 8])
-        assert groups.reduction.struct[L.RD_TABLE_USED] == 0
+        assert groups.reduction.struct[L.reduction.table_used] == 0
         assert len(groups.listed(8)) == 3
     groups.close()

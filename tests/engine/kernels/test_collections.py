@@ -86,7 +86,7 @@ def test_groups_that_were_empty_when_an_index_turned_to_hashes_are_used_again() 
     store.batch(inserted([(10**6, 0)]))
     assert not store.is_dense((0,))
     store.batch(inserted((10**6 + x, 0) for x in range(1, 30)))
-    assert store.collection.indexes[0,].struct[L.IX_GROUPS] == 60
+    assert store.collection.indexes[0,].struct[L.index.groups] == 60
     store.check()
     store.close()
 
@@ -119,7 +119,7 @@ def test_rows_that_come_and_go_need_no_more_memory() -> None:
         used.append(store.memory.used)
     assert not store.rows
     store.check()
-    assert store.collection.struct[L.REL_ROWS] <= 202
+    assert store.collection.struct[L.relation.rows] <= 202
     assert max(used[20:], default=0) <= max(used[:20]) * 11 // 10
     store.close()
 
@@ -299,7 +299,7 @@ def test_rows_that_were_loaded_come_and_go_as_others_do(told: tuple[list[Row], l
     rows, listed = told
     store = Store(len(rows[0]))
     store.load(rows)
-    assert store.collection.struct[L.CO_BASE_ROWS] == len(set(rows))
+    assert store.collection.struct[L.collection.base_rows] == len(set(rows))
     store.check()
     for rounds in listed:
         store.batch(rounds)
@@ -315,12 +315,12 @@ def test_a_base_that_is_mostly_dead_gives_its_row_numbers_back() -> None:
     rows = [(x % 100, x) for x in range(1200)]
     store.load(rows)
     store.batch(removed(rows[:600]))
-    assert store.collection.struct[L.CO_BASE_ROWS] == 1200
+    assert store.collection.struct[L.collection.base_rows] == 1200
     store.batch(removed(rows[600:601]))
-    assert store.collection.struct[L.CO_BASE_ROWS] == 0
+    assert store.collection.struct[L.collection.base_rows] == 0
     store.check()
     store.batch(inserted((-5, y) for y in range(600)))
-    assert store.collection.struct[L.REL_ROWS] == 1200
+    assert store.collection.struct[L.relation.rows] == 1200
     store.check()
     store.close()
 
@@ -329,12 +329,12 @@ def test_loaded_rows_of_a_key_need_no_place_in_its_index_until_one_in_their_midd
     store = Store(2)
     store.load([(x // 6, x) for x in range(1800)])
     index = store.collection.indexes[0,].struct
-    assert index[L.IX_POOL_SIZE] == 0
+    assert index[L.index.pool_size] == 0
     store.batch(removed([(0, 0), (1, 11), (2, 12), (2, 17)]))
-    assert index[L.IX_POOL_SIZE] == 0
+    assert index[L.index.pool_size] == 0
     store.check()
     store.batch(removed([(3, 20)]))
-    assert index[L.IX_POOL_SIZE] > 0
+    assert index[L.index.pool_size] > 0
     store.batch(inserted([(0, 0), (4, 1), (3, 20)]))
     store.check()
     store.close()
@@ -347,11 +347,11 @@ def test_rows_of_one_column_are_found_directly_while_their_values_are_close(valu
     for first in range(0, len(listed), 300):
         store.batch(inserted(listed[first : first + 300]))
     close = max(values) - min(values) < 2 * len(listed)
-    assert (store.collection.struct[L.CO_DIRECT_COUNT] > 0) == close
+    assert (store.collection.struct[L.collection.direct_count] > 0) == close
     store.check()
     store.batch(removed(listed[::2]))
     store.batch(inserted([(10**9,), (-(10**9),)]))
-    assert store.collection.struct[L.CO_DIRECT_COUNT] == 0
+    assert store.collection.struct[L.collection.direct_count] == 0
     store.check()
     store.batch(removed(store.rows))
     store.check()
@@ -369,7 +369,7 @@ def test_rows_of_a_base_are_found_together(arity: int, key: int) -> None:
         row[key] = random.choice([5, 6, random.randrange(40)])
         rows.add(tuple(row))
     store.load(sorted(rows))
-    assert store.collection.struct[L.CO_BASE_ROWS] == len(rows)
+    assert store.collection.struct[L.collection.base_rows] == len(rows)
     store.batch(removed(sorted(rows)[::5]))
     asked = [*sorted(rows), *(tuple(x + 1 for x in row) for row in sorted(rows)[::3])]
     asked += [tuple(far if c == place else 5 for c in range(arity)) for place in range(arity) for far in (MIN, MAX, 2**31)]

@@ -33,7 +33,7 @@ class Lattice:
         self.memory = Memory(None)
         self.worker = Worker(self.memory)
         self.control = self.worker.control.address
-        self.loop = Struct(L.SC_SIZE)
+        self.loop = Struct(L.scope.size)
         self.result = Collection("d", (Kind.NUMBER, Kind.NUMBER), Role.LATTICE, self.memory)
         self.reduction = Reduction(self.result, Combine.LEAST, Kind.NUMBER, 1, self.loop)
         assert self.reduction.candidates is not None
@@ -61,25 +61,25 @@ class Lattice:
 
     def settle(self) -> None:
         derivations.settle_derivations(self.candidates.address, self.place)
-        self.candidates.struct.keep[L.CO_TOUCHED][L.LIST_COUNT] = 0  # type: ignore[index]
+        self.candidates.struct.keep[L.collection.touched][L.items.count] = 0  # type: ignore[index]
 
     def settled(self) -> dict[int, int]:
         """The derivations before a round."""
-        word, pool = self.word, self.candidates.struct.keep[L.CO_ENTRIES]
+        word, pool = self.word, self.candidates.struct.keep[L.collection.entries]
         if derivations.is_single(np.int64(word)):
             old = int(derivations.single_old(np.int64(word)))
             assert old == int(derivations.single_new(np.int64(word)))
             return {int(derivations.single_iteration(np.int64(word))): old}
         found: dict[int, int] = {}
         while word:
-            at, old, new = view(pool[L.LIST_DATA], pool[L.LIST_COUNT] * 3, np.int64).reshape(-1, 3)[word - 1].tolist()  # type: ignore[index]
+            at, old, new = view(pool[L.items.data], pool[L.items.count] * 3, np.int64).reshape(-1, 3)[word - 1].tolist()  # type: ignore[index]
             assert old == new
             assert not found or at & 0xFFFFFFFF > max(found)
             found[at & 0xFFFFFFFF], word = old, at >> 32
         return found
 
     def touched(self) -> int:
-        return int(self.candidates.struct.keep[L.CO_TOUCHED][L.LIST_COUNT])  # type: ignore[index]
+        return int(self.candidates.struct.keep[L.collection.touched][L.items.count])  # type: ignore[index]
 
     def close(self) -> None:
         self.reduction.free()

@@ -34,8 +34,8 @@ RANGES = {"ftoi": (-(2.0**63), 2.0**63), "ftou": (0.0, 2.0**64)}
 ON_NUMBERS = [
     (row, kind)
     for row in FUNCTORS.values()
-    for kind, opcode in row.opcodes.items()
-    if row.form != "internal" and kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT) and opcode in Arithmetic.__members__
+    for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT)
+    if row.form != "internal" and row.opcodes.get(kind) in Arithmetic.__members__
 ]
 ON_TEXTS = [row for row in FUNCTORS.values() if row.opcodes.get(Kind.SYMBOL, KEEP) != KEEP and not row.partial]
 FORMS = {Kind.SYMBOL: 0, Kind.NUMBER: 1, Kind.UNSIGNED: 2, Kind.FLOAT: 3}

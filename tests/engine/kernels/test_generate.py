@@ -160,7 +160,7 @@ def test_a_scan_gives_every_row_in_order(budget: int) -> None:
 
 def test_a_scan_of_changes_gives_those_rows_only() -> None:
     store = Store({"a": (1, [(i,) for i in range(2000)])})
-    store.relation("a").struct[L.REL_LO], store.relation("a").struct[L.REL_HI] = 300, 1200
+    store.relation("a").struct[L.relation.lo], store.relation("a").struct[L.relation.hi] = 300, 1200
     assert run(store, nodes.Scan("a", ((0, 0),), changes=True), [], (0,)) == [(i,) for i in range(300, 1200)]
 
 

@@ -80,8 +80,8 @@ class Store:
     def table(self) -> tuple[Struct, int]:
         """Where the homes of the table that is looked at are."""
         if self.kind == "groups":
-            return self.collection.indexes[(0,)].struct, L.IX_SLOT_COUNT
-        return self.collection.struct, L.CO_PAIR_COUNT if self.kind == "pairs" else L.CO_SLOT_COUNT
+            return self.collection.indexes[(0,)].struct, L.index.slot_homes_count
+        return self.collection.struct, L.collection.pair_homes_count if self.kind == "pairs" else L.collection.slot_homes_count
 
     def change(self, numbers: np.ndarray, diff: int, limit: int | None = None) -> bool:
         """One batch. False where memory ended in it, and it was taken back."""
@@ -91,30 +91,30 @@ class Store:
         staged = np.zeros((len(numbers), arity + 2), np.int64)
         staged[:, :arity], staged[:, arity] = self.all[numbers], diff
         batches.begin(control.address, address, 2)
-        unlimited = control[L.CTL_LIMIT]
-        control[L.CTL_LIMIT] = unlimited if limit is None else self.memory.used + limit
+        unlimited = control[L.control.limit]
+        control[L.control.limit] = unlimited if limit is None else self.memory.used + limit
         done = bool(inputs.apply_input(control.address, address, int(staged.ctypes.data), len(staged)))
-        control[L.CTL_LIMIT] = unlimited
+        control[L.control.limit] = unlimited
         if not done:
-            assert control[L.CTL_ERROR] == L.ERROR_MEMORY
-            control[L.CTL_ERROR] = 0
+            assert control[L.control.error] == L.ERROR_MEMORY
+            control[L.control.error] = 0
             self.undo(numbers, diff)
         assert batches.settle(control.address, address)
         batches.forget_changes(control.address, address)
         if done:
             self.there[numbers] = diff > 0
         struct, homes = self.table
-        self.grew = self.grew or struct[homes + L.HM_EDGE] != 0
+        self.grew = self.grew or struct[homes + L.homes.edge] != 0
         return done
 
     def grow_groups(self, limit: int) -> bool:
         """Makes room for one more group, again and again, until memory ends: there is no way back from rows in some indexes."""
         control, index = self.worker.control, self.collection.indexes[(0,)].struct
-        unlimited, control[L.CTL_LIMIT] = control[L.CTL_LIMIT], self.memory.used + limit
-        for _ in range(50 if index[L.IX_SLOTS] else 0):
-            keyed.grow_slots(control.address, index.address, index[L.IX_USED] + 1 & ~7)
-        control[L.CTL_LIMIT] = unlimited
-        control[L.CTL_ERROR] = 0
+        unlimited, control[L.control.limit] = control[L.control.limit], self.memory.used + limit
+        for _ in range(50 if index[L.index.slots] else 0):
+            keyed.grow_slots(control.address, index.address, index[L.index.used] + 1 & ~7)
+        control[L.control.limit] = unlimited
+        control[L.control.error] = 0
         return False
 
     def undo(self, numbers: np.ndarray, diff: int) -> None:
@@ -138,7 +138,7 @@ class Store:
                 assert (slots.find_values(self.collection.address, values.address, hashed) >= 0) == self.there[number]
         if self.kind == "groups":
             struct = self.collection.indexes[(0,)].struct
-            assert struct[L.IX_USED] == len(np.unique(expected[:, 0]))
+            assert struct[L.index.used] == len(np.unique(expected[:, 0]))
             for number in some:
                 key = words([int(self.all[number, 0])])
                 assert (indexes.find_group(struct.address, key.address) >= 0) == (self.all[number, 0] in expected[:, 0])

@@ -35,7 +35,7 @@ OPS = st.one_of(
 class History:
     """A history of a recursive scope's collection, the inner or the outer one, and the entries that each row is to have."""
 
-    def __init__(self, rows: int = ROWS, field: int = L.CO_INNER) -> None:
+    def __init__(self, rows: int = ROWS, field: int = L.collection.inner) -> None:
         self.memory = Memory(None)
         self.worker = Worker(self.memory)
         self.control = self.worker.control.address
@@ -47,7 +47,7 @@ class History:
         self.entries: list[list[tuple[int, int]]] = [[(0, 1)] for _ in range(rows)]
 
     def has_item(self, row: int) -> bool:
-        return bool(histories.get_bit(self.struct[L.HI_BITS], row))
+        return bool(histories.get_bit(self.struct[L.history.bits], row))
 
     def item(self, row: int) -> int:
         return int(histories.item_of(self.struct.address, np.int64(row)))
@@ -70,7 +70,7 @@ class History:
         """The row is there from its iteration (0) on again."""
         if self.has_item(row):
             histories.drop_entries(self.struct.address, self.item(row))
-            if self.struct[L.HI_ITERS]:
+            if self.struct[L.history.iters]:
                 distinct.settle_inner(self.struct.address, np.int64(row), np.int64(0))
             else:
                 histories.close_item(self.struct.address, np.int64(row))
@@ -84,7 +84,7 @@ class History:
                 assert histories.presence(self.struct.address, np.int64(row), limit) == expected
 
 
-BOTH = pytest.mark.parametrize("field", [L.CO_INNER, L.CO_OUTER], ids=["inner", "outer"])
+BOTH = pytest.mark.parametrize("field", [L.collection.inner, L.collection.outer], ids=["inner", "outer"])
 
 
 @BOTH
@@ -116,21 +116,21 @@ def test_items_are_found_whatever_others_are_dropped(field: int) -> None:
 
 def test_items_whose_slots_collide_are_found_whatever_others_are_dropped() -> None:
     """All of them want one of two neighbouring slots of the table, which has 64."""
-    history = History(4096, L.CO_OUTER)
+    history = History(4096, L.collection.outer)
     rows = [row for row in range(4096) if histories.item_slot(np.int64(row), np.int64(63)) in (62, 63)][:24]
     for row in rows:
         history.add(row, L.ROUND + row, -1)
-    assert len(rows) == 24 and history.struct[L.HI_TABLE_COUNT] == 64
+    assert len(rows) == 24 and history.struct[L.history.table_count] == 64
     for row in Random(3).sample(rows, 24):
         history.close(row)
         history.check(rows)
 
 
 def test_forgetting_leaves_no_item_behind() -> None:
-    history = History(field=L.CO_OUTER)
+    history = History(field=L.collection.outer)
     for row in range(0, ROWS, 2):
         history.add(row, L.ROUND, -1)
-        histories.clear_bit(history.struct[L.HI_BITS], np.int64(row))
+        histories.clear_bit(history.struct[L.history.bits], np.int64(row))
         history.entries[row] = [(0, 1)]
     histories.forget_items(history.control, history.struct.address)
     history.check()
@@ -148,11 +148,11 @@ def test_changes_are_sorted_by_time_and_equal_times_keep_their_order(times: list
     memory = Memory(None)
     worker = Worker(memory)
     control = worker.control.address
-    changes, spare, counts = new_list(L.CHANGE_SIZE), new_list(L.CHANGE_SIZE), Struct(256)
+    changes, spare, counts = new_list(L.change.size), new_list(L.change.size), Struct(256)
     for number, time in enumerate(times):
         assert lists.push_change(control, changes.address, number, time, -number, number * 3)
     assert lists.sort_changes(control, changes.address, spare.address, counts.address)
-    found = view(changes[L.LIST_DATA], len(times) * L.CHANGE_SIZE, np.int64).reshape(-1, L.CHANGE_SIZE).tolist()
+    found = view(changes[L.items.data], len(times) * L.change.size, np.int64).reshape(-1, L.change.size).tolist()
     expected = sorted(([number, time, -number, number * 3] for number, time in enumerate(times)), key=lambda c: c[1])
     assert found == expected
     for made in (changes, spare):
@@ -174,13 +174,13 @@ def test_a_pool_never_hands_out_an_item_in_use(ops: list[int | None]) -> None:
             number = int(lists.pool_take(control, pool.address))
             assert number not in used
             used[number] = stamp
-            view(pool[L.LIST_DATA], pool[L.LIST_COUNT] * 3, np.int64)[number * 3 : number * 3 + 3] = stamp
+            view(pool[L.items.data], pool[L.items.count] * 3, np.int64)[number * 3 : number * 3 + 3] = stamp
         elif used:
             number = sorted(used)[op % len(used)]
             del used[number]
             lists.pool_give(pool.address, number)
-    data = view(pool[L.LIST_DATA], pool[L.LIST_COUNT] * 3, np.int64)
+    data = view(pool[L.items.data], pool[L.items.count] * 3, np.int64)
     assert all(data[number * 3 : number * 3 + 3].tolist() == [stamp] * 3 for number, stamp in used.items())
-    assert pool[L.LIST_COUNT] <= ops.count(None)
+    assert pool[L.items.count] <= ops.count(None)
     lists.list_free(control, pool.address)
     assert memory.used == 0

@@ -34,7 +34,7 @@ def loaded(random: Random, arity: int, key: int) -> Store:
 
 
 def is_implied(store: Store, key: int) -> bool:
-    return int(store.collection.widths[0][key * L.COL_SIZE + L.COL_WIDTH]) == L.IMPLIED
+    return int(store.collection.widths[0][key * L.column.size + L.column.width]) == L.IMPLIED
 
 
 def changes(random: Random, store: Store, key: int, count: int) -> list[Change]:
@@ -64,7 +64,7 @@ def test_every_key_is_found_from_the_number_of_a_row() -> None:
     store = loaded(random, 2, 0)
     store.batch([changes(random, store, 0, 30)])
     column = store.collection.widths[0].address
-    rows = store.collection.struct[L.REL_ROWS]
+    rows = store.collection.struct[L.relation.rows]
     one_by_one = [implied.cell_at(column, row) for row in range(rows)]
     numbers = np.arange(rows)
     found = np.empty(rows, np.int64)
@@ -101,7 +101,7 @@ def test_a_base_that_is_mostly_dead_leaves_a_column() -> None:
     store = loaded(random, 2, 0)
     rows = sorted(store.rows)
     store.batch([[(row, -1) for row in rows[: ROWS // 2 + 1]]])
-    assert store.collection.struct[L.CO_BASE_ROWS] == 0
+    assert store.collection.struct[L.collection.base_rows] == 0
     assert not is_implied(store, 0)
     store.check()
     store.batch([[(row, 1) for row in rows[:300]]])
@@ -116,7 +116,7 @@ def test_a_base_that_is_mostly_dead_leaves_a_column() -> None:
 def test_other_indexes_keep_the_column_from_the_start() -> None:
     store = Store(2)
     store.load([(x // 6, x) for x in range(ROWS)])
-    assert store.collection.struct[L.CO_BASE_ROWS] == ROWS
+    assert store.collection.struct[L.collection.base_rows] == ROWS
     assert not is_implied(store, 0)
     store.close()
 

@@ -138,8 +138,8 @@ def test_many_groups(extent: Extent | None) -> None:
 def popped(desk: Desk, relation: StoredRelation) -> list[int]:
     """The rows of the next changes; none when there are no changes left."""
     count = kernels.next_changes(desk.address, relation.address)
-    assert count == relation.struct[L.REL_QUEUE_ROWS]
-    return view(relation.struct[L.REL_QUEUE], count, np.int32).tolist()
+    assert count == relation.struct[L.relation.queue_rows]
+    return view(relation.struct[L.relation.queue], count, np.int32).tolist()
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ class Store:
 
     @property
     def paired(self) -> bool:
-        return self.collection.struct[L.CO_PAIRS] != 0
+        return self.collection.struct[L.collection.pairs] != 0
 
     def batch(self, rounds: Sequence[Sequence[Change]]) -> None:
         """One batch, in the store and in the set: meanwhile the rows before it can be read, and its log tells what differs."""
@@ -163,7 +163,7 @@ def test_a_table_with_few_places_loses_nothing_when_rows_go() -> None:
         for row in listed[:30]:
             store.batch([[(row, -1)]])
         store.batch([[(row, 1) for row in listed]])
-        assert store.collection.struct[L.CO_PAIR_COUNT] <= 512
+        assert store.collection.struct[L.collection.pair_homes_count] <= 512
         store.close()
 
 
@@ -212,7 +212,7 @@ FAILING = COUNTS + ".decl q(x: number, y: number)\n.output q\nq(x, 10 / (c - 3))
 
 def is_paired(engine: Maintained) -> bool:
     assert engine._flow is not None
-    return bool(engine._flow.collections["e"].struct[L.CO_PAIRS])
+    return bool(engine._flow.collections["e"].struct[L.collection.pairs])
 
 
 def test_an_input_that_is_only_counted_has_pairs_and_one_that_is_joined_has_not() -> None:

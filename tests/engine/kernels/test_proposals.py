@@ -29,9 +29,9 @@ def sieved(group: list[int], proposed: list[int]) -> list[int] | None:
     """What of the proposed values passes the sieve of a group; None where that is too long to be one."""
     pool = np.array([0, *group, 0], np.int32)
     slab = np.array([1, len(group), len(group) + 1], np.int32)
-    collection, column, index = Struct(L.REL_SIZE), Struct(L.COL_SIZE), Struct(L.IX_SIZE)
-    collection.point(L.REL_COLUMNS, column)
-    index[L.IX_COLLECTION], index[L.IX_POOL], index[L.IX_VALUES] = collection.address, int(pool.ctypes.data), 1
+    collection, column, index = Struct(L.relation.size), Struct(L.column.size), Struct(L.index.size)
+    collection.point(L.relation.columns, column)
+    index[L.index.collection], index[L.index.pool], index[L.index.values] = collection.address, int(pool.ctypes.data), 1
     bits = np.full(proposals.WORDS, -1, np.int64)
     target = np.array([-7, *proposed], np.int64)
     proposer = words([index.address, 0, 0, 1])
@@ -168,6 +168,6 @@ def test_indexes_that_only_propose_hold_values(program: str, holding: bool) -> N
     engine = engine_of(program)
     committed(engine, [[((x, y), 1) for x in range(40) for y in range(40)]])
     assert engine._flow is not None
-    held = [index.struct[L.IX_VALUES] for index in engine._flow.collections["e"].indexes.values()]
+    held = [index.struct[L.index.values] for index in engine._flow.collections["e"].indexes.values()]
     assert any(held) == holding
     engine.close()

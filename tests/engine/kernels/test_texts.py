@@ -40,7 +40,7 @@ class Desk:
         self.table = SymbolTable()
         self.table.intern_texts(["something before", *(f"#{i}" for i in range(room))])
         self.memory = Memory(None)
-        self.memory.bytes[L.ACCOUNT_SYMBOLS] = self.table.address
+        self.memory.bytes[L.account.symbols] = self.table.address
         self.worker = Worker(self.memory)
         self.worker.prepare(Tables())
 
@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_left_to_python() -> None:
 def test_no_table_leaves_everything_to_python() -> None:
     d = Desk()
     ids = d.ids(["a"])
-    d.memory.bytes[L.ACCOUNT_SYMBOLS] = 0
+    d.memory.bytes[L.account.symbols] = 0
     assert d.run(Text.LENGTH, (S, ids)) is None
 
 

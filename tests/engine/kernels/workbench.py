@@ -91,10 +91,10 @@ class Desk:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.control = memory.new_control(L.CTL_SIZE)
+        self.control = memory.new_control(L.control.size)
         self.registers = np.zeros((8, L.REGISTER), np.int64)
         self.scratch = np.zeros((3, L.BLOCK), np.int64)
-        self.control[L.CTL_REGISTERS] = int(self.registers.ctypes.data)
+        self.control[L.control.registers] = int(self.registers.ctypes.data)
 
     @property
     def address(self) -> int:

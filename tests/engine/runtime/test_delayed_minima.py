@@ -140,7 +140,7 @@ def test_labels_leave_little_behind() -> None:
     with dlog.session(LABELS, {"edge": edges, "start": [(x, x) for x in range(nodes)]}) as session:
         assert set(session["label"]) == {(x, 0) for x in range(nodes)}
         flow = session._engine._flow  # type: ignore[attr-defined]
-        assert flow.reductions["label"].candidates.struct[L.CO_LIVE] <= 2 * nodes
+        assert flow.reductions["label"].candidates.struct[L.collection.live] <= 2 * nodes
 
 
 @pytest.mark.parametrize("limit", [2, 40])

@@ -23,7 +23,7 @@ def changes(engine: Maintained) -> list[tuple[int, ...]]:
 
 def is_grouped(engine: Maintained) -> bool:
     assert engine._flow is not None
-    return bool(engine._flow.collections["n"].struct[L.CO_GROUPED])
+    return bool(engine._flow.collections["n"].struct[L.collection.grouped])
 
 
 def test_a_count_tells_what_each_round_changes_and_nothing_that_one_round_takes_back() -> None:
@@ -130,5 +130,5 @@ def test_rounds_of_any_size_change_what_recomputation_says(text: str, paths: int
         commit(engine, *made)
         assert is_grouped(engine)
         assert engine._flow is not None
-        assert bool(engine._flow.reductions["n"].struct[L.RD_STREAMED]) == (paths == 1)
+        assert bool(engine._flow.reductions["n"].struct[L.reduction.streamed]) == (paths == 1)
         assert [(r - before, *rest) for r, *rest in changes(engine)] == twin(made, text)

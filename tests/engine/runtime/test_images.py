@@ -130,9 +130,9 @@ def test_inputs_of_pairs_go_on() -> None:
     driver, other = Driver(make_engine, COUNTS), Driver(make_engine, COUNTS)
     for both in (driver, other):
         both.commit([first])
-    assert driver.engine._flow.collections["e"].struct[L.CO_PAIRS]  # type: ignore[attr-defined]
+    assert driver.engine._flow.collections["e"].struct[L.collection.pairs]  # type: ignore[attr-defined]
     driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 1)  # type: ignore[arg-type]
-    assert driver.engine._flow.collections["e"].struct[L.CO_PAIRS]  # type: ignore[attr-defined]
+    assert driver.engine._flow.collections["e"].struct[L.collection.pairs]  # type: ignore[attr-defined]
     for round in (graph(9, 20, 400), [("e", row, -1) for _, row, _ in first[::5]], [("e", (10**12, 3), 1), ("e", (3, 7), 1)]):
         driver.commit([round])
         other.commit([round])
@@ -147,7 +147,7 @@ def test_indexes_that_hold_values_go_on() -> None:
     for both in (driver, other):
         both.commit([first])
     indexes = driver.engine._flow.collections["e"].indexes.values()  # type: ignore[attr-defined]
-    assert any(index.struct[L.IX_VALUES] for index in indexes)
+    assert any(index.struct[L.index.values] for index in indexes)
     driver.engine = resumed(driver.engine, through_a_file(driver.engine.image()), 1)  # type: ignore[arg-type]
     for round in (graph(7, 20, 400), [("e", row, -1) for _, row, _ in first[::5]], [("e", (10**9, 3), 1), ("e", (3, 7), 1)]):
         driver.commit([round])

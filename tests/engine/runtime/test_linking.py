@@ -14,7 +14,7 @@ from dlog.engine.runtime.lowering.lower import LoweredPath
 from dlog.engine.runtime.lowering.lower_rounds import RoundCode, RoundLowering
 from tests.bench.shapes import SHAPES
 
-POINTERS = {L.PATH_CODE, L.PATH_GATES}
+POINTERS = {L.path.code, L.path.gates}
 KINDS = """
 .decl e(x: number, y: number)   .decl f(x: number, y: number)   .decl w(x: number, c: number)
 e(1, 2). e(2, 3). e(3, 1). f(2, 3). f(1, 1). w(1, 5). w(2, 7).
@@ -35,9 +35,9 @@ e(1, 2). e(2, 3). e(3, 1). f(2, 3). f(1, 1). w(1, 5). w(2, 7).
 
 def _content(path: LoweredPath) -> tuple[object, ...]:
     """A path's fields and code but for where they are."""
-    count = path.struct[L.PATH_GATE_COUNT]
-    gates = (path.struct[L.PATH_GATES] - path.address) // 8
-    fields = [path.struct[field] for field in range(L.PATH_SIZE) if field not in POINTERS]
+    count = path.struct[L.path.gate_count]
+    gates = (path.struct[L.path.gates] - path.address) // 8
+    fields = [path.struct[field] for field in range(L.path.size) if field not in POINTERS]
     return fields, path.struct.words[gates : gates + count].tolist(), [level.words.tolist() for level in path.code]
 
 

@@ -102,7 +102,7 @@ def test_a_reader_between_or_after_a_failure_is_not_told_another_round_changes()
 
     asked: list[int] = []
     with engine_of(CLOSURE, Asked) as engine:
-        engine.worker.control[L.CTL_BUDGET] = 100
+        engine.worker.control[L.control.budget] = 100
         commit(engine, chain(0, 10))
         asked.clear()
         commit(engine, chain(10, 100))
@@ -161,7 +161,7 @@ def test_where_there_is_no_memory_for_both_the_rows_change() -> None:
         commit(engine, edges)
         before = engine._flow
         for control in (engine.worker.control, engine.memory.control):
-            control[L.CTL_LIMIT] = engine.memory.used * 3 // 2
+            control[L.control.limit] = engine.memory.used * 3 // 2
         commit(engine, {(9000, 0)}, {min(edges)})
         edges = edges - {min(edges)} | {(9000, 0)}
         assert engine._flow is before

@@ -25,12 +25,15 @@ def refuse(engine: Maintained, *fields: int) -> None:
         inner = found.keep[field]
         assert isinstance(inner, Struct)
         found = inner
-    assert found[L.LIST_DATA] == 0
-    found[L.LIST_WORDS] = NEVER
+    assert found[L.items.data] == 0
+    found[L.items.words] = NEVER
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("places", [(L.CO_OUTER, L.HI_ITEMS), (L.CO_OUTER, L.HI_ENTRIES), (L.CO_LOG,), (L.CO_BORN,)])
+@pytest.mark.parametrize(
+    "places",
+    [(L.collection.outer, L.history.items), (L.collection.outer, L.history.entries), (L.collection.log,), (L.collection.born,)],
+)
 @pytest.mark.parametrize("wide", [0, 1 << 40])
 @pytest.mark.parametrize("program", [STEPS, COUNTS])
 def test_half_a_change_of_an_input_is_not_left(program: str, wide: int, places: tuple[int, ...], sign: int) -> None:
@@ -53,7 +56,7 @@ def test_going_back_that_fails_is_done_when_something_is_asked(monkeypatch: pyte
     """Rows in between were those of half a commit, or none at all."""
     with engine_of(STEPS) as engine:
         commit(engine, (0, 1, 0, 1), (0, 1, 1, 2))
-        refuse(engine, L.CO_OUTER, L.HI_ITEMS)
+        refuse(engine, L.collection.outer, L.history.items)
         genuine = getattr(engine, name)
 
         def fail(*_: object) -> None:
@@ -96,7 +99,7 @@ def test_nobody_reads_while_a_commit_is_taken_back(monkeypatch: pytest.MonkeyPat
     """The rows were gone for readers whose turn came then."""
     with engine_of(STEPS, memory=1 << 21) as engine:
         commit(engine, *((0, 1, n % 50, n) for n in range(3000)))
-        engine.worker.control[L.CTL_BUDGET] = 1
+        engine.worker.control[L.control.budget] = 1
         engine._access.waiting = 1
         gone: list[bool] = []
         monkeypatch.setattr(maintained.time, "sleep", lambda _: gone.append(engine._flow is None))

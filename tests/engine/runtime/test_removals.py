@@ -87,4 +87,4 @@ def test_all_edges_of_a_hub_go_without_a_search_for_each(program: str) -> None:
         gone = random.sample([edge for edge in sorted(edges) if edge[0] == HUB], SPOKES - 5)
         commit(engine, *((0, -1, *edge) for edge in gone))
         assert rows(engine, "r") == (distances if program == DISTANCES else triangles)(edges - set(gone))
-        assert engine.worker.control[L.CTL_WORK] < 20 * SPOKES
+        assert engine.worker.control[L.control.work] < 20 * SPOKES

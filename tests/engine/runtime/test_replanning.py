@@ -43,9 +43,9 @@ def commit(engine: Maintained, edges: Iterable[object], diff: int = 1) -> None:
 
 def work(engine: Maintained, edges: Iterable[object]) -> int:
     """The rows that paths make for a commit."""
-    engine.worker.control[L.CTL_BUDGET] = 2**62
+    engine.worker.control[L.control.budget] = 2**62
     commit(engine, edges)
-    return int(engine.worker.control[L.CTL_WORK])
+    return int(engine.worker.control[L.control.work])
 
 
 @pytest.mark.parametrize("text", [TRIANGLES, COUNTED])
@@ -95,7 +95,7 @@ def test_rounds_of_one_commit_are_planned_for_together() -> None:
         commit(late, [(1, 2)])
         edges = star(SPOKES)
         for engine in (late, whole):
-            engine.worker.control[L.CTL_BUDGET] = 2**62
+            engine.worker.control[L.control.budget] = 2**62
             rounds = engine.round + 1 + np.arange(SPOKES)
             engine.commit({"e": Updates((edges[:, 0].copy(), edges[:, 1].copy()), np.ones(SPOKES, np.int64), rounds)})
         assert "extend" in late.explain() and "extend" in whole.explain()

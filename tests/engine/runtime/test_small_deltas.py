@@ -61,19 +61,19 @@ class Twins:
         flow = self.engines[1]._flow
         assert flow is not None
         for path, _ in flow.owners:
-            path.struct[L.PATH_FEW] = L.FEW_NOT
-        flow.collections["r"].struct[L.CO_BETWEEN] = 0
+            path.struct[L.path.few] = L.FEW_NOT
+        flow.collections["r"].struct[L.collection.between] = 0
 
     @property
     def between(self) -> bool:
         flow = self.engines[0]._flow
         assert flow is not None
-        return bool(flow.collections["r"].struct[L.CO_BETWEEN])
+        return bool(flow.collections["r"].struct[L.collection.between])
 
     def ways(self) -> set[int]:
         flow = self.engines[0]._flow
         assert flow is not None
-        return {path.struct[L.PATH_FEW] for path, _ in flow.owners}
+        return {path.struct[L.path.few] for path, _ in flow.owners}
 
     def close(self) -> None:
         for engine in self.engines:
@@ -139,5 +139,5 @@ def test_a_path_that_is_left_to_python_in_part_goes_in_blocks() -> None:
     assert sorted(rows(engine)) == [(0, 0), (3, 3), (10, 2)]
     assert engine._flow is not None
     asking = [path for path, _ in engine._flow.owners if L.OP_EXTERNAL in {word for level in path.code for word in level.words}]
-    assert asking and all(path.struct[L.PATH_FEW] == L.FEW_NOT for path in asking)
+    assert asking and all(path.struct[L.path.few] == L.FEW_NOT for path in asking)
     engine.close()

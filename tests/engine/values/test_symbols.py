@@ -89,7 +89,7 @@ def test_the_table_grows_by_instalments(crowd: str) -> None:
         known |= {word: number for number, word in enumerate(batch, len(known))}
         batch += draw.choices(words[: len(known)], k=3)
         assert table.intern_texts(batch).tolist() == [known[word] for word in batch]
-        if table._table[L.SYM_SLOT_EDGE]:
+        if table._table[L.symbols.slot_homes_edge]:
             growing += 1
             assert table.find(batch[0]) == known[batch[0]] and table.find("no word") == -1
     assert growing > 10 and len(table) == len(words)

@@ -10,122 +10,98 @@ rows to look at.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i64
 from dlog.engine.kernels.incremental.loop.batches import begin
 from dlog.engine.kernels.incremental.store.histories import next_bit, put_bit
-from dlog.engine.kernels.layout import (
-    CO_ACTIVE,
-    CO_BEGUN,
-    CO_FLUSH,
-    CO_LOG,
-    CO_SCOPE,
-    CTL_BATCH,
-    LIST_COUNT,
-    LOG_READER_COUNT,
-    LOG_READERS,
-    RD_CANDIDATES,
-    RD_RESULT,
-    SC_CHANGED,
-    SC_CHANGED_COUNT,
-    SC_SEED_COUNT,
-    SC_SEEDS,
-    SC_TOUCHED,
-    SC_TOUCHED_COUNT,
-    SEED_SCOPE,
-    WORK_MARKS,
-    WORK_ROUNDS,
-    WORK_TOUCHED,
-    WORK_TOUCHED_COUNT,
-)
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Log, Reduction, Scope, Seed, Work
 
 # --------------------------------------------------------------------------------------------------------------- touched
 
 
 @entry()
-def touch(ctl, collection):
+def touch(ctl: Control, collection: Collection):
     """Before a collection's first change in a batch: it begins, and the task that completes it will run."""
-    if load_i64(collection, CO_BEGUN) != 0:
+    if collection.begun != 0:
         return
-    work = load_i64(ctl, CTL_BATCH)
-    begin(ctl, collection, load_i64(work, WORK_ROUNDS))
-    append(work, WORK_TOUCHED, WORK_TOUCHED_COUNT, collection)
-    task = load_i64(collection, CO_FLUSH)
+    work = ctl.batch
+    begin(ctl, collection, work.rounds)
+    append(work.touched, work.ref.touched_count, collection)
+    task = collection.flush
     if task != 0:
         mark_task(work, task - 1)
 
 
 @kernel
-def touch_derived(ctl, collection):
+def touch_derived(ctl: Control, collection: Collection):
     """`touch` of a collection that paths derive rows of; in a recursive scope it takes part in the round, too."""
     touch(ctl, collection)
-    if load_i64(collection, CO_SCOPE) != 0:
+    if collection.scope:
         touch_round(collection)
 
 
 @kernel
-def touch_reduced(ctl, reduction):
+def touch_reduced(ctl: Control, reduction: Reduction):
     """`touch_derived` of a reduction that paths contribute to."""
-    touch(ctl, load_i64(reduction, RD_RESULT))
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    if candidates != 0 and load_i64(candidates, CO_SCOPE) != 0:
+    touch(ctl, reduction.result)
+    candidates = reduction.candidates
+    if candidates and candidates.scope:
         touch_round(candidates)
 
 
 @kernel
-def touch_round(collection):
+def touch_round(collection: Collection):
     """Notes that the round of its scope has changed a collection."""
-    if load_i64(collection, CO_ACTIVE) == 0:
-        store_i64(collection, CO_ACTIVE, 1)
-        append(load_i64(collection, CO_SCOPE), SC_TOUCHED, SC_TOUCHED_COUNT, collection)
+    if collection.active == 0:
+        collection.active = 1
+        append(collection.scope.touched, collection.scope.ref.touched_count, collection)
 
 
 @kernel
-def append(struct, field, counter, value):
-    """Adds to a list that has room for all that it may ever hold: its words at a field, how many there are at another."""
-    count = load_i64(struct, counter)
-    store_i64(load_i64(struct, field), count, value)
-    store_i64(struct, counter, count + 1)
+def append(items, counter: Words, item):
+    """Adds to a list that has room for all that it may ever hold; how many there are is in the word at `counter`."""
+    items[counter[0]] = item
+    counter[0] += 1
 
 
 # ----------------------------------------------------------------------------------------------------------------- tasks
 
 
 @kernel
-def mark_task(work, task):
+def mark_task(work: Work, task):
     """Has a task run in this batch."""
-    put_bit(load_i64(work, WORK_MARKS), task)
+    put_bit(work.marks, task)
 
 
 @kernel
-def next_task(work, first, last):
+def next_task(work: Work, first, last):
     """The first of tasks [first, last) that is marked; `last` if none is."""
-    return next_bit(load_i64(work, WORK_MARKS), first, last)
+    return next_bit(work.marks, first, last)
 
 
 @kernel
-def mark_readers(work, log):
+def mark_readers(work: Work, log: Log):
     """Has those run that read a log, or another list that seeds paths, if it has changes."""
-    if load_i64(log, LIST_COUNT) == 0:
+    if log.count == 0:
         return
-    readers = load_i64(log, LOG_READERS)
-    for i in range(0, load_i64(log, LOG_READER_COUNT), 2):
-        task = load_i64(readers, i)
-        seed = load_i64(readers, i + 1)
-        if task != 0:
-            mark_task(work, task - 1)
-        if seed != 0:
-            append(load_i64(seed, SEED_SCOPE), SC_CHANGED, SC_CHANGED_COUNT, seed)
+    readers = log.readers
+    for i in range(log.reader_words >> 1):
+        reader = readers[i]
+        if reader.task != 0:
+            mark_task(work, reader.task - 1)
+        seed = reader.seed
+        if seed:
+            append(seed.scope.changed, seed.scope.ref.changed_count, seed)
 
 
 @kernel
-def mark_readers_from(work, first):
+def mark_readers_from(work: Work, first):
     """`mark_readers` of the logs of all collections touched but for the first so many."""
-    touched = load_i64(work, WORK_TOUCHED)
-    for i in range(first, load_i64(work, WORK_TOUCHED_COUNT)):
-        mark_readers(work, load_i64(load_i64(touched, i), CO_LOG))
+    touched = work.touched
+    for i in range(first, work.touched_count):
+        mark_readers(work, touched[i].log)
 
 
 @kernel
-def push_seed(scope, seed):
+def push_seed(scope: Scope, seed: Seed):
     """Has the paths of a seed run in this phase of a recursive scope."""
-    append(scope, SC_SEEDS, SC_SEED_COUNT, seed)
+    append(scope.seeds, scope.ref.seed_count, seed)

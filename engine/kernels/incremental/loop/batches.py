@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i64
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import with_rows
 from dlog.engine.kernels.incremental.store.base import drop_base
 from dlog.engine.kernels.incremental.store.collections import leave_base, remove_row, trim_rows
@@ -18,183 +18,145 @@ from dlog.engine.kernels.incremental.store.histories import (
 )
 from dlog.engine.kernels.incremental.store.implied import imply_key
 from dlog.engine.kernels.incremental.store.indexes import warm_group, warm_slab
-from dlog.engine.kernels.incremental.store.lists import change_at, list_again, list_empty, list_free, list_push
+from dlog.engine.kernels.incremental.store.lists import list_again, list_empty, list_free, list_push
 from dlog.engine.kernels.incremental.store.pairs import drop_pairs
 from dlog.engine.kernels.incremental.store.removals import leave_groups
 from dlog.engine.kernels.layout import (
-    CHANGE_ROW,
-    CHANGE_SIZE,
-    CO_ALIVE,
-    CO_BEGUN,
-    CO_BORN,
-    CO_COUNTS,
-    CO_DOOMED,
-    CO_FREE_COUNT,
-    CO_FRESH,
-    CO_GROUPED,
-    CO_INDEX_COUNT,
-    CO_INDEXED,
-    CO_INDEXES,
-    CO_INNER,
-    CO_INNER_LOG,
-    CO_LIVE,
-    CO_LOG,
-    CO_OLD,
-    CO_OUTER,
-    CO_PACKED,
-    CO_PAIRS,
-    CO_QUIET,
-    CO_REDUCTION,
-    CO_SUPPORT,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    HI_BASE,
-    HI_BITS,
-    HI_ITEMS,
-    HI_ITERS,
-    ITEM_HEAD,
-    ITEM_ROW,
-    ITEM_SIZE,
-    LIST_COUNT,
-    LIST_DATA,
     NEVER,
-    RD_MISSING,
-    REL_ARITY,
-    REL_COLUMNS,
-    REL_ROWS,
     ROUND,
 )
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Change, ItemArray, List
 
 STRIDE = 8
 """Rows between two stages of what is asked for of rows that are removed."""
 
 
 @kernel
-def begin(ctl, collection, rounds):
+def begin(ctl: Control, collection: Collection, rounds):
     """Begins a batch of so many rounds, with an empty log; a collection without rows is fresh if there is one round."""
-    live = load_i64(with_rows(collection), CO_LIVE)
-    store_i64(collection, CO_BEGUN, 1)
-    store_i64(collection, CO_OLD, live)
+    live = with_rows(collection).live
+    collection.begun = 1
+    collection.old = live
     if live == 0 and rounds == 1:
         # Row numbers begin anew: all rows are those of this batch.
-        store_i64(collection, REL_ROWS, 0)
-        store_i64(collection, CO_FREE_COUNT, 0)
+        collection.rows = 0
+        collection.free_count = 0
         drop_base(ctl, collection)
         drop_pairs(ctl, collection)
-        list_free(ctl, load_i64(collection, CO_LOG))
-        store_i64(collection, CO_FRESH, 1)
-        store_i64(load_i64(collection, CO_OUTER), HI_BASE, ROUND)
-        inner = load_i64(collection, CO_INNER)
-        if inner != 0:
-            store_i64(inner, HI_BASE, ROUND)
-    store_i64(collection, CO_PACKED, 1 if load_i64(collection, CO_PAIRS) != 0 else 0)
+        list_free(ctl, collection.log)
+        collection.fresh = 1
+        collection.outer.base = ROUND
+        inner = collection.inner
+        if inner:
+            inner.base = ROUND
+    collection.packed = 1 if collection.pairs else 0
 
 
 @kernel
-def rows_before(collection):
+def rows_before(collection: Collection):
     """How many rows there were before the batch."""
-    return load_i64(collection, CO_OLD) if load_i64(collection, CO_BEGUN) != 0 else load_i64(with_rows(collection), CO_LIVE)
+    return collection.old if collection.begun != 0 else with_rows(collection).live
 
 
 @entry()
-def forget_changes(ctl, collection):
+def forget_changes(ctl: Control, collection: Collection):
     """Empties the log of a batch that is over."""
-    list_again(ctl, load_i64(collection, CO_LOG))
+    list_again(ctl, collection.log)
 
 
 @entry()
-def settle(ctl, collection):
-    """Ends a batch: rounds are forgotten, absent rows removed; false with CTL_ERROR set. The change log stays."""
-    outer = load_i64(collection, CO_OUTER)
-    inner = load_i64(collection, CO_INNER)
-    doomed = load_i64(collection, CO_DOOMED)
-    born = load_i64(collection, CO_BORN)
-    if load_i64(collection, CO_GROUPED) != 0 or load_i64(collection, CO_PACKED) != 0:
+def settle(ctl: Control, collection: Collection):
+    """Ends a batch: rounds are forgotten, absent rows removed; false with ctl.error set. The change log stays."""
+    outer = collection.outer
+    inner = collection.inner
+    doomed = collection.doomed
+    born = collection.born
+    if collection.grouped or collection.packed != 0:
         done = True
-    elif load_i64(collection, CO_QUIET) != 0:
+    elif collection.quiet != 0:
         done = settle_quiet(ctl, collection, doomed, 1)
-        if inner == 0:
+        if not inner:
             # Rows of a recursive scope are doomed whenever a round leaves them without derivations.
-            done = done and settle_quiet(ctl, collection, load_i64(collection, CO_LOG), CHANGE_SIZE)
+            done = done and settle_quiet(ctl, collection, collection.log, (Change.size >> 3))
             done = done and settle_quiet(ctl, collection, born, 1)
-    elif inner == 0:
+    elif not inner:
         done = settle_all(ctl, collection)
     else:
         done = settle_some(ctl, collection)
-    indexes = load_i64(collection, CO_INDEXES)
-    for i in range(load_i64(collection, CO_INDEX_COUNT)):
-        done = done and leave_groups(ctl, load_i64(indexes, i))
+    indexes = collection.indexes
+    for i in range(collection.index_count):
+        done = done and leave_groups(ctl, indexes[i])
     if not done:
         return False
     list_again(ctl, doomed)
     list_again(ctl, born)
-    reduction = load_i64(collection, CO_REDUCTION)
-    if reduction != 0 and load_i64(reduction, RD_MISSING) != 0:
-        list_empty(ctl, load_i64(reduction, RD_MISSING))
-    store_i64(collection, CO_BEGUN, 0)
-    store_i64(collection, CO_INDEXED, 0)
-    store_i64(outer, HI_BASE, 0)
-    if inner != 0:
-        store_i64(inner, HI_BASE, 0)
-        list_empty(ctl, load_i64(collection, CO_INNER_LOG))
-    if load_i64(collection, CO_FRESH) != 0:
-        store_i64(collection, CO_FRESH, 0)
+    reduction = collection.reduction
+    if reduction and reduction.missing:
+        list_empty(ctl, reduction.missing)
+    collection.begun = 0
+    collection.indexed = 0
+    outer.base = 0
+    if inner:
+        inner.base = 0
+        list_empty(ctl, collection.inner_log)
+    if collection.fresh != 0:
+        collection.fresh = 0
         return trim_rows(ctl, collection) and imply_key(ctl, collection)
     return leave_base(ctl, collection)
 
 
 @kernel
-def settle_all(ctl, collection):
-    """`settle` of a collection without an inner history: no item outlives the batch; false with CTL_ERROR set."""
-    outer = load_i64(collection, CO_OUTER)
-    bits = load_i64(outer, HI_BITS)
-    items = load_i64(outer, HI_ITEMS)
-    for i in range(load_i64(items, LIST_COUNT)):
-        if i + 3 * STRIDE < load_i64(items, LIST_COUNT):
-            warm_removal(collection, load_i64(items, LIST_DATA) + i * (ITEM_SIZE * 8))
-        row = load_i64(load_i64(items, LIST_DATA), i * ITEM_SIZE + ITEM_ROW)
+def settle_all(ctl: Control, collection: Collection):
+    """`settle` of a collection without an inner history: no item outlives the batch; false with ctl.error set."""
+    outer = collection.outer
+    bits = outer.bits
+    items = outer.items
+    for i in range(items.count):
+        if i + 3 * STRIDE < items.count:
+            warm_removal(collection, items.data, i)
+        row = items.data[i].row
         here = presence(outer, row, 9223372036854775807) > 0
         if not here and not remove_row(ctl, collection, row):
             return False
-    for i in range(load_i64(items, LIST_COUNT)):
-        clear_bit(bits, load_i64(load_i64(items, LIST_DATA), i * ITEM_SIZE + ITEM_ROW))
+    for i in range(items.count):
+        clear_bit(bits, items.data[i].row)
     forget_items(ctl, outer)
     return True
 
 
 @kernel
-def settle_some(ctl, collection):
-    """`settle` of a collection of a recursive scope, where items may stay; false with CTL_ERROR set."""
-    log = load_i64(collection, CO_LOG)
-    outer = load_i64(collection, CO_OUTER)
-    doomed = load_i64(collection, CO_DOOMED)
-    if load_i64(collection, CO_FRESH) != 0:
-        items = load_i64(outer, HI_ITEMS)
-        for i in range(load_i64(items, LIST_COUNT)):
-            if not list_push(ctl, doomed, load_i64(load_i64(items, LIST_DATA), i * ITEM_SIZE + ITEM_ROW)):
+def settle_some(ctl: Control, collection: Collection):
+    """`settle` of a collection of a recursive scope, where items may stay; false with ctl.error set."""
+    log = collection.log
+    outer = collection.outer
+    doomed = collection.doomed
+    if collection.fresh != 0:
+        items = outer.items
+        for i in range(items.count):
+            if not list_push(ctl, doomed, items.data[i].row):
                 return False
     else:
-        for i in range(load_i64(log, LIST_COUNT)):
-            if not settle_row(ctl, collection, load_i64(change_at(log, i), CHANGE_ROW)):
+        for i in range(log.count):
+            if not settle_row(ctl, collection, log.data[i].row):
                 return False
-        born = load_i64(collection, CO_BORN)
-        for i in range(load_i64(born, LIST_COUNT)):
-            if not settle_row(ctl, collection, load_i64(load_i64(born, LIST_DATA), i)):
+        born = collection.born
+        for i in range(born.count):
+            if not settle_row(ctl, collection, born.data[i]):
                 return False
-    for i in range(load_i64(doomed, LIST_COUNT)):
-        if not settle_row(ctl, collection, load_i64(load_i64(doomed, LIST_DATA), i)):
+    for i in range(doomed.count):
+        if not settle_row(ctl, collection, doomed.data[i]):
             return False
     return True
 
 
 @kernel
-def settle_row(ctl, collection, row):
-    """What is left of a row after a batch; false with CTL_ERROR set."""
-    if get_bit(load_i64(collection, CO_ALIVE), row) == 0:
+def settle_row(ctl: Control, collection: Collection, row):
+    """What is left of a row after a batch; false with ctl.error set."""
+    if get_bit(collection.alive, row) == 0:
         return True
-    outer = load_i64(collection, CO_OUTER)
-    if get_bit(load_i64(outer, HI_BITS), row) == 0:
+    outer = collection.outer
+    if get_bit(outer.bits, row) == 0:
         return True
     here = presence(outer, row, 9223372036854775807) > 0
     drop_entries(outer, item_of(outer, row))
@@ -204,28 +166,28 @@ def settle_row(ctl, collection, row):
     if is_needed(collection, row):
         return True
     close_item(outer, row)
-    inner = load_i64(collection, CO_INNER)
-    if inner != 0 and get_bit(load_i64(inner, HI_BITS), row) != 0:
+    inner = collection.inner
+    if inner and get_bit(inner.bits, row) != 0:
         close_item(inner, row)
     return remove_row(ctl, collection, row)
 
 
 @kernel
-def settle_quiet(ctl, collection, rows, words):
-    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with CTL_ERROR
+def settle_quiet(ctl: Control, collection: Collection, rows: List, words):
+    """Removes the absent ones of rows listed as the first of so many words, unless something keeps them; false with ctl.error
     set."""
-    bits = load_i64(load_i64(collection, CO_OUTER), HI_BITS)
-    inner = load_i64(collection, CO_INNER)
-    data = load_i64(rows, LIST_DATA)
-    if data == 0:
+    bits = collection.outer.bits
+    inner = collection.inner
+    data = rows.data
+    if not data:
         return True
-    for i in range(load_i64(rows, LIST_COUNT)):
-        row = load_i64(data, i * words)
-        if get_bit(bits, row) != 0 and get_bit(load_i64(collection, CO_ALIVE), row) != 0:
-            if inner != 0:
+    for i in range(rows.count):
+        row = data[i * words]
+        if get_bit(bits, row) != 0 and get_bit(collection.alive, row) != 0:
+            if inner:
                 if is_needed(collection, row):
                     continue
-                if get_bit(load_i64(inner, HI_BITS), row) != 0:
+                if get_bit(inner.bits, row) != 0:
                     close_item(inner, row)
             clear_bit(bits, row)
             if not remove_row(ctl, collection, row):
@@ -234,31 +196,31 @@ def settle_quiet(ctl, collection, rows, words):
 
 
 @kernel
-def is_needed(collection, row):
+def is_needed(collection: Collection, row):
     """Whether something besides its presence keeps a row: derivations, or iterations at which it is present."""
-    support = load_i64(collection, CO_SUPPORT)
-    if support != 0 and load_i32(support, row) != 0:
+    support = collection.support
+    if support and support[row] != 0:
         return True
-    counts = load_i64(collection, CO_COUNTS)
-    if counts != 0 and load_i64(counts, row) != 0:
+    counts = collection.counts
+    if counts and counts[row] != 0:
         return True
-    inner = load_i64(collection, CO_INNER)
-    if inner == 0:
+    inner = collection.inner
+    if not inner:
         return False
-    if get_bit(load_i64(inner, HI_BITS), row) == 0:
-        return load_i32(load_i64(inner, HI_ITERS), row) != NEVER
-    return load_i64(item_of(inner, row), ITEM_HEAD) != 0
+    if get_bit(inner.bits, row) == 0:
+        return inner.iters[row] != NEVER
+    return item_of(inner, row).head != 0
 
 
 @kernel
-def warm_removal(collection, item):
+def warm_removal(collection: Collection, items: ItemArray, i):
     """Asks for what removing the rows of later items will touch: first their values, then their groups, then their slabs."""
-    columns = load_i64(collection, REL_COLUMNS)
-    far = load_i64(item, 3 * STRIDE * ITEM_SIZE + ITEM_ROW)
-    for c in range(load_i64(collection, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
-        prefetch(load_i64(column, COL_DATA) + far * load_i64(column, COL_WIDTH))
-    indexes = load_i64(collection, CO_INDEXES)
-    for i in range(load_i64(collection, CO_INDEX_COUNT)):
-        warm_group(load_i64(indexes, i), load_i64(item, 2 * STRIDE * ITEM_SIZE + ITEM_ROW))
-        warm_slab(load_i64(indexes, i), load_i64(item, STRIDE * ITEM_SIZE + ITEM_ROW))
+    columns = collection.columns
+    far = items[i + 3 * STRIDE].row
+    for c in range(collection.arity):
+        column = columns[c]
+        prefetch(column.data + far * column.width)
+    indexes = collection.indexes
+    for i in range(collection.index_count):
+        warm_group(indexes[i], items[i + 2 * STRIDE].row)
+        warm_slab(indexes[i], items[i + STRIDE].row)

@@ -7,104 +7,87 @@ derived at iterations, too: distinct.py; what is left when a batch is over: batc
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import add_entry, clear_bit, get_bit, open_item, put_bit
-from dlog.engine.kernels.incremental.store.lists import change_at, list_empty, list_push, push_change, sort_changes
-from dlog.engine.kernels.layout import (
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_TIME,
-    CO_COUNTS,
-    CO_DERIVED,
-    CO_DOOMED,
-    CO_FRESH,
-    CO_GROUPED,
-    CO_LOG,
-    CO_OUTER,
-    CO_QUIET,
-    CO_STAMPS,
-    CO_TOUCHED,
-    HI_BITS,
-    LIST_COUNT,
-    LIST_DATA,
-    RD_GROUPS,
-    REL_ROWS,
-    WORK_TICK,
-)
+from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change, sort_changes
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Work
+from dlog.engine.kernels.row_structs import Change, Changes
 
 
 @kernel
-def announce(ctl, collection, row, time, diff):
-    """A row becomes present (+1) or absent (-1) for the rest of the world; false with CTL_ERROR set."""
-    outer = load_i64(collection, CO_OUTER)
-    if load_i64(collection, CO_QUIET) != 0:
-        fresh = load_i64(collection, CO_FRESH) != 0
+def announce(ctl: Control, collection: Collection, row, time, diff):
+    """A row becomes present (+1) or absent (-1) for the rest of the world; false with ctl.error set."""
+    outer = collection.outer
+    if collection.quiet != 0:
+        fresh = collection.fresh != 0
         # What has changed without being logged could not be taken back.
-        if not fresh and not push_change(ctl, load_i64(collection, CO_LOG), row, time, diff, 0):
+        if not fresh and not push_change(ctl, collection.log, row, time, diff, 0):
             return False
         if diff > 0:
-            clear_bit(load_i64(outer, HI_BITS), row)
+            clear_bit(outer.bits, row)
         else:
-            put_bit(load_i64(outer, HI_BITS), row)
-        return not fresh or diff > 0 or list_push(ctl, load_i64(collection, CO_DOOMED), row)
-    if load_i64(collection, CO_FRESH) != 0:
+            put_bit(outer.bits, row)
+        return not fresh or diff > 0 or list_push(ctl, collection.doomed, row)
+    if collection.fresh != 0:
         # All rows of a fresh collection count as its changes (`log_fresh`).
-        if diff > 0 and get_bit(load_i64(outer, HI_BITS), row) == 0:
+        if diff > 0 and get_bit(outer.bits, row) == 0:
             return True
         return add_entry(ctl, outer, row, time, diff)
     if not add_entry(ctl, outer, row, time, diff):
         return False
-    return push_change(ctl, load_i64(collection, CO_LOG), row, time, diff, 0)
+    return push_change(ctl, collection.log, row, time, diff, 0)
 
 
 @kernel
-def log_fresh(collection):
+def log_fresh(collection: Collection):
     """Makes all rows of a fresh collection its changes: a log without data stands for them (`is_implicit`)."""
-    if load_i64(collection, CO_FRESH) != 0:
-        log = load_i64(collection, CO_LOG)
-        store_i64(log, LIST_COUNT, load_i64(with_rows(collection), REL_ROWS))
+    if collection.fresh != 0:
+        log = collection.log
+        log.count = with_rows(collection).rows
 
 
 @kernel
-def with_rows(collection):
+def with_rows(collection: Collection) -> Collection:
     """The collection, or the groups that are its rows."""
-    reduction = load_i64(collection, CO_GROUPED)
-    return collection if reduction == 0 else load_i64(reduction, RD_GROUPS)
+    reduction = collection.grouped
+    return collection if not reduction else reduction.groups
+
+
 # ----------------------------------------------------------------------------------------------------------------- total
 
 
 @kernel
-def same_time(changes, first):
+def same_time(changes: Changes, first):
     """End of the run of changes that have the time of change `first`."""
-    time = load_i64(change_at(changes, first), CHANGE_TIME)
+    time = changes.data[first].time
     last = first + 1
-    count = load_i64(changes, LIST_COUNT)
-    while last < count and load_i64(change_at(changes, last), CHANGE_TIME) == time:
+    count = changes.count
+    while last < count and changes.data[last].time == time:
         last += 1
     return last
 
 
 @entry()
-def next_tick(work):
-    tick = load_i64(work, WORK_TICK) + 1
-    store_i64(work, WORK_TICK, tick)
+def next_tick(work: Work):
+    tick = work.tick + 1
+    work.tick = tick
     return tick
 
 
 @kernel
-def flush_distinct(ctl, work, collection, spare, counts):
-    """Derived rows (total model) become changes, round by round; false with CTL_ERROR set."""
-    derived = load_i64(collection, CO_DERIVED)
-    if load_i64(collection, CO_FRESH) != 0:
+def flush_distinct(ctl: Control, work: Work, collection: Collection, spare: Changes, counts: Words):
+    """Derived rows (total model) become changes, round by round; false with ctl.error set."""
+    derived = collection.derived
+    if collection.fresh != 0:
         return flush_fresh(ctl, collection)
     if not enter_indexes(ctl, collection) or not sort_changes(ctl, derived, spare, counts):
         return False
     first = 0
-    while first < load_i64(derived, LIST_COUNT):
+    while first < derived.count:
         last = same_time(derived, first)
         if last == first + 1:
-            done = flush_single(ctl, collection, change_at(derived, first))
+            done = flush_single(ctl, collection, derived.data[first])
         else:
             done = flush_round(ctl, collection, derived, first, last, next_tick(work))
         if not done:
@@ -115,50 +98,50 @@ def flush_distinct(ctl, work, collection, spare, counts):
 
 
 @kernel
-def flush_single(ctl, collection, change):
+def flush_single(ctl: Control, collection: Collection, change: Change):
     """`flush_round` of a round with one change."""
-    row = load_i64(change, CHANGE_ROW)
-    time = load_i64(change, CHANGE_TIME)
-    counts = load_i64(collection, CO_COUNTS)
-    before = load_i64(counts, row)
-    after = before + load_i64(change, CHANGE_DIFF)
-    store_i64(counts, row, after)
+    row = change.row
+    time = change.time
+    counts = collection.counts
+    before = counts[row]
+    after = before + change.diff
+    counts[row] = after
     if (before > 0) != (after > 0) and not announce(ctl, collection, row, time, 1 if after > 0 else -1):
         return False
     return after > 0 or doom(ctl, collection, row)
 
 
 @kernel
-def flush_fresh(ctl, collection):
-    """`flush_distinct` of a fresh collection, whose counts are there already; false with CTL_ERROR set."""
-    counts = load_i64(collection, CO_COUNTS)
-    for row in range(load_i64(collection, REL_ROWS)):
-        if load_i64(counts, row) <= 0 and not doom(ctl, collection, row):
+def flush_fresh(ctl: Control, collection: Collection):
+    """`flush_distinct` of a fresh collection, whose counts are there already; false with ctl.error set."""
+    counts = collection.counts
+    for row in range(collection.rows):
+        if counts[row] <= 0 and not doom(ctl, collection, row):
             return False
     log_fresh(collection)
     return enter_indexes(ctl, collection)
 
 
 @kernel
-def flush_round(ctl, collection, derived, first, last, tick):
+def flush_round(ctl: Control, collection: Collection, derived: Changes, first, last, tick):
     """The changes [first, last) of one round: counts first, then the rows whose presence differs."""
-    counts = load_i64(collection, CO_COUNTS)
-    stamps = load_i64(collection, CO_STAMPS)
-    touched = load_i64(collection, CO_TOUCHED)
-    store_i64(touched, LIST_COUNT, 0)
+    counts = collection.counts
+    stamps = collection.stamps
+    touched = collection.touched
+    touched.count = 0
     for i in range(first, last):
-        change = change_at(derived, i)
-        row = load_i64(change, CHANGE_ROW)
-        if load_i32(stamps, row) != tick:
-            store_i32(stamps, row, tick)
-            if not list_push(ctl, touched, row) or not list_push(ctl, touched, load_i64(counts, row)):
+        change = derived.data[i]
+        row = change.row
+        if stamps[row] != tick:
+            stamps[row] = tick
+            if not list_push(ctl, touched, row) or not list_push(ctl, touched, counts[row]):
                 return False
-        store_i64(counts, row, load_i64(counts, row) + load_i64(change, CHANGE_DIFF))
-    time = load_i64(change_at(derived, first), CHANGE_TIME)
-    for i in range(0, load_i64(touched, LIST_COUNT), 2):
-        row = load_i64(load_i64(touched, LIST_DATA), i)
-        before = load_i64(load_i64(touched, LIST_DATA), i + 1) > 0
-        after = load_i64(counts, row) > 0
+        counts[row] += change.diff
+    time = derived.data[first].time
+    for i in range(0, touched.count, 2):
+        row = touched.data[i]
+        before = touched.data[i + 1] > 0
+        after = counts[row] > 0
         if before != after and not announce(ctl, collection, row, time, 1 if after else -1):
             return False
         if not after and not doom(ctl, collection, row):
@@ -167,11 +150,11 @@ def flush_round(ctl, collection, derived, first, last, tick):
 
 
 @kernel
-def doom(ctl, collection, row):
-    """Marks a row for removal when the batch settles, and, in a fresh collection, as absent; false with CTL_ERROR set."""
-    outer = load_i64(collection, CO_OUTER)
-    if load_i64(collection, CO_QUIET) != 0:
-        put_bit(load_i64(outer, HI_BITS), row)
-    elif get_bit(load_i64(outer, HI_BITS), row) == 0 and open_item(ctl, outer, row) == 0:
+def doom(ctl: Control, collection: Collection, row):
+    """Marks a row for removal when the batch settles, and, in a fresh collection, as absent; false with ctl.error set."""
+    outer = collection.outer
+    if collection.quiet != 0:
+        put_bit(outer.bits, row)
+    elif get_bit(outer.bits, row) == 0 and not open_item(ctl, outer, row):
         return False
-    return list_push(ctl, load_i64(collection, CO_DOOMED), row)
+    return list_push(ctl, collection.doomed, row)

@@ -5,15 +5,14 @@ The change of a row's presence at iteration i is
     ([new(<=i) > 0] - [new(<i) > 0]) - ([old(<=i) > 0] - [old(<i) > 0])
 
 of its counts of derivations (the derivative of distinct in two dimensions: McSherry et al., Differential Dataflow; Budiu et
-al., DBSP). Derivations may have weights, and a row a bound in the place of 0 (CO_BOUND).
+al., DBSP). Derivations may have weights, and a row a bound in the place of 0 (`bound`).
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
 from dlog.engine.kernels.incremental.loop.changes import announce, doom, log_fresh
-from dlog.engine.kernels.incremental.loop.supports import bucket_at, gather_bucket, may_hold, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import gather_bucket, may_hold, schedule, support_at
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.histories import (
     add_entry,
@@ -25,57 +24,43 @@ from dlog.engine.kernels.incremental.store.histories import (
     open_item,
 )
 from dlog.engine.kernels.incremental.store.lists import list_empty, pool_give, push_change
-from dlog.engine.kernels.layout import (
-    CO_BOUND,
-    CO_BUCKET_COUNT,
-    CO_ENTRIES,
-    CO_INNER,
-    CO_INNER_LOG,
-    CO_SUPPORT,
-    CO_TOUCHED,
-    HI_BITS,
-    HI_ITERS,
-    LIST_COUNT,
-    LIST_DATA,
-    SUPPORT_AT,
-    SUPPORT_NEW,
-    SUPPORT_OLD,
-)
+from dlog.engine.kernels.round_structs import Collection, Control, Scope
+from dlog.engine.kernels.row_structs import History
 
 
 @kernel
-def process_distinct(ctl, scope, collection, iteration, time):
-    """The rows of a bucket become changes of this iteration; false with CTL_ERROR set."""
-    if iteration >= load_i64(collection, CO_BUCKET_COUNT):
+def process_distinct(ctl: Control, scope: Scope, collection: Collection, iteration, time):
+    """The rows of a bucket become changes of this iteration; false with ctl.error set."""
+    if iteration >= collection.bucket_count:
         return True
     rows = gather_bucket(ctl, scope, collection, iteration)
-    data = load_i64(bucket_at(collection, iteration), LIST_DATA)
+    data = collection.buckets[iteration].data
     for i in range(rows):
-        if not evaluate_row(ctl, collection, load_i64(data, i), iteration, time):
+        if not evaluate_row(ctl, collection, data[i], iteration, time):
             return False
-    list_empty(ctl, bucket_at(collection, iteration))
+    list_empty(ctl, collection.buckets[iteration])
     return rows >= 0
 
 
 @kernel
-def evaluate_row(ctl, collection, row, iteration, time):
+def evaluate_row(ctl: Control, collection: Collection, row, iteration, time):
     """The change of a row's presence at an iteration; it is looked at again where its history goes on differently."""
     bound = bound_of(collection, row)
     old_before = 0
     new_before = 0
     old_after = 0
     new_after = 0
-    at = load_i32(load_i64(collection, CO_SUPPORT), row)
+    at = collection.support[row]
     later = -1
     while at != 0:
         entry = support_at(collection, at)
-        word = load_i64(entry, SUPPORT_AT)
+        word = entry.at
         place = word & 0xFFFFFFFF
         if place > iteration:
             later = place
             break
-        old_after += load_i64(entry, SUPPORT_OLD)
-        new_after += load_i64(entry, SUPPORT_NEW)
+        old_after += entry.old
+        new_after += entry.new
         if not may_hold(ctl, new_after):
             return False
         if place < iteration:
@@ -84,30 +69,30 @@ def evaluate_row(ctl, collection, row, iteration, time):
         at = word >> 32
     now = (1 if new_after > bound else 0) - (1 if old_after > bound else 0)
     # Above a bound of 0 no more matters than whether there are any; above others how many there are matters later, too.
-    differs = now != 0 if load_i64(collection, CO_BOUND) == 0 else new_after != old_after
+    differs = now != 0 if collection.bound == 0 else new_after != old_after
     if differs and later >= 0 and not schedule(ctl, collection, later, row):
         return False
     out = now - (1 if new_before > bound else 0) + (1 if old_before > bound else 0)
     if out == 0:
         return True
-    if not add_entry(ctl, load_i64(collection, CO_INNER), row, time, out):
+    if not add_entry(ctl, collection.inner, row, time, out):
         return False
-    return push_change(ctl, load_i64(collection, CO_INNER_LOG), row, time, out, 0)
+    return push_change(ctl, collection.inner_log, row, time, out, 0)
 
 
 @kernel
-def bound_of(collection, row):
+def bound_of(collection: Collection, row):
     """What the count of a row's derivations must exceed."""
-    column = load_i64(collection, CO_BOUND)
+    column = collection.bound
     return 0 if column == 0 else cell(collection, column - 1, row)
 
 
 @kernel
-def end_distinct(ctl, collection, time):
-    """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with CTL_ERROR set."""
-    touched = load_i64(collection, CO_TOUCHED)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        if not end_row(ctl, collection, load_i64(load_i64(touched, LIST_DATA), i), time):
+def end_distinct(ctl: Control, collection: Collection, time):
+    """Ends a round: counts settle, rows keep when they are present, and net changes go out; false with ctl.error set."""
+    touched = collection.touched
+    for i in range(touched.count):
+        if not end_row(ctl, collection, touched.data[i], time):
             return False
     list_empty(ctl, touched)
     log_fresh(collection)
@@ -115,25 +100,25 @@ def end_distinct(ctl, collection, time):
 
 
 @kernel
-def end_row(ctl, collection, row, time):
+def end_row(ctl: Control, collection: Collection, row, time):
     """`end_distinct` of one row."""
-    inner = load_i64(collection, CO_INNER)
+    inner = collection.inner
     drop_inner(inner, row)
-    heads = load_i64(collection, CO_SUPPORT)
-    pool = load_i64(collection, CO_ENTRIES)
+    heads = collection.support
+    pool = collection.entries
     bound = bound_of(collection, row)
     before = 0
     old = 0
     new = 0
     flips = 0
     only = 0
-    at = load_i32(heads, row)
+    at = heads[row]
     while at != 0:
         entry = support_at(collection, at)
-        word = load_i64(entry, SUPPORT_AT)
-        count = load_i64(entry, SUPPORT_NEW)
+        word = entry.at
+        count = entry.new
         was = new > bound
-        old += load_i64(entry, SUPPORT_OLD)
+        old += entry.old
         new += count
         if not may_hold(ctl, new):
             return False
@@ -143,15 +128,15 @@ def end_row(ctl, collection, row, time):
                 only = word & 0xFFFFFFFF
             elif not add_flip(ctl, inner, row, flips, only, word & 0xFFFFFFFF):
                 return False
-        store_i64(entry, SUPPORT_OLD, count)
+        entry.old = count
         if count != 0:
             before = at
         else:
             if before == 0:
-                store_i32(heads, row, word >> 32)
+                heads[row] = word >> 32
             else:
                 previous = support_at(collection, before)
-                store_i64(previous, SUPPORT_AT, (load_i64(previous, SUPPORT_AT) & 0xFFFFFFFF) | (word >> 32 << 32))
+                previous.at = (previous.at & 0xFFFFFFFF) | (word >> 32 << 32)
             pool_give(pool, at - 1)
         at = word >> 32
     if flips == 1 and not settle_inner(inner, row, only):
@@ -164,17 +149,17 @@ def end_row(ctl, collection, row, time):
 
 
 @kernel
-def drop_inner(history, row):
+def drop_inner(history: History, row):
     """Frees a row's entries, if it has any; its item stays."""
-    if get_bit(load_i64(history, HI_BITS), row) != 0:
+    if get_bit(history.bits, row) != 0:
         drop_entries(history, item_of(history, row))
 
 
 @kernel
-def add_flip(ctl, history, row, flips, first, iteration):
-    """Writes the second and later changes of a row's presence along its iterations; false with CTL_ERROR set."""
+def add_flip(ctl: Control, history: History, row, flips, first, iteration):
+    """Writes the second and later changes of a row's presence along its iterations; false with ctl.error set."""
     if flips == 2:
-        if get_bit(load_i64(history, HI_BITS), row) == 0 and open_item(ctl, history, row) == 0:
+        if get_bit(history.bits, row) == 0 and not open_item(ctl, history, row):
             return False
         if not chain_entry(ctl, history, item_of(history, row), first, 1):
             return False
@@ -182,15 +167,15 @@ def add_flip(ctl, history, row, flips, first, iteration):
 
 
 @kernel
-def settle_inner(history, row, iteration):
+def settle_inner(history: History, row, iteration):
     """The row is present from an iteration on: it needs no item."""
-    if get_bit(load_i64(history, HI_BITS), row) != 0:
+    if get_bit(history.bits, row) != 0:
         close_item(history, row)
-    store_i32(load_i64(history, HI_ITERS), row, iteration)
+    history.iters[row] = iteration
     return True
 
 
 @kernel
-def absent_inner(ctl, history, row):
+def absent_inner(ctl: Control, history: History, row):
     """The row is present at no iteration: an item without entries."""
-    return get_bit(load_i64(history, HI_BITS), row) != 0 or open_item(ctl, history, row) != 0
+    return get_bit(history.bits, row) != 0 or open_item(ctl, history, row).address != 0

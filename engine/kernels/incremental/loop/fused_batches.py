@@ -7,41 +7,18 @@ few rows. What each of them changes is kept, as its log is written over by the n
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i64
 from dlog.engine.kernels.incremental.loop.activation import append, touch
 from dlog.engine.kernels.incremental.loop.reading import copy_changes, may_repeat
 from dlog.engine.kernels.incremental.loop.rounds import begin_batch, run_batch
 from dlog.engine.kernels.incremental.store.lists import list_again
 from dlog.engine.kernels.incremental.store.loading import bring_changes
 from dlog.engine.kernels.layout import (
-    CO_GROUPED,
-    CO_KEPT,
-    CO_LOG,
-    CTL_LIMIT,
-    CTL_RUNNING,
-    CTL_SCRATCH,
     DONE,
     FAILED,
-    LIST_CAPACITY,
-    LIST_COUNT,
-    LIST_DATA,
-    LIST_WORDS,
-    REL_ARITY,
-    ST_AT,
-    ST_BATCH,
-    ST_BEGUN,
-    ST_COLUMNS,
-    ST_COUNT,
-    ST_FIRST,
-    ST_INPUT,
-    ST_REPEATED,
-    ST_ROUNDS,
-    WORK_BEGUN,
-    WORK_KEPT,
-    WORK_KEPT_COUNT,
-    WORK_TOUCHED,
-    WORK_TOUCHED_COUNT,
 )
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Stretch, Work
+from dlog.engine.kernels.row_structs import List
 from dlog.engine.kernels.static.storage import resize
 
 FEWEST = 1024
@@ -50,11 +27,11 @@ _UNLIMITED = 4611686018427387904
 
 
 @entry()
-def run_stretch(stretch, work, ctl):
+def run_stretch(stretch: Stretch, work: Work, ctl: Control):
     """Runs (or resumes) the batches of a stretch. Returns DONE, YIELD, EXTERNAL or FAILED."""
     while True:
-        if load_i64(stretch, ST_BEGUN) == 0:
-            if load_i64(stretch, ST_AT) == load_i64(stretch, ST_COUNT):
+        if stretch.begun == 0:
+            if stretch.at == stretch.count:
                 return DONE
             if not next_batch(stretch, work, ctl):
                 return FAILED
@@ -63,99 +40,99 @@ def run_stretch(stretch, work, ctl):
             return status
         if not keep_changes(stretch, work, ctl):
             return FAILED
-        store_i64(stretch, ST_BEGUN, 0)
+        stretch.begun = 0
 
 
 @kernel
-def next_batch(stretch, work, ctl):
-    """Begins a batch with the changes of the next rounds; false with CTL_ERROR set."""
-    arity = load_i64(load_i64(stretch, ST_INPUT), REL_ARITY)
-    columns = load_i64(stretch, ST_COLUMNS)
-    rounds = load_i64(columns, arity + 1)
-    first = load_i64(stretch, ST_AT)
-    start = load_i64(rounds, first)
+def next_batch(stretch: Stretch, work: Work, ctl: Control):
+    """Begins a batch with the changes of the next rounds; false with ctl.error set."""
+    arity = stretch.input.arity
+    columns = stretch.columns
+    rounds = Words(columns[arity + 1])
+    first = stretch.at
+    start = rounds[first]
     last = first
-    count = load_i64(stretch, ST_COUNT)
-    limit = start + load_i64(stretch, ST_ROUNDS)
-    while last < count and load_i64(rounds, last) < limit:
+    count = stretch.count
+    limit = start + stretch.rounds
+    while last < count and rounds[last] < limit:
         last += 1
-    batch = load_i64(stretch, ST_BATCH)
+    batch = stretch.batch
     for c in range(arity + 2):
-        store_i64(batch, c, load_i64(columns, c) + first * 8)
-    store_i64(stretch, ST_AT, last)
-    store_i64(stretch, ST_FIRST, start)
-    store_i64(stretch, ST_BEGUN, 1)
-    store_i64(ctl, CTL_RUNNING, 0)
-    store_i64(work, WORK_BEGUN, 0)
-    begin_batch(work, ctl, load_i64(stretch, ST_ROUNDS))
-    touch(ctl, load_i64(stretch, ST_INPUT))
-    return bring_changes(ctl, load_i64(stretch, ST_INPUT), batch, start, last - first)
+        batch[c] = columns[c] + first * 8
+    stretch.at = last
+    stretch.first = start
+    stretch.begun = 1
+    ctl.running = 0
+    work.begun = 0
+    begin_batch(work, ctl, stretch.rounds)
+    touch(ctl, stretch.input)
+    return bring_changes(ctl, stretch.input, batch, start, last - first)
 
 
 @kernel
-def keep_changes(stretch, work, ctl):
-    """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with CTL_ERROR set."""
-    limit = load_i64(ctl, CTL_LIMIT)
-    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    touched = load_i64(work, WORK_TOUCHED)
+def keep_changes(stretch: Stretch, work: Work, ctl: Control):
+    """Keeps what a batch has changed, whatever the limit of memory: the batch is over. False with ctl.error set."""
+    limit = ctl.limit
+    ctl.limit = _UNLIMITED
+    touched = work.touched
     done = True
-    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
-        collection = load_i64(touched, i)
-        kept = load_i64(collection, CO_KEPT)
-        changes = load_i64(load_i64(collection, CO_LOG), LIST_COUNT)
-        if kept != 0 and changes > 0:
-            if load_i64(kept, LIST_COUNT) == 0:
-                append(work, WORK_KEPT, WORK_KEPT_COUNT, collection)
-            done = done and keep_log(ctl, collection, load_i64(stretch, ST_FIRST), changes)
-    store_i64(ctl, CTL_LIMIT, limit)
-    if may_repeat(load_i64(load_i64(stretch, ST_INPUT), CO_LOG)):
-        store_i64(stretch, ST_REPEATED, 1)
+    for i in range(work.touched_count):
+        collection = touched[i]
+        kept = collection.kept
+        changes = collection.log.count
+        if kept and changes > 0:
+            if kept.count == 0:
+                append(work.kept, work.ref.kept_count, collection)
+            done = done and keep_log(ctl, collection, stretch.first, changes)
+    ctl.limit = limit
+    if may_repeat(stretch.input.log):
+        stretch.repeated = 1
     return done
 
 
 @kernel
-def keep_log(ctl, collection, first, changes):
-    """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with CTL_ERROR
+def keep_log(ctl: Control, collection: Collection, first, changes):
+    """Appends the changes of a log of so many entries, rounds counted from `first` on, to those kept; false with ctl.error
     set."""
-    kept = load_i64(collection, CO_KEPT)
-    count = load_i64(kept, LIST_COUNT)
-    room = changes if load_i64(collection, CO_GROUPED) == 0 else 2 * changes
+    kept = collection.kept
+    count = kept.count
+    room = changes if not collection.grouped else 2 * changes
     if not columns_room(ctl, kept, count + room):
         return False
-    data = load_i64(kept, LIST_DATA) + count * 8
-    step = load_i64(kept, LIST_CAPACITY) * 8
-    arity = load_i64(collection, REL_ARITY)
-    places = load_i64(ctl, CTL_SCRATCH)
+    data = kept.data.address + count * 8
+    step = kept.capacity * 8
+    arity = collection.arity
+    places = ctl.scratch
     for c in range(arity):
-        store_i64(places, c, data + c * step)
-    written = copy_changes(collection, first, places, data + arity * step, data + (arity + 1) * step)
-    store_i64(kept, LIST_COUNT, count + written)
+        places[c] = data + c * step
+    written = copy_changes(collection, first, places, Words(data + arity * step), Words(data + (arity + 1) * step))
+    kept.count = count + written
     return True
 
 
 @kernel
-def columns_room(ctl, kept, wanted):
-    """Makes room for so many items in columns one after the other; false with CTL_ERROR set."""
-    capacity = load_i64(kept, LIST_CAPACITY)
+def columns_room(ctl: Control, kept: List, wanted):
+    """Makes room for so many items in columns one after the other; false with ctl.error set."""
+    capacity = kept.capacity
     if wanted <= capacity:
         return True
-    columns = load_i64(kept, LIST_WORDS)
+    columns = kept.words
     target = max(wanted, capacity * 2, FEWEST)
-    moved = resize(ctl, load_i64(kept, LIST_DATA), capacity * columns * 8, target * columns * 8)
-    if moved == 0:
+    moved = Words(resize(ctl, kept.data.address, capacity * columns * 8, target * columns * 8))
+    if not moved:
         return False
     for c in range(columns - 1, 0, -1):
-        for i in range(load_i64(kept, LIST_COUNT) - 1, -1, -1):
-            store_i64(moved, c * target + i, load_i64(moved, c * capacity + i))
-    store_i64(kept, LIST_DATA, moved)
-    store_i64(kept, LIST_CAPACITY, target)
+        for i in range(kept.count - 1, -1, -1):
+            moved[c * target + i] = moved[c * capacity + i]
+    kept.data = moved
+    kept.capacity = target
     return True
 
 
 @entry()
-def forget_kept(work, ctl):
+def forget_kept(work: Work, ctl: Control):
     """Lets go of the changes that an earlier stretch has kept."""
-    kept = load_i64(work, WORK_KEPT)
-    for i in range(load_i64(work, WORK_KEPT_COUNT)):
-        list_again(ctl, load_i64(load_i64(kept, i), CO_KEPT))
-    store_i64(work, WORK_KEPT_COUNT, 0)
+    kept = work.kept
+    for i in range(work.kept_count):
+        list_again(ctl, kept[i].kept)
+    work.kept_count = 0

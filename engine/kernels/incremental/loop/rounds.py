@@ -9,7 +9,6 @@ state is in tables: a run stops and resumes anywhere (see machine).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, store_i64
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
     mark_readers_from,
@@ -21,163 +20,87 @@ from dlog.engine.kernels.incremental.loop.activation import (
 from dlog.engine.kernels.incremental.loop.batches import forget_changes, rows_before, settle
 from dlog.engine.kernels.incremental.loop.changes import flush_distinct, next_tick
 from dlog.engine.kernels.incremental.loop.distinct import end_distinct, process_distinct
-from dlog.engine.kernels.incremental.loop.supports import bucket_at
 from dlog.engine.kernels.incremental.reduce.lattices import end_lattice, process_lattice
 from dlog.engine.kernels.incremental.reduce.reductions import flush_reduction
 from dlog.engine.kernels.incremental.steps.prefetch import warm_rounds
 from dlog.engine.kernels.incremental.steps.small_deltas import run_few
 from dlog.engine.kernels.incremental.store.collections import enter_indexes
 from dlog.engine.kernels.incremental.store.histories import clear_bit, next_bit
-from dlog.engine.kernels.incremental.store.lists import change_at
 from dlog.engine.kernels.incremental.store.loading import bring_in
 from dlog.engine.kernels.incremental.store.slot_room import meet_expectation
 from dlog.engine.kernels.layout import (
-    BUCKET_NEXT,
-    CHANGE_TIME,
-    CO_ACTIVE,
-    CO_EXPECTED,
-    CO_INNER_LOG,
-    CO_LOG,
-    CO_REDUCTION,
-    CTL_BATCH,
-    CTL_ERROR,
-    CTL_ITERATION,
-    CTL_LEVEL,
-    CTL_LEVELS,
-    CTL_LIMIT,
-    CTL_PC,
-    CTL_RUN_PATH,
-    CTL_RUNNING,
     DONE,
     ERROR_ITERATIONS,
     FAILED,
-    LEVEL_AT,
-    LEVEL_END,
-    LEVEL_EXTRA,
-    LEVEL_SIZE,
-    LIST_COUNT,
-    LIST_DATA,
-    LIST_HI,
-    LIST_LO,
-    LOG_SEED,
-    PATH_GATE_COUNT,
-    PATH_GATES,
-    PATH_LEVELS,
-    PATH_LIST,
-    PATH_TARGET,
-    RD_MISSING,
-    RD_RESULT,
     ROUND,
-    SC_BIT_WORDS,
-    SC_BITS,
-    SC_CHANGED,
-    SC_CHANGED_COUNT,
-    SC_DONE,
-    SC_HEAD_COUNT,
-    SC_HEADS,
-    SC_IMPORT_COUNT,
-    SC_IMPORTS,
-    SC_ITERATION,
-    SC_LAST,
-    SC_PATH,
-    SC_PHASE,
-    SC_ROUND,
-    SC_ROUND_TICK,
-    SC_SEED,
-    SC_SEED_COUNT,
-    SC_SEEDS,
-    SC_STAGGERED,
-    SC_TAIL,
-    SC_TICK,
-    SC_TOUCHED,
-    SC_TOUCHED_COUNT,
-    SC_UNIT,
-    SEED_LIST,
-    SEED_OWN,
-    SEED_PATH_COUNT,
-    SEED_PATHS,
     TASK_DISTINCT,
     TASK_PATH,
     TASK_REDUCE,
-    WORK_AT,
-    WORK_BEGUN,
-    WORK_COUNT,
-    WORK_COUNTS,
-    WORK_FIRST,
-    WORK_LIMIT,
-    WORK_MARKS,
-    WORK_OVER,
-    WORK_PROCESSED,
-    WORK_RAN,
-    WORK_ROUNDS,
-    WORK_SEEDED,
-    WORK_SPARE,
-    WORK_TASKS,
-    WORK_TOUCHED,
-    WORK_TOUCHED_COUNT,
 )
 from dlog.engine.kernels.machine import run_path
+from dlog.engine.kernels.machine_structs import Level, Words
+from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Task, Work
 
 _ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904
 
 
 @kernel
-def start_changes(path, ctl, first, last):
+def start_changes(path: Path, ctl: Control, first, last):
     """Points the worker at changes [first, last) of a path's seed (a path without one has a single row)."""
-    levels = load_i64(ctl, CTL_LEVELS)
-    for number in range(load_i64(path, PATH_LEVELS)):
-        store_i64(levels + number * (LEVEL_SIZE * 8), LEVEL_EXTRA, 0)
-    store_i64(levels, LEVEL_AT, first)
-    store_i64(levels, LEVEL_END, last)
-    store_i64(ctl, CTL_RUN_PATH, path)
-    store_i64(ctl, CTL_LEVEL, 0)
-    store_i64(ctl, CTL_PC, 0)
+    levels = ctl.levels[0]
+    for number in range(path.levels):
+        Level(levels.address + number * Level.size).extra = 0
+    levels.at = first
+    levels.end = last
+    ctl.run_path = path
+    ctl.level = 0
+    ctl.pc = 0
 
 
 @kernel
-def is_closed(path, work):
+def is_closed(path: Path, work: Work):
     """Whether a path can find nothing: it reads, before any change, a collection that had no rows before this one round."""
-    if load_i64(work, WORK_ROUNDS) != 1:
+    if work.rounds != 1:
         return False
-    gates = load_i64(path, PATH_GATES)
-    for g in range(load_i64(path, PATH_GATE_COUNT)):
-        if rows_before(load_i64(gates, g)) == 0:
+    gates = path.gates
+    for g in range(path.gate_count):
+        if rows_before(gates[g]) == 0:
             return True
     return False
 
 
 @entry("i64", "i64", "i64", "bool")
-def run_seeded(path, work, ctl, whole):
+def run_seeded(path: Path, work: Work, ctl: Control, whole):
     """Runs (or resumes) a path over its seed's changes: all of them, or the part in use."""
-    if load_i64(ctl, CTL_RUNNING) == 0:
-        changes = load_i64(path, PATH_LIST)
-        if changes == 0:
-            if load_i64(work, WORK_FIRST) == 0:
+    if ctl.running == 0:
+        changes = path.list
+        if not changes:
+            if work.first == 0:
                 return DONE
             start_changes(path, ctl, 0, 1)
         else:
             first = 0
-            last = load_i64(changes, LIST_COUNT)
+            last = changes.count
             if not whole:
-                first = load_i64(changes, LIST_LO)
-                last = load_i64(changes, LIST_HI)
+                first = changes.lo
+                last = changes.hi
             if first >= last or is_closed(path, work):
                 return DONE
-            store_i64(work, WORK_SEEDED, load_i64(work, WORK_SEEDED) + 1)
+            work.seeded += 1
             first = run_few(path, ctl, first, last)
             if first < 0:
                 return FAILED
             if first == last:
                 return DONE
-            if load_i64(changes, LIST_DATA) == 0:
-                store_i64(load_i64(path, PATH_TARGET), CO_EXPECTED, last)
+            if not changes.data:
+                path.target.expected = last
             start_changes(path, ctl, first, last)
-        store_i64(ctl, CTL_RUNNING, 1)
+        ctl.running = 1
     status = run_path(path, ctl)
     if status == DONE:
-        store_i64(ctl, CTL_RUNNING, 0)
-        if load_i64(load_i64(path, PATH_TARGET), CO_EXPECTED) != 0 and not meet_expectation(ctl, load_i64(path, PATH_TARGET)):
+        ctl.running = 0
+        if path.target.expected != 0 and not meet_expectation(ctl, path.target):
             return FAILED
     return status
 
@@ -186,45 +109,45 @@ def run_seeded(path, work, ctl, whole):
 
 
 @entry()
-def run_seeds(scope, work, ctl):
-    """Runs (or resumes) the paths of a phase: those of the seeds in SC_SEEDS, which have been gone through then."""
-    seeds = load_i64(scope, SC_SEEDS)
-    while load_i64(scope, SC_SEED) < load_i64(scope, SC_SEED_COUNT):
-        seed = load_i64(seeds, load_i64(scope, SC_SEED))
-        paths = load_i64(seed, SEED_PATHS)
-        while load_i64(scope, SC_PATH) < load_i64(seed, SEED_PATH_COUNT):
-            status = run_seeded(load_i64(paths, load_i64(scope, SC_PATH)), work, ctl, False)
+def run_seeds(scope: Scope, work: Work, ctl: Control):
+    """Runs (or resumes) the paths of a phase: those of the scope's `seeds`, which have been gone through then."""
+    seeds = scope.seeds
+    while scope.seed < scope.seed_count:
+        seed = seeds[scope.seed]
+        paths = seed.paths
+        while scope.path < seed.path_count:
+            status = run_seeded(paths[scope.path], work, ctl, False)
             if status != DONE:
                 return status
-            store_i64(scope, SC_PATH, load_i64(scope, SC_PATH) + 1)
-        store_i64(scope, SC_PATH, 0)
-        store_i64(scope, SC_SEED, load_i64(scope, SC_SEED) + 1)
-        if load_i64(seed, SEED_OWN) != 0:
-            store_i64(load_i64(seed, SEED_LIST), LIST_COUNT, 0)
-    store_i64(scope, SC_SEED, 0)
-    store_i64(scope, SC_SEED_COUNT, 0)
+            scope.path += 1
+        scope.path = 0
+        scope.seed += 1
+        if seed.own != 0:
+            seed.list.count = 0
+    scope.seed = 0
+    scope.seed_count = 0
     return DONE
 
 
 @kernel
-def log_time(log, at):
+def log_time(log: Log, at):
     """Time of a change; one without data has all its changes at the first round (a fresh collection's)."""
-    if load_i64(log, LIST_DATA) == 0:
+    if not log.data:
         return ROUND
-    return load_i64(change_at(log, at), CHANGE_TIME)
+    return log.data[at].time
 
 
 @entry()
-def round_to_come(scope, work):
+def round_to_come(scope: Scope, work: Work):
     """The time of the next round in which an import changed; 0 when there is none."""
-    if load_i64(work, WORK_FIRST) != 0 and load_i64(scope, SC_ROUND) == 0:
+    if work.first != 0 and scope.round == 0:
         return ROUND
-    changed = load_i64(scope, SC_CHANGED)
+    changed = scope.changed
     time = 0
-    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
-        log = load_i64(load_i64(changed, i), SEED_LIST)
-        at = load_i64(log, LIST_HI)
-        if at < load_i64(log, LIST_COUNT):
+    for i in range(scope.changed_count):
+        log = changed[i].list
+        at = log.hi
+        if at < log.count:
             other = log_time(log, at)
             if time == 0 or other < time:
                 time = other
@@ -232,39 +155,39 @@ def round_to_come(scope, work):
 
 
 @entry()
-def next_round(scope, work):
+def next_round(scope: Scope, work: Work):
     """Goes to the next round in which an import changed: the paths of such imports are to run, over its changes. False when
     there is none."""
     time = round_to_come(scope, work)
     if time == 0:
         return False
-    if load_i64(scope, SC_ROUND) == 0 and load_i64(work, WORK_FIRST) != 0 and load_i64(scope, SC_UNIT) != 0:
-        push_seed(scope, load_i64(scope, SC_UNIT))
-    changed = load_i64(scope, SC_CHANGED)
-    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
-        seed = load_i64(changed, i)
-        log = load_i64(seed, SEED_LIST)
-        at = load_i64(log, LIST_HI)
+    if scope.round == 0 and work.first != 0 and scope.unit:
+        push_seed(scope, scope.unit)
+    changed = scope.changed
+    for i in range(scope.changed_count):
+        seed = changed[i]
+        log = seed.list
+        at = log.hi
         first = at
-        last = load_i64(log, LIST_COUNT)
-        if load_i64(log, LIST_DATA) == 0:
+        last = log.count
+        if not log.data:
             at = last
         while at < last and log_time(log, at) == time:
             at += 1
-        store_i64(log, LIST_LO, first)
-        store_i64(log, LIST_HI, at)
+        log.lo = first
+        log.hi = at
         if first < at:
             push_seed(scope, seed)
-    store_i64(scope, SC_ROUND, time)
+    scope.round = time
     return True
 
 
 @entry()
-def next_iteration(scope):
-    """The next iteration, from SC_ITERATION on, at which something is scheduled; -1 if there is none."""
-    at = load_i64(scope, SC_ITERATION)
-    bits = load_i64(scope, SC_BITS)
-    words = min(load_i64(scope, SC_BIT_WORDS), (load_i64(scope, SC_LAST) >> 6) + 1)
+def next_iteration(scope: Scope):
+    """The next iteration, from the scope's `iteration` on, at which something is scheduled; -1 if there is none."""
+    at = scope.iteration
+    bits = scope.bits
+    words = min(scope.bit_words, (scope.last >> 6) + 1)
     found = next_bit(bits, at, words << 6)
     if found == words << 6:
         return -1
@@ -273,229 +196,229 @@ def next_iteration(scope):
 
 
 @kernel
-def iterations_of(scope, iteration):
+def iterations_of(scope: Scope, iteration):
     """How many iterations a round has had when it comes to one: its number where rows enter at the first."""
-    done = load_i64(scope, SC_DONE) + 1
-    store_i64(scope, SC_DONE, done)
-    return iteration if load_i64(scope, SC_STAGGERED) == 0 else done
+    done = scope.done + 1
+    scope.done = done
+    return iteration if scope.staggered == 0 else done
 
 
 @entry()
-def process_iteration(ctl, scope, work, iteration):
-    """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with CTL_ERROR set."""
-    store_i64(scope, SC_TICK, next_tick(work))
-    if iteration >= load_i64(scope, SC_HEAD_COUNT):
+def process_iteration(ctl: Control, scope: Scope, work: Work, iteration):
+    """What was derived at an iteration becomes its changes, the seeds of the loop paths; false with ctl.error set."""
+    scope.tick = next_tick(work)
+    if iteration >= scope.head_count:
         return True
-    collection = load_i64(load_i64(scope, SC_HEADS), iteration)
-    store_i64(load_i64(scope, SC_HEADS), iteration, 0)
-    while collection != 0:
-        following = load_i64(bucket_at(collection, iteration), BUCKET_NEXT)
+    collection = scope.heads[iteration]
+    scope.heads[iteration] = Collection(0)
+    while collection:
+        following = collection.buckets[iteration].next
         if not process_collection(ctl, scope, collection, iteration):
             return False
-        store_i64(work, WORK_PROCESSED, load_i64(work, WORK_PROCESSED) + 1)
+        work.processed += 1
         collection = following
     return True
 
 
 @kernel
-def process_collection(ctl, scope, collection, iteration):
-    """`process_iteration` of a collection, or of a lattice's candidates; false with CTL_ERROR set."""
-    time = load_i64(scope, SC_ROUND) + iteration
-    lattice = load_i64(collection, CO_REDUCTION)
+def process_collection(ctl: Control, scope: Scope, collection: Collection, iteration):
+    """`process_iteration` of a collection, or of a lattice's candidates; false with ctl.error set."""
+    time = scope.round + iteration
+    lattice = collection.reduction
     result = collection
-    if lattice != 0:
-        result = load_i64(lattice, RD_RESULT)
+    if lattice:
+        result = lattice.result
         done = process_lattice(ctl, scope, lattice, iteration, time)
     else:
         done = enter_indexes(ctl, collection) and process_distinct(ctl, scope, collection, iteration, time)
-    log = load_i64(result, CO_INNER_LOG)
-    store_i64(log, LIST_LO, 0)
-    store_i64(log, LIST_HI, load_i64(log, LIST_COUNT))
-    if done and load_i64(log, LIST_COUNT) > 0:
-        push_seed(scope, load_i64(log, LOG_SEED))
+    log = result.inner_log
+    log.lo = 0
+    log.hi = log.count
+    if done and log.count > 0:
+        push_seed(scope, log.seed)
     return done
 
 
 @entry()
-def end_round(ctl, scope):
-    """Ends a round of a recursive scope; false with CTL_ERROR set."""
-    time = load_i64(scope, SC_ROUND)
-    touched = load_i64(scope, SC_TOUCHED)
-    for i in range(load_i64(scope, SC_TOUCHED_COUNT)):
-        collection = load_i64(touched, i)
-        store_i64(collection, CO_ACTIVE, 0)
-        lattice = load_i64(collection, CO_REDUCTION)
-        if lattice == 0:
+def end_round(ctl: Control, scope: Scope):
+    """Ends a round of a recursive scope; false with ctl.error set."""
+    time = scope.round
+    touched = scope.touched
+    for i in range(scope.touched_count):
+        collection = touched[i]
+        collection.active = 0
+        lattice = collection.reduction
+        if not lattice:
             done = enter_indexes(ctl, collection) and end_distinct(ctl, collection, time)
         else:
-            done = end_lattice(ctl, lattice, time) and enter_indexes(ctl, load_i64(lattice, RD_RESULT))
+            done = end_lattice(ctl, lattice, time) and enter_indexes(ctl, lattice.result)
         if not done:
             return False
-    store_i64(scope, SC_TOUCHED_COUNT, 0)
-    store_i64(scope, SC_LAST, 0)
+    scope.touched_count = 0
+    scope.last = 0
     return True
 
 
 @kernel
-def run_scope(scope, work, ctl):
+def run_scope(scope: Scope, work: Work, ctl: Control):
     """Runs (or resumes) a recursive scope over all rounds of the batch."""
     while True:
-        phase = load_i64(scope, SC_PHASE)
+        phase = scope.phase
         if phase == _NEXT:
             if not next_round(scope, work):
                 return DONE
-            store_i64(scope, SC_ITERATION, 0)
-            store_i64(scope, SC_DONE, -1)
-            store_i64(scope, SC_ROUND_TICK, next_tick(work))
-            store_i64(scope, SC_TICK, load_i64(scope, SC_ROUND_TICK))
-            store_i64(scope, SC_PHASE, _ENTER)
+            scope.iteration = 0
+            scope.done = -1
+            scope.round_tick = next_tick(work)
+            scope.tick = scope.round_tick
+            scope.phase = _ENTER
             warm_rounds(scope)
         elif phase == _ENTER:
             status = run_seeds(scope, work, ctl)
             if status != DONE:
                 return status
-            store_i64(scope, SC_PHASE, _BUCKETS)
+            scope.phase = _BUCKETS
         elif phase == _BUCKETS:
             iteration = next_iteration(scope)
             if iteration < 0:
                 if not end_round(ctl, scope):
                     return FAILED
-                store_i64(scope, SC_PHASE, _NEXT)
+                scope.phase = _NEXT
                 continue
-            if iterations_of(scope, iteration) > load_i64(work, WORK_LIMIT):
-                store_i64(ctl, CTL_ERROR, ERROR_ITERATIONS)
+            if iterations_of(scope, iteration) > work.limit:
+                ctl.error = ERROR_ITERATIONS
                 return FAILED
-            store_i64(ctl, CTL_ITERATION, iteration)
+            ctl.iteration = iteration
             if not process_iteration(ctl, scope, work, iteration):
                 return FAILED
-            store_i64(scope, SC_ITERATION, iteration + 1)
-            store_i64(scope, SC_PHASE, _LOOP)
+            scope.iteration = iteration + 1
+            scope.phase = _LOOP
         else:
             status = run_seeds(scope, work, ctl)
             if status != DONE:
                 return status
-            store_i64(scope, SC_PHASE, _BUCKETS)
+            scope.phase = _BUCKETS
 
 
 # ----------------------------------------------------------------------------------------------------------------- batch
 
 
 @entry()
-def begin_batch(work, ctl, rounds):
+def begin_batch(work: Work, ctl: Control, rounds):
     """Begins a batch of so many rounds: what the one before has changed is forgotten."""
-    touched = load_i64(work, WORK_TOUCHED)
-    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
-        forget_changes(ctl, load_i64(touched, i))
-    store_i64(work, WORK_TOUCHED_COUNT, 0)
-    store_i64(work, WORK_ROUNDS, rounds)
-    store_i64(work, WORK_AT, -1)
-    store_i64(work, WORK_OVER, 0)
-    store_i64(ctl, CTL_BATCH, work)
-    if load_i64(work, WORK_FIRST) != 0:
-        for task in range(load_i64(work, WORK_COUNT)):
+    touched = work.touched
+    for i in range(work.touched_count):
+        forget_changes(ctl, touched[i])
+    work.touched_count = 0
+    work.rounds = rounds
+    work.at = -1
+    work.over = 0
+    ctl.batch = work
+    if work.first != 0:
+        for task in range(work.count):
             mark_task(work, task)
 
 
 @entry()
-def start_scope(scope, work):
+def start_scope(scope: Scope, work: Work):
     """Prepares a recursive scope for a batch. In the first one it looks at all its imports: some may have rows of old."""
-    store_i64(scope, SC_PHASE, _NEXT)
-    store_i64(scope, SC_ROUND, 0)
-    store_i64(scope, SC_PATH, 0)
-    store_i64(scope, SC_TAIL, load_i64(work, WORK_TOUCHED_COUNT))
-    changed = load_i64(scope, SC_CHANGED)
-    if load_i64(work, WORK_FIRST) != 0:
-        imports = load_i64(scope, SC_IMPORTS)
-        store_i64(scope, SC_CHANGED_COUNT, load_i64(scope, SC_IMPORT_COUNT))
-        for i in range(load_i64(scope, SC_IMPORT_COUNT)):
-            store_i64(changed, i, load_i64(imports, i))
-    for i in range(load_i64(scope, SC_CHANGED_COUNT)):
-        store_i64(load_i64(load_i64(changed, i), SEED_LIST), LIST_HI, 0)
+    scope.phase = _NEXT
+    scope.round = 0
+    scope.path = 0
+    scope.tail = work.touched_count
+    changed = scope.changed
+    if work.first != 0:
+        imports = scope.imports
+        scope.changed_count = scope.import_count
+        for i in range(scope.import_count):
+            changed[i] = imports[i]
+    for i in range(scope.changed_count):
+        changed[i].list.hi = 0
 
 
 @entry()
-def end_scope(scope, work):
+def end_scope(scope: Scope, work: Work):
     """Ends a recursive scope's part in a batch: those run that read what it has changed."""
-    store_i64(scope, SC_CHANGED_COUNT, 0)
-    mark_readers_from(work, load_i64(scope, SC_TAIL))
+    scope.changed_count = 0
+    mark_readers_from(work, scope.tail)
 
 
 @kernel
-def run_task(work, task, ctl):
+def run_task(work: Work, task: Task, ctl: Control):
     """Runs (or resumes) a task: [kind, address]."""
-    kind = load_i64(task, 0)
-    what = load_i64(task, 1)
+    kind = task.kind
+    what = task.what
     if kind == TASK_PATH:
-        return run_seeded(what, work, ctl, True)
+        return run_seeded(Path(what), work, ctl, True)
     if kind == TASK_DISTINCT:
-        done = flush_distinct(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
-        mark_readers(work, load_i64(what, CO_LOG))
+        done = flush_distinct(ctl, work, Collection(what), work.spare, work.counts)
+        mark_readers(work, Collection(what).log)
         return DONE if done else FAILED
     if kind == TASK_REDUCE:
-        done = flush_reduction(ctl, work, what, load_i64(work, WORK_SPARE), load_i64(work, WORK_COUNTS))
-        mark_readers(work, load_i64(load_i64(what, RD_RESULT), CO_LOG))
-        if load_i64(what, RD_MISSING) != 0:
-            mark_readers(work, load_i64(what, RD_MISSING))
+        done = flush_reduction(ctl, work, Reduction(what), work.spare, work.counts)
+        mark_readers(work, Reduction(what).result.log)
+        if Reduction(what).missing:
+            mark_readers(work, Reduction(what).missing)
         return DONE if done else FAILED
-    if load_i64(work, WORK_BEGUN) == 0:
-        start_scope(what, work)
-        store_i64(work, WORK_BEGUN, 1)
-    status = run_scope(what, work, ctl)
+    if work.begun == 0:
+        start_scope(Scope(what), work)
+        work.begun = 1
+    status = run_scope(Scope(what), work, ctl)
     if status == DONE:
-        store_i64(work, WORK_BEGUN, 0)
-        end_scope(what, work)
+        work.begun = 0
+        end_scope(Scope(what), work)
     return status
 
 
 @entry()
-def run_tasks(work, ctl, last):
+def run_tasks(work: Work, ctl: Control, last):
     """Runs (or resumes) the marked ones of the tasks before the `last`. Returns DONE, YIELD, EXTERNAL or FAILED."""
-    if load_i64(work, WORK_AT) < 0:
+    if work.at < 0:
         mark_readers_from(work, 0)
-        store_i64(work, WORK_AT, 0)
-    tasks = load_i64(work, WORK_TASKS)
+        work.at = 0
+    tasks = work.tasks
     while True:
-        at = next_task(work, load_i64(work, WORK_AT), last)
-        store_i64(work, WORK_AT, at)
+        at = next_task(work, work.at, last)
+        work.at = at
         if at == last:
             return DONE
-        status = run_task(work, tasks + at * 16, ctl)
+        status = run_task(work, tasks[at], ctl)
         if status != DONE:
             return status
-        clear_bit(load_i64(work, WORK_MARKS), at)
-        store_i64(work, WORK_RAN, load_i64(work, WORK_RAN) + 1)
+        clear_bit(work.marks, at)
+        work.ran += 1
 
 
 @entry()
-def settle_batch(work, ctl):
-    """Ends a batch of which all tasks have run; false with CTL_ERROR set."""
+def settle_batch(work: Work, ctl: Control):
+    """Ends a batch of which all tasks have run; false with ctl.error set."""
     # What is needed to settle is little, and there is no way back from half of it: the limit does not count here.
-    limit = load_i64(ctl, CTL_LIMIT)
-    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
-    store_i64(work, WORK_OVER, 1)
+    limit = ctl.limit
+    ctl.limit = _UNLIMITED
+    work.over = 1
     settled = True
-    touched = load_i64(work, WORK_TOUCHED)
-    for i in range(load_i64(work, WORK_TOUCHED_COUNT)):
-        settled = settled and settle(ctl, load_i64(touched, i))
-    store_i64(ctl, CTL_LIMIT, limit)
-    store_i64(work, WORK_FIRST, 0)
+    touched = work.touched
+    for i in range(work.touched_count):
+        settled = settled and settle(ctl, touched[i])
+    ctl.limit = limit
+    work.first = 0
     return settled
 
 
 @entry()
-def run_batch(work, ctl):
+def run_batch(work: Work, ctl: Control):
     """Runs (or resumes) the tasks of a batch, then settles. Returns DONE, YIELD, EXTERNAL or FAILED."""
-    status = run_tasks(work, ctl, load_i64(work, WORK_COUNT))
+    status = run_tasks(work, ctl, work.count)
     if status != DONE:
         return status
     return DONE if settle_batch(work, ctl) else FAILED
 
 
 @entry()
-def commit_one(work, ctl, collection, updates, count, rounds):
+def commit_one(work: Work, ctl: Control, collection: Collection, updates, count, rounds):
     """A whole batch with changes of one input: begin, apply, run. Returns as `run_batch`."""
     begin_batch(work, ctl, rounds)
     touch(ctl, collection)
-    if not bring_in(ctl, collection, updates, 0, count):
+    if not bring_in(ctl, collection, updates, Words(0), count):
         return FAILED
     return run_batch(work, ctl)

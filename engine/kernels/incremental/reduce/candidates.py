@@ -7,7 +7,7 @@ table besides, by the hash of group and value, each with the one before it in th
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
     candidate_group,
@@ -19,14 +19,10 @@ from dlog.engine.kernels.incremental.reduce.candidate import (
 )
 from dlog.engine.kernels.incremental.reduce.group_links import first_candidate, head_of, set_head, warm_heads
 from dlog.engine.kernels.layout import (
-    CANDIDATE_NEXT,
     PLACE_BYTES,
-    RD_CANDIDATES,
-    RD_GROUPS,
-    RD_TABLE,
-    RD_TABLE_COUNT,
-    RD_TABLE_USED,
 )
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Control, Reduction
 from dlog.engine.kernels.static.storage import mix, release, zeroed
 
 LONG = 16
@@ -34,10 +30,10 @@ LONG = 16
 
 
 @kernel
-def candidate_row(ctl, reduction, group, value):
-    """The candidate of a group with a value, made and linked if there is none; -1 with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    groups = load_i64(reduction, RD_GROUPS)
+def candidate_row(ctl: Control, reduction: Reduction, group, value):
+    """The candidate of a group with a value, made and linked if there is none; -1 with ctl.error set."""
+    candidates = reduction.candidates
+    groups = reduction.groups
     head = head_of(groups, group)
     if head < 0:
         place = find_hashed(reduction, group, value)
@@ -49,21 +45,21 @@ def candidate_row(ctl, reduction, group, value):
         if value_at(candidates, record) == value:
             return at - 1
         passed += 1
-        at = load_i32(record, CANDIDATE_NEXT)
+        at = record.next
     if passed >= LONG:
         return add_hashed(ctl, reduction, group, value) if hash_list(ctl, reduction, group) else -1
     row = make_candidate(ctl, candidates, group, value)
     if row >= 0:
-        store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
+        candidate_at(candidates, row).next = head
         set_head(groups, group, row + 1)
     return row
 
 
 @kernel
-def unlink(ctl, reduction, group, row):
-    """Removes a candidate from its group's list and from the candidates; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
+def unlink(ctl: Control, reduction: Reduction, group, row):
+    """Removes a candidate from its group's list and from the candidates; false with ctl.error set."""
+    groups = reduction.groups
+    candidates = reduction.candidates
     following = next_candidate(candidates, row)
     if head_of(groups, group) < 0:
         before = remove_hashed(reduction, row)
@@ -80,32 +76,32 @@ def unlink(ctl, reduction, group, row):
         if before == 0:
             set_head(groups, group, following)
     if before != 0:
-        store_i32(candidate_at(candidates, before - 1), CANDIDATE_NEXT, following)
+        candidate_at(candidates, before - 1).next = following
     return free_candidate(ctl, candidates, row)
 
 
 @kernel
-def warm_candidates(reduction, values, n, rows):
+def warm_candidates(reduction: Reduction, values: Words, n, rows: Words):
     """Asks for the candidates of groups rows[i] with values[i]: the heads, then the first ones, then those behind. Often it is
     the group's first: in recursion what is derived in one iteration has one value."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    groups = load_i64(reduction, RD_GROUPS)
+    candidates = reduction.candidates
+    groups = reduction.groups
     warm_heads(groups, rows, n)
     for i in range(n):
-        prefetch(candidate_at(candidates, first_candidate(groups, load_i64(rows, i)) - 1))
+        prefetch(candidate_at(candidates, first_candidate(groups, rows[i]) - 1).address)
     for i in range(n):
-        first = first_candidate(groups, load_i64(rows, i)) - 1
-        if first >= 0 and candidate_value(candidates, first) != load_i64(values, i):
-            prefetch(candidate_at(candidates, next_candidate(candidates, first) - 1))
+        first = first_candidate(groups, rows[i]) - 1
+        if first >= 0 and candidate_value(candidates, first) != values[i]:
+            prefetch(candidate_at(candidates, next_candidate(candidates, first) - 1).address)
 
 
 # ---------------------------------------------------------------------------------------------------------------- table
 
 
 @kernel
-def place_at(reduction, at):
+def place_at(reduction: Reduction, at):
     """Address of a place of the table: a candidate plus one, and the one before it plus one."""
-    return load_i64(reduction, RD_TABLE) + at * PLACE_BYTES
+    return reduction.table + at * PLACE_BYTES
 
 
 @kernel
@@ -114,17 +110,17 @@ def home_of(group, value, mask):
 
 
 @kernel
-def home_of_row(reduction, row):
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+def home_of_row(reduction: Reduction, row):
+    candidates = reduction.candidates
+    mask = reduction.table_count - 1
     return home_of(candidate_group(candidates, row), candidate_value(candidates, row), mask)
 
 
 @kernel
-def find_hashed(reduction, group, value):
+def find_hashed(reduction: Reduction, group, value):
     """The candidate of a group with a long list that has a value, or -1."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    candidates = reduction.candidates
+    mask = reduction.table_count - 1
     at = home_of(group, value, mask)
     while True:
         row = load_i32(place_at(reduction, at), 0) - 1
@@ -134,9 +130,9 @@ def find_hashed(reduction, group, value):
 
 
 @kernel
-def hashed_slot(reduction, row):
+def hashed_slot(reduction: Reduction, row):
     """Where a candidate is in the table."""
-    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    mask = reduction.table_count - 1
     at = home_of_row(reduction, row)
     while load_i32(place_at(reduction, at), 0) != row + 1:
         at = (at + 1) & mask
@@ -144,15 +140,15 @@ def hashed_slot(reduction, row):
 
 
 @kernel
-def hashed_place(reduction, row):
+def hashed_place(reduction: Reduction, row):
     """Address of the place of a candidate that is in the table."""
     return place_at(reduction, hashed_slot(reduction, row))
 
 
 @kernel
-def place_hashed(reduction, row, before):
+def place_hashed(reduction: Reduction, row, before):
     """Enters a candidate that the table does not have, and has room for, with the one before it, plus one."""
-    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    mask = reduction.table_count - 1
     at = home_of_row(reduction, row)
     while load_i32(place_at(reduction, at), 0) != 0:
         at = (at + 1) & mask
@@ -161,10 +157,10 @@ def place_hashed(reduction, row, before):
 
 
 @kernel
-def add_hashed(ctl, reduction, group, value):
-    """Makes a candidate the first of a list with a table; -1 with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    groups = load_i64(reduction, RD_GROUPS)
+def add_hashed(ctl: Control, reduction: Reduction, group, value):
+    """Makes a candidate the first of a list with a table; -1 with ctl.error set."""
+    candidates = reduction.candidates
+    groups = reduction.groups
     if not grow_hashed(ctl, reduction):
         return -1
     row = make_candidate(ctl, candidates, group, value)
@@ -172,46 +168,46 @@ def add_hashed(ctl, reduction, group, value):
         return -1
     head = -head_of(groups, group)
     store_i32(hashed_place(reduction, head - 1), 1, row + 1)
-    store_i32(candidate_at(candidates, row), CANDIDATE_NEXT, head)
+    candidate_at(candidates, row).next = head
     place_hashed(reduction, row, 0)
     set_head(groups, group, -row - 1)
-    store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
+    reduction.table_used += 1
     return row
 
 
 @kernel
-def grow_hashed(ctl, reduction):
-    """Makes room for one more candidate in the table; false with CTL_ERROR set."""
-    old = load_i64(reduction, RD_TABLE_COUNT)
-    if (load_i64(reduction, RD_TABLE_USED) + 1) * 2 <= old:
+def grow_hashed(ctl: Control, reduction: Reduction):
+    """Makes room for one more candidate in the table; false with ctl.error set."""
+    old = reduction.table_count
+    if (reduction.table_used + 1) * 2 <= old:
         return True
     count = max(old * 2, 64)
     table = zeroed(ctl, count * PLACE_BYTES)
     if table == 0:
         return False
-    before = load_i64(reduction, RD_TABLE)
-    store_i64(reduction, RD_TABLE, table)
-    store_i64(reduction, RD_TABLE_COUNT, count)
+    before = reduction.table
+    reduction.table = table
+    reduction.table_count = count
     for at in range(old):
-        place = before + at * PLACE_BYTES
-        if load_i32(place, 0) != 0:
-            place_hashed(reduction, load_i32(place, 0) - 1, load_i32(place, 1))
+        place = Numbers(before + at * PLACE_BYTES)
+        if place[0] != 0:
+            place_hashed(reduction, place[0] - 1, place[1])
     release(ctl, before, old * PLACE_BYTES)
     return True
 
 
 @kernel
-def hash_list(ctl, reduction, group):
-    """Enters all candidates of a group's list and marks it; false with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    groups = load_i64(reduction, RD_GROUPS)
+def hash_list(ctl: Control, reduction: Reduction, group):
+    """Enters all candidates of a group's list and marks it; false with ctl.error set."""
+    candidates = reduction.candidates
+    groups = reduction.groups
     before = 0
     at = head_of(groups, group)
     while at != 0:
         if not grow_hashed(ctl, reduction):
             return False
         place_hashed(reduction, at - 1, before)
-        store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) + 1)
+        reduction.table_used += 1
         before = at
         at = next_candidate(candidates, at - 1)
     set_head(groups, group, -head_of(groups, group))
@@ -219,24 +215,24 @@ def hash_list(ctl, reduction, group):
 
 
 @kernel
-def remove_hashed(reduction, row):
+def remove_hashed(reduction: Reduction, row):
     """Takes a candidate out of the table, where later ones of its run move up; returns the one before it in its list, plus
     one."""
-    mask = load_i64(reduction, RD_TABLE_COUNT) - 1
+    mask = reduction.table_count - 1
     hole = hashed_slot(reduction, row)
     before = load_i32(place_at(reduction, hole), 1)
     at = hole
     while True:
         at = (at + 1) & mask
-        place = place_at(reduction, at)
-        other = load_i32(place, 0) - 1
+        place = Numbers(place_at(reduction, at))
+        other = place[0] - 1
         if other < 0:
             break
         home = home_of_row(reduction, other)
         if (at - home) & mask >= (at - hole) & mask:
             store_i32(place_at(reduction, hole), 0, other + 1)
-            store_i32(place_at(reduction, hole), 1, load_i32(place, 1))
+            store_i32(place_at(reduction, hole), 1, place[1])
             hole = at
     store_i32(place_at(reduction, hole), 0, 0)
-    store_i64(reduction, RD_TABLE_USED, load_i64(reduction, RD_TABLE_USED) - 1)
+    reduction.table_used -= 1
     return before

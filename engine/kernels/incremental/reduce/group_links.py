@@ -7,51 +7,52 @@ stored plus one, so that 0 is none; the first candidate of a list with a table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32
-from dlog.engine.kernels.layout import CO_CURRENT, CO_HEADS
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection
 
 
 @kernel
-def head_of(groups, group):
-    return load_i32(load_i64(groups, CO_HEADS), group * 2)
+def head_of(groups: Collection, group):
+    return groups.heads[group * 2]
 
 
 @kernel
-def set_head(groups, group, head):
-    store_i32(load_i64(groups, CO_HEADS), group * 2, head)
+def set_head(groups: Collection, group, head):
+    groups.heads[group * 2] = head
 
 
 @kernel
-def head_place(groups, group):
+def head_place(groups: Collection, group):
     """Address of what a group with candidates leads to."""
-    return load_i64(groups, CO_HEADS) + group * 8
+    return groups.heads.address + group * 8
 
 
 @kernel
-def first_candidate(groups, group):
+def first_candidate(groups: Collection, group):
     """The first candidate of a group, plus one; 0 if it has none."""
     return abs(head_of(groups, group))
 
 
 @kernel
-def current_of(groups, group):
+def current_of(groups: Collection, group):
     """The row of a group's result, plus one; 0 if it has none."""
-    heads = load_i64(groups, CO_HEADS)
-    return load_i32(heads, group * 2 + 1) if heads != 0 else load_i32(load_i64(groups, CO_CURRENT), group)
+    heads = groups.heads
+    return heads[group * 2 + 1] if heads else groups.current[group]
 
 
 @kernel
-def set_current(groups, group, row):
-    heads = load_i64(groups, CO_HEADS)
-    if heads != 0:
-        store_i32(heads, group * 2 + 1, row)
+def set_current(groups: Collection, group, row):
+    heads = groups.heads
+    if heads:
+        heads[group * 2 + 1] = row
     else:
-        store_i32(load_i64(groups, CO_CURRENT), group, row)
+        groups.current[group] = row
 
 
 @kernel
-def warm_heads(groups, rows, n):
+def warm_heads(groups: Collection, rows: Words, n):
     """Asks for what groups rows[i], which have candidates, lead to."""
-    heads = load_i64(groups, CO_HEADS)
+    heads = groups.heads
     for i in range(n):
-        prefetch(heads + load_i64(rows, i) * 8)
+        prefetch(heads.address + rows[i] * 8)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.loop.changes import log_fresh
 from dlog.engine.kernels.incremental.loop.distinct import settle_inner
-from dlog.engine.kernels.incremental.loop.supports import AHEAD, bucket_at, schedule, support_at
+from dlog.engine.kernels.incremental.loop.supports import AHEAD, schedule, support_at
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, candidate_value, value_at
 from dlog.engine.kernels.incremental.reduce.candidates import unlink
 from dlog.engine.kernels.incremental.reduce.derivations import (
@@ -39,37 +39,11 @@ from dlog.engine.kernels.incremental.store.histories import (
 )
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, push_change
 from dlog.engine.kernels.layout import (
-    CANDIDATE_COUNT,
-    CANDIDATE_GROUP,
-    CANDIDATE_NEXT,
-    CO_BETWEEN,
-    CO_BUCKET_COUNT,
-    CO_DOOMED,
-    CO_FRESH,
-    CO_INNER,
-    CO_INNER_LOG,
-    CO_OUTER,
-    CO_QUIET,
-    CO_STAMPS,
-    CO_TOUCHED,
-    ENTRY_DIFF,
-    ENTRY_NEXT,
-    ENTRY_TIME,
-    HI_BITS,
-    HI_ITERS,
-    LIST_COUNT,
-    LIST_DATA,
     NEVER,
-    RD_CANDIDATES,
-    RD_GROUPS,
-    RD_OP,
-    RD_RESULT,
-    SC_ROUND_TICK,
-    SC_TICK,
-    SUPPORT_AT,
-    SUPPORT_NEW,
-    SUPPORT_OLD,
 )
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Scope
+from dlog.engine.kernels.row_structs import History
 
 STRETCH = 64
 """Groups whose parts are asked for before they are looked at."""
@@ -78,55 +52,55 @@ FEW = 16
 
 
 @kernel
-def process_lattice(ctl, scope, reduction, iteration, time):
-    """What was derived at an iteration becomes changes of the result, group by group; false with CTL_ERROR set."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    if iteration >= load_i64(candidates, CO_BUCKET_COUNT):
+def process_lattice(ctl: Control, scope: Scope, reduction: Reduction, iteration, time):
+    """What was derived at an iteration becomes changes of the result, group by group; false with ctl.error set."""
+    candidates = reduction.candidates
+    if iteration >= candidates.bucket_count:
         return True
-    bucket = bucket_at(candidates, iteration)
-    count = load_i64(bucket, LIST_COUNT)
-    stamps = load_i64(load_i64(reduction, RD_GROUPS), CO_STAMPS)
-    touched = load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED)
-    tick = load_i64(scope, SC_TICK)
-    round_tick = load_i64(scope, SC_ROUND_TICK)
+    bucket = candidates.buckets[iteration]
+    count = bucket.count
+    stamps = reduction.groups.stamps
+    touched = reduction.groups.touched
+    tick = scope.tick
+    round_tick = scope.round_tick
     for i in range(count):
-        data = load_i64(bucket_at(candidates, iteration), LIST_DATA)
+        data = candidates.buckets[iteration].data
         if i % STRETCH == 0:
-            warm_groups(reduction, data + i * 8, min(STRETCH, count - i))
-        group = load_i64(data, i)
-        stamp = load_i32(stamps, group)
+            warm_groups(reduction, Words(data.address + i * 8), min(STRETCH, count - i))
+        group = data[i]
+        stamp = stamps[group]
         if stamp != tick:
-            store_i32(stamps, group, tick)
+            stamps[group] = tick
             if stamp < round_tick and not list_push(ctl, touched, group):
                 return False
             if not evaluate_group(ctl, scope, reduction, group, iteration, time):
                 return False
-    list_empty(ctl, bucket_at(candidates, iteration))
-    return enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+    list_empty(ctl, candidates.buckets[iteration])
+    return enter_indexes(ctl, reduction.result)
 
 
 @kernel
-def warm_groups(reduction, data, count):
+def warm_groups(reduction: Reduction, data: Words, count):
     """Asks for what looking at these groups will touch."""
     if count < FEW:
         return
-    groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    stamps = load_i64(groups, CO_STAMPS)
+    groups = reduction.groups
+    candidates = reduction.candidates
+    stamps = groups.stamps
     warm_heads(groups, data, count)
     for i in range(count):
-        prefetch(stamps + load_i64(data, i) * 4)
+        prefetch(stamps.address + data[i] * 4)
     for i in range(count):
-        prefetch(candidate_at(candidates, first_candidate(groups, load_i64(data, i)) - 1))
+        prefetch(candidate_at(candidates, first_candidate(groups, data[i]) - 1).address)
 
 
 @kernel
-def evaluate_group(ctl, scope, reduction, group, iteration, time):
+def evaluate_group(ctl: Control, scope: Scope, reduction: Reduction, group, iteration, time):
     """The change of a group's best at an iteration: see the module's text. It is looked at again where its history goes on
     differently."""
-    op = load_i64(reduction, RD_OP)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    groups = load_i64(reduction, RD_GROUPS)
+    op = reduction.op
+    candidates = reduction.candidates
+    groups = reduction.groups
     old_before = -1
     new_before = -1
     old_after = -1
@@ -137,12 +111,12 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
         row = at - 1
         place = candidate_at(candidates, row)
         value = value_at(candidates, place)
-        at = load_i32(place, CANDIDATE_NEXT)
+        at = place.next
         old = 0
         new = 0
         had_old = 0
         had_new = 0
-        number = load_i64(place, CANDIDATE_COUNT)
+        number = place.count
         if is_single(number):
             then = single_iteration(number)
             if then <= iteration:
@@ -156,14 +130,14 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
             number = 0
         while number != 0:
             entry = support_at(candidates, number)
-            word = load_i64(entry, SUPPORT_AT)
+            word = entry.at
             then = word & 0xFFFFFFFF
             if then > iteration:
                 if following < 0 or then < following:
                     following = then
                 break
-            old += load_i64(entry, SUPPORT_OLD)
-            new += load_i64(entry, SUPPORT_NEW)
+            old += entry.old
+            new += entry.new
             if then < iteration:
                 had_old = old
                 had_new = new
@@ -182,23 +156,23 @@ def evaluate_group(ctl, scope, reduction, group, iteration, time):
         return True
     if not emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
         return False
-    return load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0 or note_fresh(ctl, reduction, group, new_after)
+    return reduction.result.fresh == 0 or note_fresh(ctl, reduction, group, new_after)
 
 
 @kernel
-def note_fresh(ctl, reduction, group, candidate):
-    """Notes a group's result so far, in the first round; false with CTL_ERROR set."""
+def note_fresh(ctl: Control, reduction: Reduction, group, candidate):
+    """Notes a group's result so far, in the first round; false with ctl.error set."""
     row = -1
     if candidate >= 0:
         row = candidate_result(ctl, reduction, group, candidate)
         if row < 0:
             return False
-    set_current(load_i64(reduction, RD_GROUPS), group, row + 1)
+    set_current(reduction.groups, group, row + 1)
     return True
 
 
 @kernel
-def emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after, old_before, time):
+def emit_corners(ctl: Control, scope: Scope, reduction: Reduction, group, new_after, new_before, old_after, old_before, time):
     """Changes the result by new_after - new_before - old_after + old_before (candidates, or -1), equal ones together."""
     for corner in range(4):
         row = new_after
@@ -219,43 +193,40 @@ def emit_corners(ctl, scope, reduction, group, new_after, new_before, old_after,
 
 
 @kernel
-def emit_value(ctl, scope, reduction, group, row, diff, time):
-    """Changes the result, at an iteration, by `diff` times a candidate's row; false with CTL_ERROR set."""
+def emit_value(ctl: Control, scope: Scope, reduction: Reduction, group, row, diff, time):
+    """Changes the result, at an iteration, by `diff` times a candidate's row; false with ctl.error set."""
     made = candidate_result(ctl, reduction, group, row)
     if made < 0:
         return False
-    result = load_i64(reduction, RD_RESULT)
-    if not list_push(ctl, load_i64(result, CO_TOUCHED), made):
+    result = reduction.result
+    if not list_push(ctl, result.touched, made):
         return False
-    inner = load_i64(result, CO_INNER)
-    if load_i64(result, CO_BETWEEN) != 0:
-        noted = change_iteration(ctl, inner, made, time, diff)
-    else:
-        noted = add_entry(ctl, inner, made, time, diff)
+    inner = result.inner
+    noted = change_iteration(ctl, inner, made, time, diff) if result.between != 0 else add_entry(ctl, inner, made, time, diff)
     if not noted:
         return False
-    return push_change(ctl, load_i64(result, CO_INNER_LOG), made, time, diff, 0)
+    return push_change(ctl, result.inner_log, made, time, diff, 0)
 
 
 @kernel
-def end_lattice(ctl, reduction, time):
-    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    count = load_i64(touched, LIST_COUNT)
+def end_lattice(ctl: Control, reduction: Reduction, time):
+    """Ends a round of a lattice relation: net changes go out, derivations and iterations settle; false with ctl.error set."""
+    groups = reduction.groups
+    touched = groups.touched
+    count = touched.count
     for i in range(count):
-        data = load_i64(touched, LIST_DATA)
+        data = touched.data
         if i % STRETCH == 0:
-            warm_groups(reduction, data + i * 8, min(STRETCH, count - i))
-        if not end_group(ctl, reduction, load_i64(data, i), time):
+            warm_groups(reduction, Words(data.address + i * 8), min(STRETCH, count - i))
+        if not end_group(ctl, reduction, data[i], time):
             return False
     list_empty(ctl, touched)
     if not end_candidates(ctl, reduction):
         return False
-    result = load_i64(reduction, RD_RESULT)
-    touched = load_i64(result, CO_TOUCHED)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        if not end_value(ctl, result, load_i64(load_i64(touched, LIST_DATA), i)):
+    result = reduction.result
+    touched = result.touched
+    for i in range(touched.count):
+        if not end_value(ctl, result, touched.data[i]):
             return False
     list_empty(ctl, touched)
     log_fresh(result)
@@ -263,95 +234,95 @@ def end_lattice(ctl, reduction, time):
 
 
 @kernel
-def end_group(ctl, reduction, group, time):
-    """The result of a group after a round; false with CTL_ERROR set."""
-    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0:
+def end_group(ctl: Control, reduction: Reduction, group, time):
+    """The result of a group after a round; false with ctl.error set."""
+    if reduction.result.fresh != 0:
         # It is known; its rows are announced together (`log_fresh`, `end_value`).
-        groups = load_i64(reduction, RD_GROUPS)
-        return current_of(groups, group) != 0 or list_push(ctl, load_i64(groups, CO_DOOMED), group)
+        groups = reduction.groups
+        return current_of(groups, group) != 0 or list_push(ctl, groups.doomed, group)
     known = best_derived(reduction, group)
     row = -1
     if known >= 0:
         row = candidate_result(ctl, reduction, group, known)
         if row < 0:
             return False
-    elif not list_push(ctl, load_i64(load_i64(reduction, RD_GROUPS), CO_DOOMED), group):
+    elif not list_push(ctl, reduction.groups.doomed, group):
         return False
     return replace_result(ctl, reduction, group, row, time)
 
 
 @kernel
-def end_candidates(ctl, reduction):
-    """Settles the derivations that a round touched; candidates without any go. False with CTL_ERROR set.
+def end_candidates(ctl: Control, reduction: Reduction):
+    """Settles the derivations that a round touched; candidates without any go. False with ctl.error set.
 
     A candidate may be among the touched ones more than once."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    touched = load_i64(candidates, CO_TOUCHED)
-    count = load_i64(touched, LIST_COUNT)
+    candidates = reduction.candidates
+    touched = candidates.touched
+    count = touched.count
     for i in range(count):
-        data = load_i64(touched, LIST_DATA)
+        data = touched.data
         if i + AHEAD < count:
-            prefetch(candidate_at(candidates, load_i64(data, i + AHEAD)))
-        row = load_i64(data, i)
+            prefetch(candidate_at(candidates, data[i + AHEAD]).address)
+        row = data[i]
         place = candidate_at(candidates, row)
-        group = load_i32(place, CANDIDATE_GROUP)
+        group = place.group
         if group >= 0:
             settle_derivations(candidates, place)
-            if load_i64(place, CANDIDATE_COUNT) == 0 and not unlink(ctl, reduction, group, row):
+            if place.count == 0 and not unlink(ctl, reduction, group, row):
                 return False
     list_empty(ctl, touched)
     return True
 
 
 @kernel
-def best_derived(reduction, group):
+def best_derived(reduction: Reduction, group):
     """The best candidate of a group that is derived at any iteration after this round, or -1."""
-    op = load_i64(reduction, RD_OP)
-    candidates = load_i64(reduction, RD_CANDIDATES)
+    op = reduction.op
+    candidates = reduction.candidates
     best = -1
-    at = first_candidate(load_i64(reduction, RD_GROUPS), group)
+    at = first_candidate(reduction.groups, group)
     while at != 0:
         place = candidate_at(candidates, at - 1)
         if derivations_after(candidates, place) > 0:
             value = value_at(candidates, place)
             if best < 0 or dominates(op, value, candidate_value(candidates, best)):
                 best = at - 1
-        at = load_i32(place, CANDIDATE_NEXT)
+        at = place.next
     return best
 
 
 @kernel
-def end_value(ctl, result, row):
-    """Settles the iterations at which a row of a lattice relation is present; false with CTL_ERROR set."""
-    inner = load_i64(result, CO_INNER)
-    outer = load_i64(result, CO_OUTER)
+def end_value(ctl: Control, result: Collection, row):
+    """Settles the iterations at which a row of a lattice relation is present; false with ctl.error set."""
+    inner = result.inner
+    outer = result.outer
     kept = 0
-    if get_bit(load_i64(inner, HI_BITS), row) != 0:
+    if get_bit(inner.bits, row) != 0:
         kept = settle_entries(inner, item_of(inner, row))
         if kept == 1:
             entry = entry_at(inner, first_entry(inner, row))
-            iteration = load_i64(entry, ENTRY_TIME)
+            iteration = entry.time
             drop_entries(inner, item_of(inner, row))
             return settle_inner(inner, row, iteration)
-    elif load_i32(load_i64(inner, HI_ITERS), row) != NEVER:
+    elif inner.iters[row] != NEVER:
         # Present from an iteration on, as is known already; outside it is announced.
         return True
-    gone = get_bit(load_i64(outer, HI_BITS), row) == 0 and (kept == 0 or sum_entries(inner, row) <= 0)
+    gone = get_bit(outer.bits, row) == 0 and (kept == 0 or sum_entries(inner, row) <= 0)
     # A fresh row counts as present outside until it says otherwise.
-    if gone and load_i64(result, CO_FRESH) != 0:
-        if load_i64(result, CO_QUIET) != 0:
-            put_bit(load_i64(outer, HI_BITS), row)
-        elif open_item(ctl, outer, row) == 0:
+    if gone and result.fresh != 0:
+        if result.quiet != 0:
+            put_bit(outer.bits, row)
+        elif not open_item(ctl, outer, row):
             return False
-    return kept != 0 or list_push(ctl, load_i64(result, CO_DOOMED), row)
+    return kept != 0 or list_push(ctl, result.doomed, row)
 
 
 @kernel
-def sum_entries(history, row):
+def sum_entries(history: History, row):
     """Sum of all diffs of a row whose bit is set."""
     total = 0
     at = first_entry(history, row)
     while at != 0:
-        total += load_i64(entry_at(history, at), ENTRY_DIFF)
-        at = load_i64(entry_at(history, at), ENTRY_NEXT)
+        total += entry_at(history, at).diff
+        at = entry_at(history, at).next
     return total

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import dominates
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.core.memory import store_i64
 from dlog.engine.kernels.incremental.loop.changes import announce, log_fresh, next_tick, same_time
 from dlog.engine.kernels.incremental.reduce.candidate import (
     candidate_at,
@@ -32,116 +32,88 @@ from dlog.engine.kernels.incremental.store.collections import (
     trim_rows,
 )
 from dlog.engine.kernels.incremental.store.histories import get_bit
-from dlog.engine.kernels.incremental.store.lists import change_at, list_empty, list_push, list_trim, push_change, sort_changes
+from dlog.engine.kernels.incremental.store.lists import list_empty, list_push, list_trim, push_change, sort_changes
 from dlog.engine.kernels.incremental.store.slots import has_values, hash_values
 from dlog.engine.kernels.layout import (
     BLOCK,
-    CANDIDATE_COUNT,
-    CANDIDATE_GROUP,
-    CANDIDATE_ROW,
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_TIME,
-    CHANGE_VALUE,
-    CO_ALIVE,
-    CO_DOOMED,
-    CO_ENTRIES,
-    CO_FRESH,
-    CO_GROUPED,
-    CO_HEADS,
-    CO_STAMPS,
-    CO_SUM_WORDS,
-    CO_SUMS,
-    CO_TOUCHED,
-    CO_UNKEYED,
-    CTL_SCRATCH,
-    LIST_COUNT,
-    LIST_DATA,
-    RD_CANDIDATES,
-    RD_DERIVED,
-    RD_GROUPS,
-    RD_KEYS,
-    RD_MISSING,
-    RD_OP,
-    RD_RESULT,
-    RD_VALUE,
-    REL_ROWS,
-    SUM_COUNT,
 )
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction, Work
+from dlog.engine.kernels.row_structs import Change, Changes
 
 
 @kernel
-def result_values(ctl, reduction, group, value):
+def result_values(ctl: Control, reduction: Reduction, group, value) -> Words:
     """The result's row of a group with a value, in the worker's third scratch block: address of its words."""
-    buffer = load_i64(ctl, CTL_SCRATCH) + 2 * BLOCK * 8
-    groups = load_i64(reduction, RD_GROUPS)
-    keys = load_i64(reduction, RD_KEYS)
-    place = load_i64(reduction, RD_VALUE)
+    buffer = Words(ctl.scratch.address + 2 * BLOCK * 8)
+    groups = reduction.groups
+    keys = reduction.keys
+    place = reduction.value
     for k in range(keys):
-        store_i64(buffer, k if k < place else k + 1, cell(groups, k, group))
-    store_i64(buffer, place, value)
+        buffer[k if k < place else k + 1] = cell(groups, k, group)
+    buffer[place] = value
     return buffer
 
 
 @kernel
-def result_row(ctl, reduction, group, value):
-    """The result's row of a group with a value, made if there is none; -1 with CTL_ERROR set."""
+def result_row(ctl: Control, reduction: Reduction, group, value):
+    """The result's row of a group with a value, made if there is none; -1 with ctl.error set."""
     current = current_row(reduction, group, value)
     return current if current >= 0 else other_row(ctl, reduction, result_values(ctl, reduction, group, value))
 
 
 @kernel
-def current_row(reduction, group, value):
+def current_row(reduction: Reduction, group, value):
     """The row of the group's present result, or -1 if that does not have a value."""
-    result = load_i64(reduction, RD_RESULT)
-    row = current_of(load_i64(reduction, RD_GROUPS), group) - 1
-    return row if row >= 0 and cell(result, load_i64(reduction, RD_VALUE), row) == value else -1
+    result = reduction.result
+    row = current_of(reduction.groups, group) - 1
+    return row if row >= 0 and cell(result, reduction.value, row) == value else -1
 
 
 @kernel
-def other_row(ctl, reduction, values):
-    """The result's row with these values, which are no group's present result, made if there is none; -1 with CTL_ERROR
+def other_row(ctl: Control, reduction: Reduction, values: Words):
+    """The result's row with these values, which are no group's present result, made if there is none; -1 with ctl.error
     set."""
-    result = load_i64(reduction, RD_RESULT)
-    if load_i64(result, CO_UNKEYED) != 0:
-        return add_values(ctl, result, values, 0)
-    return find_or_add(ctl, result, values, hash_values(values, load_i64(reduction, RD_KEYS) + 1))
+    result = reduction.result
+    if result.unkeyed != 0:
+        return add_values(ctl, result, values.address, 0)
+    return find_or_add(ctl, result, values, hash_values(values, reduction.keys + 1))
 
 
 @kernel
-def candidate_result(ctl, reduction, group, candidate):
-    """The result's row with a candidate's value, made if there is none; -1 with CTL_ERROR set. Where it is not the group's
+def candidate_result(ctl: Control, reduction: Reduction, group, candidate):
+    """The result's row with a candidate's value, made if there is none; -1 with ctl.error set. Where it is not the group's
     present one, the candidate knows the one it had, which may have gone and be another by now."""
-    candidates = load_i64(reduction, RD_CANDIDATES)
+    candidates = reduction.candidates
     place = candidate_at(candidates, candidate)
     value = value_at(candidates, place)
     row = current_row(reduction, group, value)
     if row < 0:
-        result = load_i64(reduction, RD_RESULT)
+        result = reduction.result
         values = result_values(ctl, reduction, group, value)
-        row = load_i32(place, CANDIDATE_ROW) - 1
-        alive = 0 <= row < load_i64(result, REL_ROWS) and get_bit(load_i64(result, CO_ALIVE), row) != 0
-        if not alive or not has_values(result, row, values):
+        row = place.row - 1
+        alive = 0 <= row < result.rows and get_bit(result.alive, row) != 0
+        if not alive or not has_values(result, row, values.address):
             row = other_row(ctl, reduction, values)
-            store_i32(place, CANDIDATE_ROW, row + 1)
+            place.row = row + 1
     return row
 
 
 @kernel
-def replace_result(ctl, reduction, group, row, time):
-    """Makes `row` (-1: none) the group's result from `time` on; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    result = load_i64(reduction, RD_RESULT)
+def replace_result(ctl: Control, reduction: Reduction, group, row, time):
+    """Makes `row` (-1: none) the group's result from `time` on; false with ctl.error set."""
+    groups = reduction.groups
+    result = reduction.result
     before = current_of(groups, group) - 1
     if before == row:
         return True
     set_current(groups, group, row + 1)
-    missing = load_i64(reduction, RD_MISSING)
+    missing = reduction.missing
     if before >= 0 and not announce(ctl, result, before, time, -1):
         return False
     if row >= 0 and not announce(ctl, result, row, time, 1):
         return False
-    if missing == 0:
+    if not missing:
         return True
     if before < 0:
         return push_change(ctl, missing, row, time, -1, 0)
@@ -151,54 +123,54 @@ def replace_result(ctl, reduction, group, row, time):
 
 
 @kernel
-def flush_reduction(ctl, work, reduction, spare, counts):
-    """What was derived (total model) becomes changes of the result, round by round; false with CTL_ERROR set."""
-    derived = load_i64(reduction, RD_DERIVED)
+def flush_reduction(ctl: Control, work: Work, reduction: Reduction, spare: Changes, counts: Words):
+    """What was derived (total model) becomes changes of the result, round by round; false with ctl.error set."""
+    derived = reduction.derived
     if not sort_changes(ctl, derived, spare, counts):
         return False
-    groups = load_i64(reduction, RD_GROUPS)
+    groups = reduction.groups
     first = 0
-    if load_i64(load_i64(reduction, RD_RESULT), CO_GROUPED) != 0:
+    if reduction.result.grouped:
         if not flush_grouped(ctl, reduction):
             return False
-        first = load_i64(derived, LIST_COUNT)
-    while first < load_i64(derived, LIST_COUNT):
+        first = derived.count
+    while first < derived.count:
         last = same_time(derived, first)
-        if load_i64(reduction, RD_CANDIDATES) != 0:
+        if reduction.candidates:
             done = best_round(ctl, reduction, derived, first, last, next_tick(work))
         elif last == first + 1:
-            done = sum_single(ctl, reduction, change_at(derived, first))
+            done = sum_single(ctl, reduction, derived.data[first])
         else:
             done = sum_round(ctl, reduction, derived, first, last, next_tick(work))
         if not done:
             return False
         first = last
     list_empty(ctl, derived)
-    log_fresh(load_i64(reduction, RD_RESULT))
-    done = remove_groups(ctl, groups) and enter_indexes(ctl, load_i64(reduction, RD_RESULT))
+    log_fresh(reduction.result)
+    done = remove_groups(ctl, groups) and enter_indexes(ctl, reduction.result)
     return done and trim_fresh(ctl, reduction)
 
 
 @kernel
-def trim_fresh(ctl, reduction):
-    """Gives back the room that the parts of a reduction with a fresh result reserved and did not use; false with CTL_ERROR
+def trim_fresh(ctl: Control, reduction: Reduction):
+    """Gives back the room that the parts of a reduction with a fresh result reserved and did not use; false with ctl.error
     set."""
-    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0:
+    if reduction.result.fresh == 0:
         return True
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    if candidates != 0:
-        entries = load_i64(candidates, CO_ENTRIES)
-        if not trim_rows(ctl, candidates) or not (entries == 0 or list_trim(ctl, entries)):
+    candidates = reduction.candidates
+    if candidates:
+        entries = candidates.entries
+        if not trim_rows(ctl, candidates) or not (entries.address == 0 or list_trim(ctl, entries)):
             return False
-    return trim_rows(ctl, load_i64(reduction, RD_GROUPS))
+    return trim_rows(ctl, reduction.groups)
 
 
 @kernel
-def remove_groups(ctl, groups):
-    """Removes the groups that ended without members; false with CTL_ERROR set."""
-    doomed = load_i64(groups, CO_DOOMED)
-    for i in range(load_i64(doomed, LIST_COUNT)):
-        group = load_i64(load_i64(doomed, LIST_DATA), i)
+def remove_groups(ctl: Control, groups: Collection):
+    """Removes the groups that ended without members; false with ctl.error set."""
+    doomed = groups.doomed
+    for i in range(doomed.count):
+        group = doomed.data[i]
         if is_empty(groups, group) and not remove_row(ctl, groups, group):
             return False
     list_empty(ctl, doomed)
@@ -206,99 +178,103 @@ def remove_groups(ctl, groups):
 
 
 @kernel
-def is_empty(groups, group):
+def is_empty(groups: Collection, group):
     """Whether a living group has no result, no candidates and no members."""
-    if get_bit(load_i64(groups, CO_ALIVE), group) == 0 or current_of(groups, group) != 0:
+    if get_bit(groups.alive, group) == 0 or current_of(groups, group) != 0:
         return False
-    if load_i64(groups, CO_HEADS) != 0:
+    if groups.heads:
         return head_of(groups, group) == 0
-    return load_i64(sum_at(groups, group), SUM_COUNT) == 0
+    return sum_at(groups, group).count == 0
+
+
 # ------------------------------------------------------------------------------------------------------------------ sums
 
 
 @kernel
-def sum_round(ctl, reduction, derived, first, last, tick):
+def sum_round(ctl: Control, reduction: Reduction, derived: Changes, first, last, tick):
     """One round of a count, sum or mean."""
-    op = load_i64(reduction, RD_OP)
-    groups = load_i64(reduction, RD_GROUPS)
-    stamps = load_i64(groups, CO_STAMPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    store_i64(touched, LIST_COUNT, 0)
+    op = reduction.op
+    groups = reduction.groups
+    stamps = groups.stamps
+    touched = groups.touched
+    touched.count = 0
     for i in range(first, last):
-        change = change_at(derived, i)
-        group = load_i64(change, CHANGE_ROW)
-        if load_i32(stamps, group) != tick:
-            store_i32(stamps, group, tick)
+        change = derived.data[i]
+        group = change.row
+        if stamps[group] != tick:
+            stamps[group] = tick
             if not list_push(ctl, touched, group):
                 return False
-        add_to_sum(op, sum_at(groups, group), load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
-    time = load_i64(change_at(derived, first), CHANGE_TIME)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        if not update_sum(ctl, reduction, load_i64(load_i64(touched, LIST_DATA), i), time):
+        add_to_sum(op, sum_at(groups, group), change.value, change.diff)
+    time = derived.data[first].time
+    for i in range(touched.count):
+        if not update_sum(ctl, reduction, touched.data[i], time):
             return False
     return True
 
 
 @kernel
-def sum_single(ctl, reduction, change):
+def sum_single(ctl: Control, reduction: Reduction, change: Change):
     """`sum_round` of a round with one change."""
-    group = load_i64(change, CHANGE_ROW)
-    place = sum_at(load_i64(reduction, RD_GROUPS), group)
-    add_to_sum(load_i64(reduction, RD_OP), place, load_i64(change, CHANGE_VALUE), load_i64(change, CHANGE_DIFF))
-    return update_sum(ctl, reduction, group, load_i64(change, CHANGE_TIME))
+    group = change.row
+    place = sum_at(reduction.groups, group)
+    add_to_sum(reduction.op, place, change.value, change.diff)
+    return update_sum(ctl, reduction, group, change.time)
 
 
 @kernel
-def update_sum(ctl, reduction, group, time):
-    """The result of a group whose words changed; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
+def update_sum(ctl: Control, reduction: Reduction, group, time):
+    """The result of a group whose words changed; false with ctl.error set."""
+    groups = reduction.groups
     place = sum_at(groups, group)
     row = -1
-    if load_i64(place, SUM_COUNT) > 0:
-        row = result_row(ctl, reduction, group, sum_value(load_i64(reduction, RD_OP), place))
+    if place.count > 0:
+        row = result_row(ctl, reduction, group, sum_value(reduction.op, place))
         if row < 0:
             return False
     else:
-        if load_i64(place, SUM_COUNT) == 0:
-            for word in range(load_i64(groups, CO_SUM_WORDS)):
-                store_i64(place, word, 0)
-        if not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+        if place.count == 0:
+            for word in range(groups.sum_words):
+                store_i64(place.address, word, 0)
+        if not list_push(ctl, groups.doomed, group):
             return False
     return replace_result(ctl, reduction, group, row, time)
+
+
 # ------------------------------------------------------------------------------------------------------------ candidates
 
 
 @kernel
-def best_round(ctl, reduction, derived, first, last, tick):
+def best_round(ctl: Control, reduction: Reduction, derived: Changes, first, last, tick):
     """One round of a minimum or maximum. A group's word is its best candidate, plus one."""
-    op = load_i64(reduction, RD_OP)
-    groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    best = load_i64(groups, CO_SUMS)
-    touched = load_i64(groups, CO_TOUCHED)
+    op = reduction.op
+    groups = reduction.groups
+    candidates = reduction.candidates
+    best = groups.sums
+    touched = groups.touched
     if not count_candidates(ctl, reduction, derived, first, last, tick):
         return False
-    for i in range(load_i64(touched, LIST_COUNT)):
-        group = load_i64(load_i64(touched, LIST_DATA), i)
-        row = load_i64(best, group) - 1
+    for i in range(touched.count):
+        group = touched.data[i]
+        row = best[group] - 1
         if row >= 0 and derived_times(candidates, row) <= 0:
-            store_i64(best, group, best_candidate(reduction, group) + 1)
+            best[group] = best_candidate(reduction, group) + 1
     for i in range(first, last):
-        row = load_i64(change_at(derived, i), CHANGE_ROW)
+        row = derived.data[i].row
         group = candidate_group(candidates, row)
-        known = load_i64(best, group) - 1
+        known = best[group] - 1
         if derived_times(candidates, row) > 0 and (known < 0 or beats(op, candidates, row, known)):
-            store_i64(best, group, row + 1)
-    time = load_i64(change_at(derived, first), CHANGE_TIME)
-    for i in range(load_i64(touched, LIST_COUNT)):
-        group = load_i64(load_i64(touched, LIST_DATA), i)
-        known = load_i64(best, group) - 1
+            best[group] = row + 1
+    time = derived.data[first].time
+    for i in range(touched.count):
+        group = touched.data[i]
+        known = best[group] - 1
         row = -1
         if known >= 0:
             row = candidate_result(ctl, reduction, group, known)
             if row < 0:
                 return False
-        elif not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+        elif not list_push(ctl, groups.doomed, group):
             return False
         if not replace_result(ctl, reduction, group, row, time):
             return False
@@ -306,33 +282,33 @@ def best_round(ctl, reduction, derived, first, last, tick):
 
 
 @kernel
-def count_candidates(ctl, reduction, derived, first, last, tick):
+def count_candidates(ctl: Control, reduction: Reduction, derived: Changes, first, last, tick):
     """Adds the changes of a round to the candidates' counts and lists the groups touched."""
-    groups = load_i64(reduction, RD_GROUPS)
-    candidates = load_i64(reduction, RD_CANDIDATES)
-    stamps = load_i64(groups, CO_STAMPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    store_i64(touched, LIST_COUNT, 0)
+    groups = reduction.groups
+    candidates = reduction.candidates
+    stamps = groups.stamps
+    touched = groups.touched
+    touched.count = 0
     for i in range(first, last):
-        change = change_at(derived, i)
-        row = load_i64(change, CHANGE_ROW)
+        change = derived.data[i]
+        row = change.row
         place = candidate_at(candidates, row)
-        store_i64(place, CANDIDATE_COUNT, load_i64(place, CANDIDATE_COUNT) + load_i64(change, CHANGE_DIFF))
-        group = load_i32(place, CANDIDATE_GROUP)
-        if load_i32(stamps, group) != tick:
-            store_i32(stamps, group, tick)
+        place.count += change.diff
+        group = place.group
+        if stamps[group] != tick:
+            stamps[group] = tick
             if not list_push(ctl, touched, group):
                 return False
     return True
 
 
 @kernel
-def best_candidate(reduction, group):
+def best_candidate(reduction: Reduction, group):
     """The best candidate with derivations of a group, or -1."""
-    op = load_i64(reduction, RD_OP)
-    candidates = load_i64(reduction, RD_CANDIDATES)
+    op = reduction.op
+    candidates = reduction.candidates
     best = -1
-    at = first_candidate(load_i64(reduction, RD_GROUPS), group)
+    at = first_candidate(reduction.groups, group)
     while at != 0:
         row = at - 1
         if derived_times(candidates, row) > 0 and (best < 0 or beats(op, candidates, row, best)):
@@ -342,39 +318,39 @@ def best_candidate(reduction, group):
 
 
 @kernel
-def drop_candidates(ctl, reduction, derived, first, last):
+def drop_candidates(ctl: Control, reduction: Reduction, derived: Changes, first, last):
     """Removes the candidates of a round that have no derivations left and are not derived later in this batch."""
-    if last < load_i64(derived, LIST_COUNT):
+    if last < derived.count:
         # A later round of the batch may name the same row: it is cleared away when the batch is over.
-        doomed = load_i64(load_i64(reduction, RD_CANDIDATES), CO_DOOMED)
+        doomed = reduction.candidates.doomed
         for i in range(first, last):
-            if not list_push(ctl, doomed, load_i64(change_at(derived, i), CHANGE_ROW)):
+            if not list_push(ctl, doomed, derived.data[i].row):
                 return False
         return True
-    doomed = load_i64(load_i64(reduction, RD_CANDIDATES), CO_DOOMED)
-    for i in range(load_i64(doomed, LIST_COUNT)):
-        if not drop_candidate(ctl, reduction, load_i64(load_i64(doomed, LIST_DATA), i)):
+    doomed = reduction.candidates.doomed
+    for i in range(doomed.count):
+        if not drop_candidate(ctl, reduction, doomed.data[i]):
             return False
-    store_i64(doomed, LIST_COUNT, 0)
+    doomed.count = 0
     for i in range(first, last):
-        if not drop_candidate(ctl, reduction, load_i64(change_at(derived, i), CHANGE_ROW)):
+        if not drop_candidate(ctl, reduction, derived.data[i].row):
             return False
     return True
 
 
 @kernel
-def drop_candidate(ctl, reduction, row):
-    candidates = load_i64(reduction, RD_CANDIDATES)
+def drop_candidate(ctl: Control, reduction: Reduction, row):
+    candidates = reduction.candidates
     group = candidate_group(candidates, row)
     return group < 0 or derived_times(candidates, row) != 0 or unlink(ctl, reduction, group, row)
 
 
 @kernel
-def derived_times(candidates, row):
+def derived_times(candidates: Collection, row):
     """How many derivations a candidate of the total model has."""
-    return load_i64(candidate_at(candidates, row), CANDIDATE_COUNT)
+    return candidate_at(candidates, row).count
 
 
 @kernel
-def beats(op, candidates, row, other):
+def beats(op, candidates: Collection, row, other):
     return dominates(op, candidate_value(candidates, row), candidate_value(candidates, other))

@@ -9,42 +9,17 @@ from __future__ import annotations
 
 from dlog.engine.kernels.combine import Combine
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group_word
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
 from dlog.engine.kernels.incremental.store.histories import get_bit
-from dlog.engine.kernels.incremental.store.lists import change_at, list_push, list_room
+from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.layout import (
     BLOCK,
-    CHANGE_BEFORE,
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_SIZE,
-    CHANGE_TIME,
-    CHANGE_VALUE,
-    CO_ALIVE,
-    CO_DOOMED,
-    CO_FRESH,
-    CO_LOG,
-    CO_STAMPS,
-    CO_SUM_WORDS,
-    CO_SUMS,
-    CO_TOUCHED,
-    CTL_ERROR,
-    CTL_SCRATCH,
-    LIST_COUNT,
-    LIST_DATA,
-    RD_DERIVED,
-    RD_GROUPS,
-    RD_MISSING,
-    RD_OP,
-    RD_OPEN,
-    RD_RESULT,
-    RD_WORK,
-    REL_ROWS,
-    SUM_COUNT,
-    WORK_TICK,
 )
+from dlog.engine.kernels.machine_structs import Words
+from dlog.engine.kernels.round_structs import Collection, Control, Reduction
+from dlog.engine.kernels.row_structs import Change
 
 TOUCHED_WORDS = 3
 """What is noted of a group in an open round: its number, its members and its value before."""
@@ -53,27 +28,27 @@ FEW = 8
 
 
 @kernel
-def stream_block(ctl, reduction, rows, times, diffs, values, n):
-    """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
+def stream_block(ctl: Control, reduction: Reduction, rows: Words, times: Words, diffs: Words, values: Words, n):
+    """A block's contributions, `diffs` times `values` at `times` to groups `rows`; false with ctl.error set."""
+    groups = reduction.groups
     if n > 1:
-        sums = load_i64(groups, CO_SUMS)
-        size = load_i64(groups, CO_SUM_WORDS) * 8
+        sums = groups.sums
+        size = groups.sum_words * 8
         for i in range(n):
-            prefetch(sums + load_i64(rows, i) * size)
-    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) != 0 and load_i64(reduction, RD_MISSING) == 0:
+            prefetch(sums.address + rows[i] * size)
+    if reduction.result.fresh != 0 and not reduction.missing:
         # All groups with members count as changes (`log_fresh`).
-        op = load_i64(reduction, RD_OP)
+        op = reduction.op
         for i in range(n):
-            add_to_sum(op, sum_at(groups, load_i64(rows, i)), load_i64(values, i), load_i64(diffs, i))
+            add_to_sum(op, sum_at(groups, rows[i]), values[i], diffs[i])
         return True
     first = 0
     while first < n:
-        time = load_i64(times, first)
-        opened = load_i64(reduction, RD_OPEN)
+        time = times[first]
+        opened = reduction.open
         if opened != time and opened != 0 and not close_round(ctl, reduction):
             return False
-        if opened != time and load_i64(reduction, RD_OP) == Combine.COUNT and load_i64(reduction, RD_MISSING) == 0:
+        if opened != time and reduction.op == Combine.COUNT and not reduction.missing:
             counted = count_rounds(ctl, reduction, rows, times, diffs, first, n)
             if counted < 0:
                 return False
@@ -92,40 +67,40 @@ def stream_block(ctl, reduction, rows, times, diffs, values, n):
 
 
 @kernel
-def end_of_round(times, first, n):
+def end_of_round(times: Words, first, n):
     """Where contributions of the time of the one at `first` end."""
     last = first + 1
-    while last < n and load_i64(times, last) == load_i64(times, first):
+    while last < n and times[last] == times[first]:
         last += 1
     return last
 
 
 @kernel
-def count_rounds(ctl, reduction, rows, times, diffs, first, n):
+def count_rounds(ctl: Control, reduction: Reduction, rows: Words, times: Words, diffs: Words, first, n):
     """`whole_round` of a count that nobody misses, for all rounds with few contributions from `first` on; returns where one
-    begins that is not whole or has many, -1 with CTL_ERROR set. Most rounds have one or two."""
-    log = load_i64(load_i64(reduction, RD_RESULT), CO_LOG)
+    begins that is not whole or has many, -1 with ctl.error set. Most rounds have one or two."""
+    log = reduction.result.log
     if not list_room(ctl, log, n - first + 1):
         return -1
-    groups = load_i64(reduction, RD_GROUPS)
-    sums = load_i64(groups, CO_SUMS)
-    start = load_i64(log, LIST_DATA)
-    entry = start + load_i64(log, LIST_COUNT) * (CHANGE_SIZE * 8)
+    groups = reduction.groups
+    sums = groups.sums
+    start = log.data
+    entry = start[log.count]
     at = first
     while at + 1 < n:
-        time = load_i64(times, at)
-        group = load_i64(rows, at)
-        diff = load_i64(diffs, at)
-        if load_i64(times, at + 1) != time:
+        time = times[at]
+        group = rows[at]
+        diff = diffs[at]
+        if times[at + 1] != time:
             last = at + 1
             entry = count_group(ctl, groups, sums, group, time, diff, entry)
-        elif at + 2 < n and load_i64(times, at + 2) != time:
+        elif at + 2 < n and times[at + 2] != time:
             last = at + 2
-            other = load_i64(rows, at + 1)
+            other = rows[at + 1]
             if other == group:
-                diff += load_i64(diffs, at + 1)
+                diff += diffs[at + 1]
             else:
-                entry = count_group(ctl, groups, sums, other, time, load_i64(diffs, at + 1), entry)
+                entry = count_group(ctl, groups, sums, other, time, diffs[at + 1], entry)
             entry = count_group(ctl, groups, sums, group, time, diff, entry)
         else:
             last = end_of_round(times, at, n)
@@ -133,143 +108,145 @@ def count_rounds(ctl, reduction, rows, times, diffs, first, n):
                 break
             entry = count_few(ctl, groups, sums, rows, time, diffs, at, last, entry)
         at = last
-    if load_i64(ctl, CTL_ERROR) != 0:
+    if ctl.error != 0:
         return -1
-    store_i64(log, LIST_COUNT, (entry - start) // (CHANGE_SIZE * 8))
+    log.count = (entry.address - start.address) // (Change.size)
     return at
 
 
 @kernel
-def count_few(ctl, groups, sums, rows, time, diffs, first, last, entry):
+def count_few(
+    ctl: Control, groups: Collection, sums: Words, rows: Words, time, diffs: Words, first, last, entry: Change
+) -> Change:
     """Writes the entries of a round with few contributions; returns where the next one goes."""
     for i in range(first, last):
-        group = load_i64(rows, i)
+        group = rows[i]
         if is_among(rows, first, i, group):
             continue
-        diff = load_i64(diffs, i)
+        diff = diffs[i]
         for other in range(i + 1, last):
-            diff += load_i64(diffs, other) if load_i64(rows, other) == group else 0
+            diff += diffs[other] if rows[other] == group else 0
         entry = count_group(ctl, groups, sums, group, time, diff, entry)
     return entry
 
 
 @kernel
-def count_group(ctl, groups, sums, group, time, diff, entry):
+def count_group(ctl: Control, groups: Collection, sums: Words, group, time, diff, entry: Change) -> Change:
     """Writes the log's entry of a group that gets so many members (its one word in `sums`); returns where the next one goes.
-    CTL_ERROR says whether memory did not suffice."""
-    before = load_i64(sums, group)
+    ctl.error says whether memory did not suffice."""
+    before = sums[group]
     after = before + diff
-    store_i64(sums, group, after)
+    sums[group] = after
     if after <= 0:
-        list_push(ctl, load_i64(groups, CO_DOOMED), group)
-    store_i64(entry, CHANGE_ROW, group_word(group, before > 0, after > 0))
-    store_i64(entry, CHANGE_TIME, time)
-    store_i64(entry, CHANGE_BEFORE, before)
-    store_i64(entry, CHANGE_VALUE, after)
+        list_push(ctl, groups.doomed, group)
+    entry.row = group_word(group, before > 0, after > 0)
+    entry.time = time
+    entry.diff = before
+    entry.value = after
     # One that changes nothing is overwritten by the next.
-    return entry + (CHANGE_SIZE * 8 if diff != 0 and (before > 0 or after > 0) else 0)
+    return Change(entry.address + (Change.size if diff != 0 and (before > 0 or after > 0) else 0))
 
 
 @kernel
-def flush_grouped(ctl, reduction):
-    """All contributions of several paths, in the order of their rounds; false with CTL_ERROR set."""
-    derived = load_i64(reduction, RD_DERIVED)
-    rows = load_i64(ctl, CTL_SCRATCH)
-    times = rows + BLOCK * 8
-    diffs = times + BLOCK * 8
-    values = diffs + BLOCK * 8
-    for first in range(0, load_i64(derived, LIST_COUNT), BLOCK):
-        n = min(BLOCK, load_i64(derived, LIST_COUNT) - first)
+def flush_grouped(ctl: Control, reduction: Reduction):
+    """All contributions of several paths, in the order of their rounds; false with ctl.error set."""
+    derived = reduction.derived
+    rows = ctl.scratch
+    times = Words(rows.address + BLOCK * 8)
+    diffs = Words(times.address + BLOCK * 8)
+    values = Words(diffs.address + BLOCK * 8)
+    for first in range(0, derived.count, BLOCK):
+        n = min(BLOCK, derived.count - first)
         for i in range(n):
-            change = change_at(derived, first + i)
-            store_i64(rows, i, load_i64(change, CHANGE_ROW))
-            store_i64(times, i, load_i64(change, CHANGE_TIME))
-            store_i64(diffs, i, load_i64(change, CHANGE_DIFF))
-            store_i64(values, i, load_i64(change, CHANGE_VALUE))
+            change = derived.data[first + i]
+            rows[i] = change.row
+            times[i] = change.time
+            diffs[i] = change.diff
+            values[i] = change.value
         if not stream_block(ctl, reduction, rows, times, diffs, values, n):
             return False
     return end_stream(ctl, reduction)
 
 
 @kernel
-def whole_round(ctl, reduction, rows, time, diffs, values, first, last):
-    """All of a round's few contributions; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    op = load_i64(reduction, RD_OP)
+def whole_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last):
+    """All of a round's few contributions; false with ctl.error set."""
+    groups = reduction.groups
+    op = reduction.op
     for i in range(first, last):
-        group = load_i64(rows, i)
+        group = rows[i]
         if i > first and is_among(rows, first, i, group):
             continue
         place = sum_at(groups, group)
-        had = load_i64(place, SUM_COUNT) > 0
+        had = place.count > 0
         before = sum_value(op, place) if had else 0
-        add_to_sum(op, place, load_i64(values, i), load_i64(diffs, i))
+        add_to_sum(op, place, values[i], diffs[i])
         for other in range(i + 1, last):
-            if load_i64(rows, other) == group:
-                add_to_sum(op, place, load_i64(values, other), load_i64(diffs, other))
+            if rows[other] == group:
+                add_to_sum(op, place, values[other], diffs[other])
         if not announce_group(ctl, reduction, group, time, had, before):
             return False
     return True
 
 
 @kernel
-def is_among(rows, first, last, wanted):
+def is_among(rows: Words, first, last, wanted):
     for i in range(first, last):
-        if load_i64(rows, i) == wanted:
+        if rows[i] == wanted:
             return True
     return False
 
 
 @kernel
-def extend_round(ctl, reduction, rows, time, diffs, values, first, last):
-    """More contributions of the open round, which is opened if there is none; false with CTL_ERROR set."""
-    groups = load_i64(reduction, RD_GROUPS)
-    op = load_i64(reduction, RD_OP)
-    work = load_i64(reduction, RD_WORK)
-    stamps = load_i64(groups, CO_STAMPS)
-    touched = load_i64(groups, CO_TOUCHED)
-    if load_i64(reduction, RD_OPEN) != time:
-        store_i64(reduction, RD_OPEN, time)
-        store_i64(touched, LIST_COUNT, 0)
-        store_i64(work, WORK_TICK, load_i64(work, WORK_TICK) + 1)
-    tick = load_i64(work, WORK_TICK)
+def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: Words, values: Words, first, last):
+    """More contributions of the open round, which is opened if there is none; false with ctl.error set."""
+    groups = reduction.groups
+    op = reduction.op
+    work = reduction.work
+    stamps = groups.stamps
+    touched = groups.touched
+    if reduction.open != time:
+        reduction.open = time
+        touched.count = 0
+        work.tick += 1
+    tick = work.tick
     for i in range(first, last):
-        group = load_i64(rows, i)
+        group = rows[i]
         place = sum_at(groups, group)
-        if load_i32(stamps, group) != tick:
-            store_i32(stamps, group, tick)
-            members = load_i64(place, SUM_COUNT)
+        if stamps[group] != tick:
+            stamps[group] = tick
+            members = place.count
             before = sum_value(op, place) if members > 0 else 0
             noted = list_push(ctl, touched, group) and list_push(ctl, touched, members) and list_push(ctl, touched, before)
             if not noted:
                 return False
-        add_to_sum(op, place, load_i64(values, i), load_i64(diffs, i))
+        add_to_sum(op, place, values[i], diffs[i])
     return True
 
 
 @kernel
-def close_round(ctl, reduction):
-    """What became of the groups that the open round touched; false with CTL_ERROR set."""
-    time = load_i64(reduction, RD_OPEN)
-    touched = load_i64(load_i64(reduction, RD_GROUPS), CO_TOUCHED)
-    store_i64(reduction, RD_OPEN, 0)
-    for i in range(0, load_i64(touched, LIST_COUNT), TOUCHED_WORDS):
-        item = load_i64(touched, LIST_DATA) + i * 8
-        if not announce_group(ctl, reduction, load_i64(item, 0), time, load_i64(item, 1) > 0, load_i64(item, 2)):
+def close_round(ctl: Control, reduction: Reduction):
+    """What became of the groups that the open round touched; false with ctl.error set."""
+    time = reduction.open
+    touched = reduction.groups.touched
+    reduction.open = 0
+    for i in range(0, touched.count, TOUCHED_WORDS):
+        item = Words(touched.data.address + i * 8)
+        if not announce_group(ctl, reduction, item[0], time, item[1] > 0, item[2]):
             return False
-    store_i64(touched, LIST_COUNT, 0)
+    touched.count = 0
     return True
 
 
 @kernel
-def end_stream(ctl, reduction):
-    """Ends the batch's contributions; false with CTL_ERROR set."""
-    if load_i64(load_i64(reduction, RD_RESULT), CO_FRESH) == 0 or load_i64(reduction, RD_MISSING) != 0:
-        return load_i64(reduction, RD_OPEN) == 0 or close_round(ctl, reduction)
-    groups = load_i64(reduction, RD_GROUPS)
-    alive = load_i64(groups, CO_ALIVE)
-    for group in range(load_i64(groups, REL_ROWS)):
-        empty = get_bit(alive, group) != 0 and load_i64(sum_at(groups, group), SUM_COUNT) == 0
-        if empty and not list_push(ctl, load_i64(groups, CO_DOOMED), group):
+def end_stream(ctl: Control, reduction: Reduction):
+    """Ends the batch's contributions; false with ctl.error set."""
+    if reduction.result.fresh == 0 or reduction.missing:
+        return reduction.open == 0 or close_round(ctl, reduction)
+    groups = reduction.groups
+    alive = groups.alive
+    for group in range(groups.rows):
+        empty = get_bit(alive, group) != 0 and sum_at(groups, group).count == 0
+        if empty and not list_push(ctl, groups.doomed, group):
             return False
     return True

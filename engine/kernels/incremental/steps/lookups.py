@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.block import compact, gather
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i32, load_i64, store_i64
+from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.incremental.reduce.grouped import fresh_groups, split_entries
 from dlog.engine.kernels.incremental.steps.finding import find_block, scratch_block
@@ -28,45 +28,35 @@ from dlog.engine.kernels.incremental.store.histories import (
 from dlog.engine.kernels.incremental.store.implied import gather_keys
 from dlog.engine.kernels.incremental.store.indexes import find_index_groups
 from dlog.engine.kernels.incremental.store.pairs import fresh_pairs, unpack_column
+from dlog.engine.kernels.instructions import (
+    Binds,
+    EntriesOf,
+    FindIndexGroup,
+    HasAny,
+    HasRow,
+    Instruction,
+    Once,
+    Present,
+    RowsOf,
+    ScanChanges,
+    Stagger,
+    ValueOf,
+)
 from dlog.engine.kernels.layout import (
     BLOCK,
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_SIZE,
-    CHANGE_TIME,
-    CHANGE_VALUE,
-    CO_GROUPED,
-    CO_INNER,
-    CO_LOG,
-    CO_OUTER,
-    CO_PACKED,
-    COL_WIDTH,
-    ENTRY_DIFF,
-    ENTRY_NEXT,
-    ENTRY_TIME,
-    HI_BASE,
-    HI_BITS,
     IMPLIED,
-    IX_COLLECTION,
-    IX_POOL,
-    IXS_COUNT,
-    LEVEL_AT,
-    LEVEL_END,
-    LEVEL_EXTRA,
-    LEVEL_ROW,
-    LEVEL_ROWS,
-    LIST_DATA,
     OP_ANY,
     OP_INDEX,
     OP_PRESENT,
     OP_ROW,
     OP_STAGGER,
-    RD_GROUPS,
-    RD_VALUE,
     ROUND,
 )
+from dlog.engine.kernels.machine_structs import Column, Level, Words
+from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
+from dlog.engine.kernels.row_structs import ChangeArray, History
 from dlog.engine.kernels.static.arrange import column_of
-from dlog.engine.kernels.static.storage import register
+from dlog.engine.kernels.static.storage import behind, register
 
 _ITERATION = 0xFFFFFFFF
 SPACING = 256
@@ -74,59 +64,59 @@ SPACING = 256
 
 
 @kernel
-def scan_changes(ctl, code, level):
+def scan_changes(ctl: Control, code: ScanChanges, level: Level):
     """[op, length, collection, list, negated, T, I or -1, D, columns, (column, dst)*]: the list's part in use."""
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    at = level.at
+    end = level.end
     n = min(BLOCK, end - at)
     if n <= 0:
         return 0
-    collection = load_i64(code, 2)
-    sign = -1 if load_i64(code, 4) != 0 else 1
-    times = register(ctl, load_i64(code, 5))
-    diffs = register(ctl, load_i64(code, 7))
+    collection = code.collection
+    sign = -1 if code.negated != 0 else 1
+    times = register(ctl, code.time)
+    diffs = register(ctl, code.diff)
     rows = scratch_block(ctl, 0)
-    changes = load_i64(code, 3)
-    data = load_i64(changes, LIST_DATA)
-    grouped = load_i64(collection, CO_GROUPED)
-    packed = load_i64(collection, CO_PACKED) != 0
+    changes = code.changes
+    data = changes.data
+    grouped = collection.grouped
+    packed = collection.packed != 0
     values = scratch_block(ctl, 1)
-    if data == 0:
+    if not data:
         n = 0
         while n == 0 and at < end:
-            if grouped != 0:
+            if grouped:
                 n = fresh_groups(grouped, at, min(at + BLOCK, end), rows, values)
             elif packed:
                 n = fresh_pairs(collection, at, min(at + BLOCK, end), rows)
             else:
                 n = fresh_rows(collection, at, min(at + BLOCK, end), rows)
             at += BLOCK
-        store_i64(level, LEVEL_AT, min(at, end))
+        level.at = min(at, end)
         for i in range(n):
-            store_i64(times, i, ROUND)
-            store_i64(diffs, i, sign)
-    elif grouped != 0 and changes == load_i64(collection, CO_LOG):
+            times[i] = ROUND
+            diffs[i] = sign
+    elif grouped and changes == collection.log:
         entries = min(n, BLOCK // 2)
-        store_i64(level, LEVEL_AT, at + entries)
-        n = split_entries(data + at * (CHANGE_SIZE * 8), entries, sign, rows, times, diffs, values)
+        level.at = at + entries
+        n = split_entries(ChangeArray(data[at]), entries, sign, rows, times, diffs, values)
     else:
-        store_i64(level, LEVEL_AT, at + n)
+        level.at = at + n
         for i in range(n):
-            change = data + (at + i) * (CHANGE_SIZE * 8)
-            store_i64(rows, i, load_i64(change, CHANGE_ROW))
-            store_i64(times, i, load_i64(change, CHANGE_TIME))
-            store_i64(diffs, i, load_i64(change, CHANGE_DIFF) * sign)
-            store_i64(values, i, load_i64(change, CHANGE_VALUE))
-    if load_i64(code, 6) >= 0:
-        iterations = register(ctl, load_i64(code, 6))
+            change = data[at + i]
+            rows[i] = change.row
+            times[i] = change.time
+            diffs[i] = change.diff * sign
+            values[i] = change.value
+    if code.iteration >= 0:
+        iterations = register(ctl, code.iteration)
         for i in range(n):
-            store_i64(iterations, i, load_i64(times, i) & _ITERATION)
-    for c in range(load_i64(code, 8)):
-        number = load_i64(code, 9 + c * 2)
-        target = register(ctl, load_i64(code, 10 + c * 2))
+            iterations[i] = times[i] & _ITERATION
+    for c in range(code.bound):
+        number = code.binds[c].column
+        target = register(ctl, code.binds[c].target)
         if packed:
-            unpack_column(rows, number, n, target, 1)
-        elif grouped == 0:
+            unpack_column(rows.address, number, n, target, 1)
+        elif not grouped:
             take_cells(column_of(collection, number), rows, n, target)
         else:
             grouped_column(grouped, number, rows, values, n, target)
@@ -134,46 +124,46 @@ def scan_changes(ctl, code, level):
 
 
 @kernel
-def take_cells(column, rows, n, target):
+def take_cells(column: Column, rows: Words, n, target: Words):
     """target[i] = the cell of a collection's column at rows[i]."""
-    if load_i64(column, COL_WIDTH) == IMPLIED:
+    if column.width == IMPLIED:
         gather_keys(column, rows, n, target)
     else:
         gather(column, rows, n, target)
 
 
 @kernel
-def grouped_column(reduction, number, rows, values, n, target):
+def grouped_column(reduction: Reduction, number, rows: Words, values: Words, n, target: Words):
     """A column of changes of a result without rows of its own: a key of their groups, or their values."""
-    place = load_i64(reduction, RD_VALUE)
+    place = reduction.value
     if number == place:
         for i in range(n):
-            store_i64(target, i, load_i64(values, i))
+            target[i] = values[i]
     else:
-        gather(column_of(load_i64(reduction, RD_GROUPS), number if number < place else number - 1), rows, n, target)
+        gather(column_of(reduction.groups, number if number < place else number - 1), rows, n, target)
 
 
 @kernel
-def fresh_rows(collection, first, last, rows):
+def fresh_rows(collection: Collection, first, last, rows: Words):
     """The rows of [first, last) of a fresh collection that are present; returns how many."""
     n = 0
     for row in range(first, last):
-        store_i64(rows, n, row)
+        rows[n] = row
         if is_here(collection, row):
             n += 1
     return n
 
 
 @kernel
-def once(ctl, code, level):
+def once(ctl: Control, code: Once, level: Level):
     """[op, length, T, I or -1, D]: one row, at the first round."""
-    if load_i64(level, LEVEL_AT) >= load_i64(level, LEVEL_END):
+    if level.at >= level.end:
         return 0
-    store_i64(level, LEVEL_AT, 1)
-    store_i64(register(ctl, load_i64(code, 2)), 0, ROUND)
-    if load_i64(code, 3) >= 0:
-        store_i64(register(ctl, load_i64(code, 3)), 0, 0)
-    store_i64(register(ctl, load_i64(code, 4)), 0, 1)
+    level.at = 1
+    register(ctl, code.time)[0] = ROUND
+    if code.iteration >= 0:
+        register(ctl, code.iteration)[0] = 0
+    register(ctl, code.diff)[0] = 1
     return 1
 
 
@@ -181,103 +171,103 @@ def once(ctl, code, level):
 
 
 @kernel
-def rows_of(ctl, code, level):
-    """[op, length, index, group, neu, T, inner, I, D, I dst, D dst, carried, bound, (src, dst)*, (column, dst)*]"""
-    n = inner_rows(ctl, code, level) if load_i64(code, 6) != 0 else outer_rows(ctl, code, level)
+def rows_of(ctl: Control, code: RowsOf, level: Level):
+    """The next block of rows of the groups."""
+    n = inner_rows(ctl, code, level) if code.inner != 0 else outer_rows(ctl, code, level)
     if n > 0:
-        collection = load_i64(load_i64(code, 2), IX_COLLECTION)
-        carried = load_i64(code, 11)
-        copy_carried(ctl, code + 104, carried, scratch_block(ctl, 0), n)
-        pairs = code + 104 + carried * 16
-        for c in range(load_i64(code, 12)):
-            target = register(ctl, load_i64(pairs, c * 2 + 1))
-            take_cells(column_of(collection, load_i64(pairs, c * 2)), scratch_block(ctl, 1), n, target)
+        collection = code.index.collection
+        carried = code.carried
+        copy_carried(ctl, code.moves, carried, scratch_block(ctl, 0), n)
+        binds = Binds(code.moves[carried])
+        for c in range(code.bound):
+            target = register(ctl, binds[c].target)
+            take_cells(column_of(collection, binds[c].column), scratch_block(ctl, 1), n, target)
     return n
 
 
 @kernel
-def outer_rows(ctl, code, level):
+def outer_rows(ctl: Control, code: RowsOf, level: Level):
     """Walks the groups' rows that are present at the view; source rows go to scratch 0, row numbers to scratch 1."""
-    index = load_i64(code, 2)
-    groups = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
-    history = load_i64(load_i64(index, IX_COLLECTION), CO_OUTER)
-    bits = load_i64(history, HI_BITS)
-    base = load_i64(history, HI_BASE)
+    index = code.index
+    groups = register(ctl, code.group)
+    neu = code.neu
+    times = register(ctl, code.time)
+    history = index.collection.outer
+    bits = history.bits
+    base = history.base
     marked = has_marked(history)
-    pool = load_i64(index, IX_POOL)
+    pool = index.pool
     source = scratch_block(ctl, 0)
     found = scratch_block(ctl, 1)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
     n = 0
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
-            group = load_i64(groups, row)
+            group = groups[row]
             if group >= 0:
                 slab = slab_at(index, group)
                 at = slab_first(slab)
-                end = at + max(load_i32(slab, IXS_COUNT), 0)
+                end = at + max(slab.count, 0)
             continue
-        limit = load_i64(times, row) + neu
+        limit = times[row] + neu
         last = min(end, at + BLOCK - n)
         plain = 1 if base < limit else 0
         while at < last:
             number = row_at(pool, at)
-            store_i64(source, n, row)
-            store_i64(found, n, number)
+            source[n] = row
+            found[n] = number
             if not marked or get_bit(bits, number) == 0:
                 n += plain
             elif presence(history, number, limit) > 0:
                 n += 1
             at += 1
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
+    level.row = row
+    level.at = at
+    level.end = end
     return n
 
 
 @kernel
-def inner_rows(ctl, code, level):
+def inner_rows(ctl: Control, code: RowsOf, level: Level):
     """As `outer_rows` for the scope's own collections: one match per entry, with its iteration and diff."""
-    index = load_i64(code, 2)
-    groups = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
-    iterations = register(ctl, load_i64(code, 7))
-    diffs = register(ctl, load_i64(code, 8))
-    latest = register(ctl, load_i64(code, 9))
-    products = register(ctl, load_i64(code, 10))
-    history = load_i64(load_i64(index, IX_COLLECTION), CO_INNER)
-    bits = load_i64(history, HI_BITS)
-    pool = load_i64(index, IX_POOL)
+    index = code.index
+    groups = register(ctl, code.group)
+    neu = code.neu
+    times = register(ctl, code.time)
+    iterations = register(ctl, code.iteration)
+    diffs = register(ctl, code.diff)
+    latest = register(ctl, code.latest)
+    products = register(ctl, code.product)
+    history = index.collection.inner
+    bits = history.bits
+    pool = index.pool
     source = scratch_block(ctl, 0)
     found = scratch_block(ctl, 1)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = load_i64(level, LEVEL_ROW)
-    at = load_i64(level, LEVEL_AT)
-    end = load_i64(level, LEVEL_END)
-    extra = load_i64(level, LEVEL_EXTRA)
+    rows = level.rows
+    row = level.row
+    at = level.at
+    end = level.end
+    extra = level.extra
     n = 0
     while n < BLOCK:
         if at >= end:
             row += 1
             if row >= rows:
                 break
-            group = load_i64(groups, row)
+            group = groups[row]
             if group >= 0:
                 slab = slab_at(index, group)
                 at = slab_first(slab)
-                end = at + max(load_i32(slab, IXS_COUNT), 0)
+                end = at + max(slab.count, 0)
             continue
         number = row_at(pool, at)
-        limit = load_i64(times, row) + neu
+        limit = times[row] + neu
         if extra == 0 and get_bit(bits, number) == 0:
             time = settled_time(history, number)
             diff = 1
@@ -289,46 +279,46 @@ def inner_rows(ctl, code, level):
                 at += 1
                 continue
             entry = entry_at(history, extra)
-            time = load_i64(entry, ENTRY_TIME)
-            diff = load_i64(entry, ENTRY_DIFF)
-            extra = load_i64(entry, ENTRY_NEXT)
+            time = entry.time
+            diff = entry.diff
+            extra = entry.next
             if extra == 0:
                 at += 1
         if time < limit:
-            store_i64(source, n, row)
-            store_i64(found, n, number)
-            store_i64(latest, n, max(load_i64(iterations, row), time & _ITERATION))
-            store_i64(products, n, load_i64(diffs, row) * diff)
+            source[n] = row
+            found[n] = number
+            latest[n] = max(iterations[row], time & _ITERATION)
+            products[n] = diffs[row] * diff
             n += 1
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_AT, at)
-    store_i64(level, LEVEL_END, end)
-    store_i64(level, LEVEL_EXTRA, extra)
+    level.row = row
+    level.at = at
+    level.end = end
+    level.extra = extra
     return n
 
 
 @kernel
-def entries_of(ctl, code, level):
+def entries_of(ctl: Control, code: EntriesOf, level: Level):
     """[op, length, collection, row register, neu, T, I, D, I dst, D dst, carried, (src, dst)*]: the inner entries of each block
     row's row of the collection."""
-    history = load_i64(load_i64(code, 2), CO_INNER)
-    numbers = register(ctl, load_i64(code, 3))
-    neu = load_i64(code, 4)
-    times = register(ctl, load_i64(code, 5))
-    iterations = register(ctl, load_i64(code, 6))
-    diffs = register(ctl, load_i64(code, 7))
-    latest = register(ctl, load_i64(code, 8))
-    products = register(ctl, load_i64(code, 9))
+    history = code.collection.inner
+    numbers = register(ctl, code.row)
+    neu = code.neu
+    times = register(ctl, code.time)
+    iterations = register(ctl, code.iteration)
+    diffs = register(ctl, code.diff)
+    latest = register(ctl, code.latest)
+    products = register(ctl, code.product)
     source = scratch_block(ctl, 0)
-    rows = load_i64(level, LEVEL_ROWS)
-    row = max(load_i64(level, LEVEL_ROW), 0)
-    extra = load_i64(level, LEVEL_EXTRA)
+    rows = level.rows
+    row = max(level.row, 0)
+    extra = level.extra
     n = 0
     while n < BLOCK and row < rows:
-        number = load_i64(numbers, row)
-        limit = load_i64(times, row) + neu
+        number = numbers[row]
+        limit = times[row] + neu
         current = row
-        if extra == 0 and get_bit(load_i64(history, HI_BITS), number) == 0:
+        if extra == 0 and get_bit(history.bits, number) == 0:
             time = settled_time(history, number)
             diff = 1
             row += 1
@@ -339,20 +329,20 @@ def entries_of(ctl, code, level):
                 row += 1
                 continue
             entry = entry_at(history, extra)
-            time = load_i64(entry, ENTRY_TIME)
-            diff = load_i64(entry, ENTRY_DIFF)
-            extra = load_i64(entry, ENTRY_NEXT)
+            time = entry.time
+            diff = entry.diff
+            extra = entry.next
             if extra == 0:
                 row += 1
         if time < limit:
-            store_i64(source, n, current)
-            store_i64(latest, n, max(load_i64(iterations, current), time & _ITERATION))
-            store_i64(products, n, load_i64(diffs, current) * diff)
+            source[n] = current
+            latest[n] = max(iterations[current], time & _ITERATION)
+            products[n] = diffs[current] * diff
             n += 1
-    store_i64(level, LEVEL_ROW, row)
-    store_i64(level, LEVEL_EXTRA, extra)
+    level.row = row
+    level.extra = extra
     if n > 0:
-        copy_carried(ctl, code + 88, load_i64(code, 10), source, n)
+        copy_carried(ctl, code.moves, code.carried, source, n)
     return n
 
 
@@ -360,7 +350,7 @@ def entries_of(ctl, code, level):
 
 
 @kernel
-def keep_rows(ctl, live, count, kept, n):
+def keep_rows(ctl: Control, live: Words, count, kept, n):
     """Compacts the live registers to the chosen rows (scratch 0), unless all were chosen."""
     if 0 < kept < n:
         compact(ctl, live, count, scratch_block(ctl, 0), kept)
@@ -368,44 +358,45 @@ def keep_rows(ctl, live, count, kept, n):
 
 
 @kernel
-def step_lookup(ctl, pc, n):
+def step_lookup(ctl: Control, pc: Instruction, n):
     """Runs one look-up instruction on a block of n rows; returns the rows left."""
-    op = load_i64(pc, 0)
+    op = pc.operation
     if op == OP_INDEX:
-        # [index, dst, key registers ...]
-        find_index_groups(load_i64(pc, 2), ctl, pc + 32, n, scratch_block(ctl, 2), register(ctl, load_i64(pc, 3)))
+        sought = FindIndexGroup(pc)
+        find_index_groups(sought.index, ctl, sought.keys, n, scratch_block(ctl, 2), register(ctl, sought.group))
         return n
     if op == OP_ROW:
-        return step_row(ctl, pc, n)
+        return step_row(ctl, HasRow(pc), n)
     if op == OP_PRESENT:
-        return step_present(ctl, pc, n)
+        return step_present(ctl, Present(pc), n)
     if op == OP_STAGGER:
-        stagger(register(ctl, load_i64(pc, 2)), register(ctl, load_i64(pc, 3)), load_i64(pc, 4), load_i64(pc, 5), n)
+        late = Stagger(pc)
+        stagger(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
         return n
     if op == OP_ANY:
-        # [index, group register, live count, live ...]
-        index = load_i64(pc, 2)
-        groups = register(ctl, load_i64(pc, 3))
+        wanted = HasAny(pc)
+        index = wanted.index
+        groups = register(ctl, wanted.group)
         kept = 0
         for i in range(n):
-            group = load_i64(groups, i)
-            store_i64(scratch_block(ctl, 0), kept, i)
-            if group >= 0 and load_i32(slab_at(index, group), IXS_COUNT) > 0:
+            group = groups[i]
+            scratch_block(ctl, 0)[kept] = i
+            if group >= 0 and slab_at(index, group).count > 0:
                 kept += 1
-        return keep_rows(ctl, pc + 40, load_i64(pc, 4), kept, n)
-    return step_value(ctl, pc, n)
+        return keep_rows(ctl, wanted.registers, wanted.live, kept, n)
+    return step_value(ctl, ValueOf(pc), n)
 
 
 @kernel
-def stagger(values, iterations, ordered, advance, n):
-    """[OP_STAGGER, length, value register, I, ordered, advance]: values enter a minimum no earlier than is their turn; the sink
+def stagger(values: Words, iterations: Words, ordered, advance, n):
+    """Values enter a minimum no earlier than is their turn; the sink
     adds `advance`."""
     for i in range(n):
-        value = load_i64(values, i)
+        value = values[i]
         if ordered != 0:
-            store_i64(iterations, i, max(load_i64(iterations, i), iteration_in_order(value) - advance))
+            iterations[i] = max(iterations[i], iteration_in_order(value) - advance)
         else:
-            store_i64(iterations, i, iteration_apart(value))
+            iterations[i] = iteration_apart(value)
 
 
 @kernel
@@ -425,80 +416,77 @@ def iteration_in_order(value):
 
 
 @kernel
-def step_row(ctl, pc, n):
-    """[collection, dst, live count, live ..., key registers ...]: keeps rows whose key is a row of the collection, and its
-    number."""
-    count = load_i64(pc, 4)
-    target = register(ctl, load_i64(pc, 3))
-    find_block(ctl, load_i64(pc, 2), pc + (5 + count) * 8, n, target, False)
+def step_row(ctl: Control, pc: HasRow, n):
+    """Keeps rows whose key is a row of the collection, and its number."""
+    count = pc.live
+    target = register(ctl, pc.row)
+    find_block(ctl, pc.collection, behind(pc.registers, count), n, target, False)
     chosen = scratch_block(ctl, 0)
     kept = 0
     for i in range(n):
-        store_i64(chosen, kept, i)
-        kept += 1 if load_i64(target, i) >= 0 else 0
-    return keep_rows(ctl, pc + 40, count, kept, n)
+        chosen[kept] = i
+        kept += 1 if target[i] >= 0 else 0
+    return keep_rows(ctl, pc.registers, count, kept, n)
 
 
 @kernel
-def step_present(ctl, pc, n):
-    """[collection, wanted, neu, T, own, choice, live count, live ..., key registers ...]: keeps rows whose key is (not)
-    present; rows that proposer `own` chose (register `choice`) are kept unasked."""
-    wanted = load_i64(pc, 3)
-    neu = load_i64(pc, 4)
-    times = register(ctl, load_i64(pc, 5))
-    own = load_i64(pc, 6)
-    choice = register(ctl, load_i64(pc, 7))
-    count = load_i64(pc, 8)
-    history = load_i64(load_i64(pc, 2), CO_OUTER)
+def step_present(ctl: Control, pc: Present, n):
+    """Keeps rows whose key is (not) present; rows that the instruction's own proposer chose are kept unasked."""
+    wanted = pc.wanted
+    neu = pc.neu
+    times = register(ctl, pc.time)
+    own = pc.proposer
+    choice = register(ctl, pc.choice)
+    count = pc.live
+    history = pc.collection.outer
     rows = scratch_block(ctl, 1)
-    find_block(ctl, load_i64(pc, 2), pc + (9 + count) * 8, n, rows, False)
+    find_block(ctl, pc.collection, behind(pc.registers, count), n, rows, False)
     chosen = scratch_block(ctl, 0)
     kept = 0
     for i in range(n):
-        row = load_i64(rows, i)
+        row = rows[i]
         here = 0
-        if row >= 0 and presence(history, row, load_i64(times, i) + neu) > 0:
+        if row >= 0 and presence(history, row, times[i] + neu) > 0:
             here = 1
-        store_i64(chosen, kept, i)
-        if here == wanted or (own >= 0 and load_i64(choice, i) == own):
+        chosen[kept] = i
+        if here == wanted or (own >= 0 and choice[i] == own):
             kept += 1
-    return keep_rows(ctl, pc + 72, count, kept, n)
+    return keep_rows(ctl, pc.registers, count, kept, n)
 
 
 @kernel
-def step_value(ctl, pc, n):
-    """OP_VALUE: [index, group, neu, T, column, dst, has default, default, live count, live ...]: the value of the one
-    row of the group that is present, or the default, or the row is dropped."""
-    index = load_i64(pc, 2)
-    groups = register(ctl, load_i64(pc, 3))
-    neu = load_i64(pc, 4)
-    times = register(ctl, load_i64(pc, 5))
-    column = load_i64(pc, 6)
-    target = register(ctl, load_i64(pc, 7))
-    collection = load_i64(index, IX_COLLECTION)
-    history = load_i64(collection, CO_OUTER)
+def step_value(ctl: Control, pc: ValueOf, n):
+    """The value of the one row of the group that is present, or the default, or the row is dropped."""
+    index = pc.index
+    groups = register(ctl, pc.group)
+    neu = pc.neu
+    times = register(ctl, pc.time)
+    column = pc.column
+    target = register(ctl, pc.target)
+    collection = index.collection
+    history = collection.outer
     kept = 0
     for i in range(n):
-        row = present_row(index, history, load_i64(groups, i), load_i64(times, i) + neu)
-        value = load_i64(pc, 9)
+        row = present_row(index, history, groups[i], times[i] + neu)
+        value = pc.default
         if row >= 0:
             value = cell(collection, column, row)
-        store_i64(target, i, value)
-        store_i64(scratch_block(ctl, 0), kept, i)
-        if row >= 0 or load_i64(pc, 8) != 0:
+        target[i] = value
+        scratch_block(ctl, 0)[kept] = i
+        if row >= 0 or pc.has_default != 0:
             kept += 1
-    return keep_rows(ctl, pc + 88, load_i64(pc, 10), kept, n)
+    return keep_rows(ctl, pc.registers, pc.live, kept, n)
 
 
 @kernel
-def present_row(index, history, group, limit):
+def present_row(index: Index, history: History, group, limit):
     """The first row of a group that is present before `limit`, or -1."""
     if group < 0:
         return -1
     slab = slab_at(index, group)
     start = slab_first(slab)
-    for at in range(start, start + max(load_i32(slab, IXS_COUNT), 0)):
-        row = row_at(load_i64(index, IX_POOL), at)
+    for at in range(start, start + max(slab.count, 0)):
+        row = row_at(index.pool, at)
         if presence(history, row, limit) > 0:
             return row
     return -1

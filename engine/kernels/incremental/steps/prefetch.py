@@ -9,51 +9,15 @@ groups.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.reduce.candidate import candidate_at, next_candidate
 from dlog.engine.kernels.incremental.reduce.group_links import current_of, first_candidate, head_place
 from dlog.engine.kernels.incremental.store.direct import are_many, find_direct, has_place, prefetch_direct
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.implied import cell_at, warm_cell
-from dlog.engine.kernels.incremental.store.lists import change_at
-from dlog.engine.kernels.layout import (
-    CHANGE_ROW,
-    CO_GROUPED,
-    CO_INNER,
-    CO_PACKED,
-    CO_STAMPS,
-    COL_SIZE,
-    HI_BITS,
-    HI_ITERS,
-    IX_COLLECTION,
-    IX_DENSE,
-    IX_GROUPS,
-    IX_KEY_COUNT,
-    IX_LOW,
-    IX_POOL,
-    IXS_CAPACITY,
-    IXS_COUNT,
-    LIST_COUNT,
-    LIST_DATA,
-    LIST_HI,
-    LIST_LO,
-    PATH_CODE,
-    PATH_FEW,
-    PATH_GROUP,
-    PATH_LIST,
-    PATH_REDUCTION,
-    PATH_SOUGHT,
-    PATH_TARGET,
-    RD_CANDIDATES,
-    RD_GROUPS,
-    RD_RESULT,
-    REL_ARITY,
-    REL_COLUMNS,
-    SC_SEED_COUNT,
-    SC_SEEDS,
-    SEED_PATH_COUNT,
-    SEED_PATHS,
-)
+from dlog.engine.kernels.instructions import RowsOf, ScanChanges
+from dlog.engine.kernels.round_structs import Collection, Index, Path, Reduction, Scope, Seed
+from dlog.engine.kernels.row_structs import Changes
 
 STEP = 8
 """Changes between two steps of what is asked for."""
@@ -64,90 +28,90 @@ FEW = 16
 
 
 @kernel
-def warm_rounds(scope):
+def warm_rounds(scope: Scope):
     """Asks for what the changes that come soon will touch, as many as the present round has."""
-    seeds = load_i64(scope, SC_SEEDS)
-    for i in range(load_i64(scope, SC_SEED_COUNT)):
-        warm_paths(load_i64(seeds, i))
+    seeds = scope.seeds
+    for i in range(scope.seed_count):
+        warm_paths(seeds[i])
 
 
 @kernel
-def warm_paths(seeding):
+def warm_paths(seeding: Seed):
     """`warm_rounds` of the paths of one seed."""
-    paths = load_i64(seeding, SEED_PATHS)
-    for p in range(load_i64(seeding, SEED_PATH_COUNT)):
-        path = load_i64(paths, p)
-        changes = load_i64(path, PATH_LIST)
-        if load_i64(path, PATH_FEW) == 0 or load_i64(path, PATH_SOUGHT) < 0 or load_i64(path, PATH_GROUP) < 0:
+    paths = seeding.paths
+    for p in range(seeding.path_count):
+        path = paths[p]
+        changes = path.list
+        if path.few == 0 or path.sought < 0 or path.group < 0:
             continue
-        seed = load_i64(load_i64(load_i64(path, PATH_CODE), 0), 2)
-        plain = load_i64(changes, LIST_DATA) != 0 and load_i64(seed, CO_GROUPED) == 0 and load_i64(seed, CO_PACKED) == 0
-        if not plain or not are_many(load_i64(path, PATH_TARGET)):
+        seed = ScanChanges(path.code[0]).collection
+        plain = changes.data.address != 0 and seed.grouped.address == 0 and seed.packed == 0
+        if not plain or not are_many(path.target):
             continue
-        first = load_i64(changes, LIST_LO)
-        for at in range(first, min(load_i64(changes, LIST_HI), first + FEW)):
+        first = changes.lo
+        for at in range(first, min(changes.hi, first + FEW)):
             warm_change(path, seed, changes, at)
 
 
 @kernel
-def warm_change(path, seed, changes, at):
+def warm_change(path: Path, seed: Collection, changes: Changes, at):
     """Takes the changes some steps behind the one at a place one step nearer to memory."""
-    last = load_i64(changes, LIST_COUNT)
-    columns = load_i64(seed, REL_COLUMNS)
-    sought = columns + load_i64(path, PATH_SOUGHT) * COL_SIZE * 8
-    grouped = columns + load_i64(path, PATH_GROUP) * COL_SIZE * 8
+    last = changes.count
+    columns = seed.columns
+    sought = columns[path.sought]
+    grouped = columns[path.group]
     if at + (STEPS + 1) * STEP < last:
-        row = load_i64(change_at(changes, at + (STEPS + 1) * STEP), CHANGE_ROW)
+        row = changes.data[at + (STEPS + 1) * STEP].row
         warm_cell(sought, row)
         warm_cell(grouped, row)
-    index = load_i64(load_i64(load_i64(path, PATH_CODE), 1), 2)
-    reduction = load_i64(path, PATH_REDUCTION)
+    index = RowsOf(path.code[1]).index
+    reduction = path.reduction
     for step in range(1, STEPS + 1):
         if at + step * STEP < last:
-            row = load_i64(change_at(changes, at + step * STEP), CHANGE_ROW)
+            row = changes.data[at + step * STEP].row
             if step >= STEPS - 2:
                 warm_sought(index, cell_at(sought, row), step)
             warm_group(reduction, cell_at(grouped, row), step)
 
 
 @kernel
-def warm_sought(index, key, step):
+def warm_sought(index: Index, key, step):
     """Asks for the rows with a key, so many steps ahead: for their slab, its place in the pool, the first of them."""
-    if load_i64(index, IX_DENSE) == 0 or load_i64(index, IX_KEY_COUNT) != 1:
+    if index.dense == 0 or index.key_count != 1:
         return
-    group = key - load_i64(index, IX_LOW)
-    if not 0 <= group < load_i64(index, IX_GROUPS):
+    group = key - index.low
+    if not 0 <= group < index.groups:
         return
     slab = slab_at(index, group)
     if step == STEPS:
-        prefetch(slab)
-    elif load_i32(slab, IXS_COUNT) > 0:
-        pool = load_i64(index, IX_POOL)
+        prefetch(slab.address)
+    elif slab.count > 0:
+        pool = index.pool
         first = slab_first(slab)
-        alone = load_i32(slab, IXS_CAPACITY) == 0
+        alone = slab.capacity == 0
         if alone == (step == STEPS - 1):
-            warm_row(load_i64(index, IX_COLLECTION), row_at(pool, first))
+            warm_row(index.collection, row_at(pool, first))
         elif step == STEPS - 1:
-            prefetch(pool + first * 4)
+            prefetch(pool.address + first * 4)
 
 
 @kernel
-def warm_row(collection, row):
+def warm_row(collection: Collection, row):
     """Asks for the values of a row, and when it is there in its own scope."""
-    inner = load_i64(collection, CO_INNER)
-    if inner != 0:
-        prefetch(load_i64(inner, HI_BITS) + (row >> 6) * 8)
-        prefetch(load_i64(inner, HI_ITERS) + row * 4)
-    columns = load_i64(collection, REL_COLUMNS)
-    for c in range(load_i64(collection, REL_ARITY)):
-        warm_cell(columns + c * COL_SIZE * 8, row)
+    inner = collection.inner
+    if inner:
+        prefetch(inner.bits.address + (row >> 6) * 8)
+        prefetch(inner.iters.address + row * 4)
+    columns = collection.columns
+    for c in range(collection.arity):
+        warm_cell(columns[c], row)
 
 
 @kernel
-def warm_group(reduction, key, step):
+def warm_group(reduction: Reduction, key, step):
     """Asks for a lattice's group with a key, so many steps ahead: for its number, what it leads to, its result and, one after
     the other, its first candidates."""
-    groups = load_i64(reduction, RD_GROUPS)
+    groups = reduction.groups
     if step == STEPS:
         if has_place(groups, key):
             prefetch_direct(groups, key)
@@ -157,13 +121,13 @@ def warm_group(reduction, key, step):
         return
     if step == STEPS - 1:
         prefetch(head_place(groups, group))
-        prefetch(load_i64(groups, CO_STAMPS) + group * 4)
+        prefetch(groups.stamps.address + group * 4)
         return
-    candidates = load_i64(reduction, RD_CANDIDATES)
+    candidates = reduction.candidates
     number = first_candidate(groups, group)
     for _ in range(STEPS - 2 - step):
         if number != 0:
             number = next_candidate(candidates, number - 1)
-    prefetch(candidate_at(candidates, number - 1))
+    prefetch(candidate_at(candidates, number - 1).address)
     if step == STEPS - 2:
-        warm_row(load_i64(reduction, RD_RESULT), current_of(groups, group) - 1)
+        warm_row(reduction.result, current_of(groups, group) - 1)

@@ -1,6 +1,6 @@
 """Base: the rows of an input that came in one go, sorted, which need no table to be found.
 
-Rows [0, CO_BASE_ROWS) are sorted by the column CO_BASE_KEY and then by the others in their order; those with key k are
+Rows [0, base_rows) are sorted by the column `base_key` and then by the others in their order; those with key k are
 [offsets[k - low], offsets[k - low + 1]). They keep their numbers for good: one that is removed is dead, and lives again when
 its values return. All other rows are found by the slots. (The idea of a base layer without times of differential dataflow's
 traces.)
@@ -9,20 +9,9 @@ traces.)
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i64
-from dlog.engine.kernels.layout import (
-    CO_BASE_DEAD,
-    CO_BASE_KEY,
-    CO_BASE_KEYS,
-    CO_BASE_LOW,
-    CO_BASE_OFFSETS,
-    CO_BASE_ROWS,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    REL_ARITY,
-    REL_COLUMNS,
-)
+from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
 
 SHORT = 24
@@ -32,39 +21,39 @@ LINES = 128
 
 
 @kernel
-def base_group(collection, values):
+def base_group(collection: Collection, values: Words):
     """Place of the values' key among the offsets, or -1."""
-    value = load_i64(values, load_i64(collection, CO_BASE_KEY))
-    low = load_i64(collection, CO_BASE_LOW)
-    return value - low if low <= value < low + load_i64(collection, CO_BASE_KEYS) else -1
+    value = values[collection.base_key]
+    low = collection.base_low
+    return value - low if low <= value < low + collection.base_keys else -1
 
 
 @kernel
-def compare_base(collection, row, values):
+def compare_base(collection: Collection, row, values: Words):
     """-1, 0 or 1 as a base row is before, at or behind values with its key."""
-    key = load_i64(collection, CO_BASE_KEY)
-    for c in range(load_i64(collection, REL_ARITY)):
+    key = collection.base_key
+    for c in range(collection.arity):
         if c != key:
-            column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
-            cell = load_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), row)
-            wanted = load_i64(values, c)
+            column = collection.columns[c]
+            cell = load_cell(column.data, column.width, row)
+            wanted = values[c]
             if cell != wanted:
                 return -1 if cell < wanted else 1
     return 0
 
 
 @kernel
-def find_base(collection, values):
+def find_base(collection: Collection, values):
     """The base row with these values, dead or alive, or -1."""
-    group = base_group(collection, values)
+    group = base_group(collection, Words(values))
     if group < 0:
         return -1
-    offsets = load_i64(collection, CO_BASE_OFFSETS)
-    first = load_i32(offsets, group)
-    last = load_i32(offsets, group + 1)
+    offsets = collection.base_offsets
+    first = offsets[group]
+    last = offsets[group + 1]
     while first < last:
         middle = (first + last) >> 1
-        order = compare_base(collection, middle, values)
+        order = compare_base(collection, middle, Words(values))
         if order == 0:
             return middle
         if order < 0:
@@ -75,79 +64,81 @@ def find_base(collection, values):
 
 
 @kernel
-def search_base(collection, columns, step, first, n, rows, buffer):
+def search_base(collection: Collection, columns: Words, step, first, n, rows: Words, buffer: Words):
     """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is word
     r * step at the address that is word c of `columns`; `buffer` has room for a row.
 
     First all offsets are asked for, then the keys' rows, so that memory answers while the search goes on."""
-    key = load_i64(collection, CO_BASE_KEY)
-    arity = load_i64(collection, REL_ARITY)
-    find_base_groups(collection, load_i64(columns, key), step, first, n, rows)
-    offsets = load_i64(collection, CO_BASE_OFFSETS)
+    key = collection.base_key
+    arity = collection.arity
+    find_base_groups(collection, Words(columns[key]), step, first, n, rows)
+    offsets = collection.base_offsets
     number = 1 if key == 0 and arity > 1 else 0
-    column = load_i64(collection, REL_COLUMNS) + number * COL_SIZE * 8
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
+    column = collection.columns[number]
+    data = Numbers(column.data)
+    width = column.width
     if n > 1:
         for i in range(n):
-            group = load_i64(rows, i)
+            group = rows[i]
             if group >= 0:
-                low = load_i32(offsets, group)
-                high = load_i32(offsets, group + 1) - 1
+                low = offsets[group]
+                high = offsets[group + 1] - 1
                 if (high - low) * width > LINES:
                     low = (low + high) >> 1
                     high = low
-                prefetch(data + low * width)
-                prefetch(data + high * width)
+                prefetch(data.address + low * width)
+                prefetch(data.address + high * width)
     if arity == 2 and width == 4:
-        wanted = load_i64(columns, number)
+        wanted = Words(columns[number])
         for i in range(n):
-            group = load_i64(rows, i)
+            group = rows[i]
             if group >= 0:
-                last = load_i32(offsets, group + 1)
-                store_i64(rows, i, search_values(data, load_i32(offsets, group), last, load_i64(wanted, (first + i) * step)))
+                last = offsets[group + 1]
+                rows[i] = search_values(data, offsets[group], last, wanted[(first + i) * step])
         return
     for i in range(n):
-        if load_i64(rows, i) >= 0:
+        if rows[i] >= 0:
             for c in range(arity):
-                store_i64(buffer, c, load_i64(load_i64(columns, c), (first + i) * step))
-            store_i64(rows, i, find_base(collection, buffer))
+                buffer[c] = load_i64(columns[c], (first + i) * step)
+            rows[i] = find_base(collection, buffer.address)
 
 
 @kernel
-def find_base_groups(collection, keys, step, first, n, groups):
+def find_base_groups(collection: Collection, keys: Words, step, first, n, groups: Words):
     """groups[i] = place among the offsets of key first + i, or -1."""
-    low = load_i64(collection, CO_BASE_LOW)
-    count = load_i64(collection, CO_BASE_KEYS)
-    offsets = load_i64(collection, CO_BASE_OFFSETS)
+    low = collection.base_low
+    count = collection.base_keys
+    offsets = collection.base_offsets
     for i in range(n):
-        group = load_i64(keys, (first + i) * step) - low
+        group = keys[(first + i) * step] - low
         if 0 <= group < count:
-            prefetch(offsets + group * 4)
+            prefetch(offsets.address + group * 4)
         else:
             group = -1
-        store_i64(groups, i, group)
+        groups[i] = group
 
 
 @kernel
-def search_values(data, first, last, value):
+def search_values(data: Numbers, first, last, value):
     """Where a value is among the ascending 4-byte values [first, last), or -1."""
     while last - first > SHORT:
         middle = (first + last) >> 1
-        if load_i32(data, middle) < value:
+        if data[middle] < value:
             first = middle + 1
         else:
             last = middle + 1
     # Which half a value is in cannot be foretold: a few are counted without a branch.
     place = first
     for at in range(first, last):
-        place += 1 if load_i32(data, at) < value else 0
-    return place if place < last and load_i32(data, place) == value else -1
+        place += 1 if data[at] < value else 0
+    return place if place < last and data[place] == value else -1
 
 
 @kernel
-def drop_base(ctl, collection):
+def drop_base(ctl: Control, collection: Collection):
     """Forgets the base; what is known of its rows is the caller's."""
-    release(ctl, load_i64(collection, CO_BASE_OFFSETS), (load_i64(collection, CO_BASE_KEYS) + 1) * 4)
-    for field in (CO_BASE_ROWS, CO_BASE_KEYS, CO_BASE_OFFSETS, CO_BASE_DEAD):
-        store_i64(collection, field, 0)
+    release(ctl, collection.base_offsets.address, (collection.base_keys + 1) * 4)
+    collection.base_rows = 0
+    collection.base_keys = 0
+    collection.base_offsets = Numbers(0)
+    collection.base_dead = 0

@@ -1,20 +1,15 @@
 """Direct tables: rows of a collection with one column, found by the value itself.
 
-CO_DIRECT holds a row number plus one for each value from CO_DIRECT_LOW on. It is there while the values lie close together;
+`direct` holds a row number plus one for each value from `direct_low` on. It is there while the values lie close together;
 others are found by slots.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
-from dlog.engine.kernels.layout import (
-    CO_DIRECT,
-    CO_DIRECT_COUNT,
-    CO_DIRECT_LOW,
-    CO_EXPECTED,
-    CO_LIVE,
-)
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.machine_structs import Numbers
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed
 
 SPREAD = 2
@@ -29,36 +24,36 @@ MANY = 1 << 15
 
 
 @kernel
-def find_direct(collection, value):
+def find_direct(collection: Collection, value):
     """The row with a value, or -1."""
-    low = load_i64(collection, CO_DIRECT_LOW)
-    if low <= value < low + load_i64(collection, CO_DIRECT_COUNT):
-        return load_i32(load_i64(collection, CO_DIRECT), value - low) - 1
+    low = collection.direct_low
+    if low <= value < low + collection.direct_count:
+        return collection.direct[value - low] - 1
     return -1
 
 
 @kernel
-def has_place(collection, value):
-    low = load_i64(collection, CO_DIRECT_LOW)
-    return low <= value < low + load_i64(collection, CO_DIRECT_COUNT)
+def has_place(collection: Collection, value):
+    low = collection.direct_low
+    return low <= value < low + collection.direct_count
 
 
 @kernel
-def are_many(collection):
+def are_many(collection: Collection):
     """Whether what the rows lead to is worth being asked for before it is looked at."""
-    return load_i64(collection, CO_DIRECT_COUNT) >= MANY
+    return collection.direct_count >= MANY
 
 
 @kernel
-def prefetch_direct(collection, value):
+def prefetch_direct(collection: Collection, value):
     """Asks for the place of a value that has one."""
-    prefetch(load_i64(collection, CO_DIRECT) + (value - load_i64(collection, CO_DIRECT_LOW)) * 4)
+    prefetch(collection.direct.address + (value - collection.direct_low) * 4)
 
 
 @kernel
-def set_direct(collection, value, number):
+def set_direct(collection: Collection, value, number):
     """Notes a row number plus one (0: none) for a value that has a place."""
-    store_i32(load_i64(collection, CO_DIRECT), value - load_i64(collection, CO_DIRECT_LOW), number)
+    collection.direct[value - collection.direct_low] = number
 
 
 @kernel
@@ -68,43 +63,43 @@ def are_close(low, high, rows):
 
 
 @kernel
-def move_direct(ctl, collection, low, count):
-    """Gives the table places for `count` values from `low` on, among them all that are in use; false with CTL_ERROR set."""
-    places = load_i64(collection, CO_DIRECT_COUNT)
-    if places != 0 and low == load_i64(collection, CO_DIRECT_LOW) and count >= places:
-        if not lengthen(ctl, collection, CO_DIRECT, places * 4, count * 4):
+def move_direct(ctl: Control, collection: Collection, low, count):
+    """Gives the table places for `count` values from `low` on, among them all that are in use; false with ctl.error set."""
+    places = collection.direct_count
+    if places != 0 and low == collection.direct_low and count >= places:
+        if not lengthen(ctl, collection.ref.direct, places * 4, count * 4):
             return False
-        store_i64(collection, CO_DIRECT_COUNT, count)
+        collection.direct_count = count
         return True
-    table = zeroed(ctl, count * 4)
-    if table == 0:
+    table = Numbers(zeroed(ctl, count * 4))
+    if not table:
         return False
-    old = load_i64(collection, CO_DIRECT)
-    shift = load_i64(collection, CO_DIRECT_LOW) - low
+    old = collection.direct
+    shift = collection.direct_low - low
     for place in range(places):
-        number = load_i32(old, place)
+        number = old[place]
         if number != 0:
-            store_i32(table, place + shift, number)
-    release(ctl, old, places * 4)
-    store_i64(collection, CO_DIRECT, table)
-    store_i64(collection, CO_DIRECT_LOW, low)
-    store_i64(collection, CO_DIRECT_COUNT, count)
+            table[place + shift] = number
+    release(ctl, old.address, places * 4)
+    collection.direct = table
+    collection.direct_low = low
+    collection.direct_count = count
     return True
 
 
 @kernel
-def drop_direct(ctl, collection):
-    release(ctl, load_i64(collection, CO_DIRECT), load_i64(collection, CO_DIRECT_COUNT) * 4)
-    store_i64(collection, CO_DIRECT, 0)
-    store_i64(collection, CO_DIRECT_COUNT, 0)
+def drop_direct(ctl: Control, collection: Collection):
+    release(ctl, collection.direct.address, collection.direct_count * 4)
+    collection.direct = Numbers(0)
+    collection.direct_count = 0
 
 
 @kernel
-def extend_direct(ctl, collection, value):
-    """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with CTL_ERROR set."""
-    low = load_i64(collection, CO_DIRECT_LOW)
-    count = load_i64(collection, CO_DIRECT_COUNT)
-    rows = max(load_i64(collection, CO_LIVE) + 1, load_i64(collection, CO_EXPECTED) // HOPE)
+def extend_direct(ctl: Control, collection: Collection, value):
+    """Gives a value a place, half as many as there are beside it. Returns 1, 0 if it is too far away, -1 with ctl.error set."""
+    low = collection.direct_low
+    count = collection.direct_count
+    rows = max(collection.live + 1, collection.expected // HOPE)
     high = low + count - 1
     if count == 0:
         low = 0 if 0 <= value < 64 else value
@@ -122,18 +117,18 @@ def extend_direct(ctl, collection, value):
 
 
 @kernel
-def trim_direct(ctl, collection):
-    """Gives back the places behind the largest value in use; false with CTL_ERROR set."""
-    table = load_i64(collection, CO_DIRECT)
-    count = load_i64(collection, CO_DIRECT_COUNT)
+def trim_direct(ctl: Control, collection: Collection):
+    """Gives back the places behind the largest value in use; false with ctl.error set."""
+    table = collection.direct
+    count = collection.direct_count
     used = count
-    while used > 16 and load_i32(table, used - 1) == 0:
+    while used > 16 and table[used - 1] == 0:
         used -= 1
     if used == count:
         return True
-    moved = resize(ctl, table, count * 4, used * 4)
+    moved = resize(ctl, table.address, count * 4, used * 4)
     if moved == 0:
         return False
-    store_i64(collection, CO_DIRECT, moved)
-    store_i64(collection, CO_DIRECT_COUNT, used)
+    collection.direct = Numbers(moved)
+    collection.direct_count = used
     return True

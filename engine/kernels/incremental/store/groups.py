@@ -7,29 +7,14 @@ slab stands for its key. An index without key columns has one group: all rows.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i32, store_i32
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.layout import (
-    COL_DATA,
-    COL_SIZE,
-    IX_COLLECTION,
-    IX_FREE_GROUP,
-    IX_GROUP_CAPACITY,
-    IX_GROUPS,
-    IX_KEY_COUNT,
-    IX_KEYS,
-    IX_LOW,
-    IX_POOL,
-    IX_SLABS,
-    IX_USED,
-    IX_VALUES,
-    IXS_CAPACITY,
-    IXS_COUNT,
-    IXS_SIZE,
-    IXS_START,
-    REL_COLUMNS,
     RUN,
 )
+from dlog.engine.kernels.machine_structs import Column, Numbers
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.storage import grown, mix, resize
 
 BULK = 1024
@@ -39,71 +24,71 @@ SPREAD = 4
 
 
 @kernel
-def key_of(index, number, row):
+def key_of(index: Index, number, row):
     """Value of the key column in a row."""
-    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + load_i64(load_i64(index, IX_KEYS), number) * COL_SIZE * 8
+    column = index.collection.columns[index.keys[number]]
     return cell_at(column, row)
 
 
 @kernel
-def hash_key(index, row):
+def hash_key(index: Index, row):
     hashed = 0
-    for k in range(load_i64(index, IX_KEY_COUNT)):
+    for k in range(index.key_count):
         hashed = mix(hashed, key_of(index, k, row))
     return hashed
 
 
 @kernel
-def slab_at(index, group):
-    return load_i64(index, IX_SLABS) + group * (IXS_SIZE * 4)
+def slab_at(index: Index, group) -> Slab:
+    return index.slabs[group]
 
 
 @kernel
-def slab_first(slab):
+def slab_first(slab: Slab):
     """Where the rows of a slab begin: a position for `row_at`."""
-    start = load_i32(slab, IXS_START)
-    return start + RUN if load_i32(slab, IXS_CAPACITY) == 0 else start
+    start = slab.start
+    return start + RUN if slab.capacity == 0 else start
 
 
 @kernel
-def row_at(pool, at):
+def row_at(pool: Numbers, at):
     """The row at a position of a slab."""
-    return at - RUN if at >= RUN else load_i32(pool, at)
+    return at - RUN if at >= RUN else pool[at]
 
 
 @kernel
-def item_of_row(index, row):
+def item_of_row(index: Index, row):
     """What the pool holds for a row: its number, or its value."""
-    column = load_i64(index, IX_VALUES)
-    if column == 0:
+    column = Column(index.values)
+    if not column:
         return row
-    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + (column - 1) * COL_SIZE * 8
-    return load_i32(load_i64(column, COL_DATA), row)
+    column = index.collection.columns[column.address - 1]
+    return load_i32(column.data, row)
 
 
 @kernel
-def grow_groups(ctl, index, groups):
-    """Room for slabs of `groups` groups, new ones empty; false with CTL_ERROR set."""
-    old = load_i64(index, IX_GROUP_CAPACITY)
+def grow_groups(ctl: Control, index: Index, groups):
+    """Room for slabs of `groups` groups, new ones empty; false with ctl.error set."""
+    old = index.group_capacity
     if groups <= old:
         return True
     new = max(groups, grown(old), 16)
-    moved = resize(ctl, load_i64(index, IX_SLABS), old * IXS_SIZE * 4, new * IXS_SIZE * 4)
-    if moved == 0:
+    moved = Numbers(resize(ctl, index.slabs.address, old * Slab.size, new * Slab.size))
+    if not moved:
         return False
-    for word in range(old * IXS_SIZE, new * IXS_SIZE):
-        store_i32(moved, word, 0)
-    store_i64(index, IX_SLABS, moved)
-    store_i64(index, IX_GROUP_CAPACITY, new)
+    for word in range(old * (Slab.size >> 2), new * (Slab.size >> 2)):
+        moved[word] = 0
+    index.slabs = Slabs(moved)
+    index.group_capacity = new
     return True
 
 
 @kernel
-def fits_dense(index, value):
+def fits_dense(index: Index, value):
     """Whether a dense index may be extended to a value: the groups stay few for the keys in use."""
-    low = load_i64(index, IX_LOW)
-    groups = load_i64(index, IX_GROUPS)
-    allowed = load_i64(index, IX_USED) * SPREAD + 4096
+    low = index.low
+    groups = index.groups
+    allowed = index.used * SPREAD + 4096
     if groups == 0:
         return True
     if value <= low - allowed or value >= low + groups + allowed:
@@ -112,62 +97,59 @@ def fits_dense(index, value):
 
 
 @kernel
-def dense_group(ctl, index, value):
-    """Group of a value in a dense index, which is extended; -1 with CTL_ERROR set. The value fits."""
-    groups = load_i64(index, IX_GROUPS)
+def dense_group(ctl: Control, index: Index, value):
+    """Group of a value in a dense index, which is extended; -1 with ctl.error set. The value fits."""
+    groups = index.groups
     if groups == 0:
         # The first key is met in the middle, not at the edge.
-        store_i64(index, IX_LOW, value if value < 0 or value > 64 else 0)
-    low = load_i64(index, IX_LOW)
+        index.low = value if value < 0 or value > 64 else 0
+    low = index.low
     if value < low:
         by = low - value + (groups >> 2)
         # Keys are often 0 and above.
         if not shift_groups(ctl, index, by if value < 0 else min(by, low)):
             return -1
-        low = load_i64(index, IX_LOW)
+        low = index.low
     group = value - low
-    if group >= load_i64(index, IX_GROUPS):
+    if group >= index.groups:
         if not grow_groups(ctl, index, group + 1):
             return -1
-        store_i64(index, IX_GROUPS, group + 1)
+        index.groups = group + 1
     return group
 
 
 @kernel
-def shift_groups(ctl, index, by):
-    """Makes room for `by` groups below the first; false with CTL_ERROR set."""
-    groups = load_i64(index, IX_GROUPS)
+def shift_groups(ctl: Control, index: Index, by):
+    """Makes room for `by` groups below the first; false with ctl.error set."""
+    groups = index.groups
     if not grow_groups(ctl, index, groups + by):
         return False
-    slabs = load_i64(index, IX_SLABS)
-    for word in range(groups * IXS_SIZE - 1, -1, -1):
-        store_i32(slabs, word + by * IXS_SIZE, load_i32(slabs, word))
-    for word in range(by * IXS_SIZE):
-        store_i32(slabs, word, 0)
-    store_i64(index, IX_GROUPS, groups + by)
-    store_i64(index, IX_LOW, load_i64(index, IX_LOW) - by)
+    slabs = index.slabs
+    for word in range(groups * (Slab.size >> 2) - 1, -1, -1):
+        store_i32(slabs.address, word + by * (Slab.size >> 2), load_i32(slabs.address, word))
+    for word in range(by * (Slab.size >> 2)):
+        store_i32(slabs.address, word, 0)
+    index.groups = groups + by
+    index.low -= by
     return True
 
 
 @kernel
-def free_group(index, group):
+def free_group(index: Index, group):
     """Links an empty group to the free ones; its slab's memory stays with it."""
     slab = slab_at(index, group)
-    store_i32(slab, IXS_COUNT, -1 - load_i64(index, IX_FREE_GROUP))
-    store_i64(index, IX_FREE_GROUP, group + 1)
-
-
-
+    slab.count = -1 - index.free_group
+    index.free_group = group + 1
 
 
 @kernel
-def same_key(index, left, right):
-    for k in range(load_i64(index, IX_KEY_COUNT)):
+def same_key(index: Index, left, right):
+    for k in range(index.key_count):
         if key_of(index, k, left) != key_of(index, k, right):
             return False
     return True
 
 
 @kernel
-def first_row(index, group):
-    return row_at(load_i64(index, IX_POOL), slab_first(slab_at(index, group)))
+def first_row(index: Index, group):
+    return row_at(index.pool, slab_first(slab_at(index, group)))

@@ -1,7 +1,7 @@
 """Histories: when each row of a collection is present.
 
 A row is a set of entries (time, diff). Nearly every row has one, (settled, +1), and needs no memory for it but its iteration:
-the row's bit is clear, and its time is HI_BASE + HI_ITERS[row]. Rows with the bit set have an item with a chain of entries,
+the row's bit is clear, and its time is `base` + `iters`[row]. Rows with the bit set have an item with a chain of entries,
 perhaps none. A view is a limit: entries with time < limit are seen. `neu` at time t is limit t + 1, `alt` is limit t; all
 settled times are below all times of a batch, so prior rounds precede whatever their iteration (the iteration-only layer
 which keeps half-joins right under compaction).
@@ -10,33 +10,14 @@ which keeps half-joins right under compaction).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i32, load_i64, store_i32, store_i64, wrapped_product
+from dlog.engine.kernels.core.memory import bit_length, load_i64, store_i64, wrapped_product
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
 from dlog.engine.kernels.layout import (
-    CO_ALIVE,
-    CO_OUTER,
-    CO_QUIET,
-    ENTRY_DIFF,
-    ENTRY_NEXT,
-    ENTRY_SIZE,
-    ENTRY_TIME,
-    HI_BASE,
-    HI_BITS,
-    HI_ENTRIES,
-    HI_ITEMS,
-    HI_ITERS,
-    HI_TABLE,
-    HI_TABLE_COUNT,
-    ITEM_HEAD,
-    ITEM_ROW,
-    ITEM_SIZE,
-    ITEM_SLOT,
-    LIST_COUNT,
-    LIST_DATA,
     NEVER,
-    POOL_FREE,
-    REL_ROWS,
 )
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Entry, History, Item
 from dlog.engine.kernels.static.storage import release, zeroed
 
 _MIX = -7046029254386353131
@@ -46,32 +27,32 @@ _NO_TIME = 1 << 62
 
 
 @kernel
-def get_bit(bits, row):
-    return (load_i64(bits, row >> 6) >> (row & 63)) & 1
+def get_bit(bits: Words, row):
+    return (bits[row >> 6] >> (row & 63)) & 1
 
 
 @kernel
-def put_bit(bits, row):
-    store_i64(bits, row >> 6, load_i64(bits, row >> 6) | (1 << (row & 63)))
+def put_bit(bits: Words, row):
+    bits[row >> 6] |= 1 << (row & 63)
 
 
 @kernel
-def clear_bit(bits, row):
-    store_i64(bits, row >> 6, load_i64(bits, row >> 6) & ~(1 << (row & 63)))
+def clear_bit(bits: Words, row):
+    bits[row >> 6] &= ~(1 << (row & 63))
 
 
 @kernel
-def next_bit(bits, first, last):
+def next_bit(bits: Words, first, last):
     """The first bit of [first, last) that is set; `last` if none is."""
     word = first >> 6
     if first >= last:
         return last
-    current = load_i64(bits, word) >> (first & 63) << (first & 63)
+    current = bits[word] >> (first & 63) << (first & 63)
     while current == 0:
         word += 1
         if word << 6 >= last:
             return last
-        current = load_i64(bits, word)
+        current = bits[word]
     return min(last, (word << 6) + bit_length(current & -current) - 1)
 
 
@@ -81,326 +62,326 @@ def item_slot(row, mask):
 
 
 @kernel
-def item_of(history, row):
+def item_of(history: History, row) -> Item:
     """Address of the item of a row whose bit is set."""
-    items = load_i64(load_i64(history, HI_ITEMS), LIST_DATA)
-    iterations = load_i64(history, HI_ITERS)
-    if iterations != 0:
-        return items + load_i32(iterations, row) * (ITEM_SIZE * 8)
-    table = load_i64(history, HI_TABLE)
-    mask = load_i64(history, HI_TABLE_COUNT) - 1
+    items = history.items.data
+    iterations = history.iters
+    if iterations:
+        return items[iterations[row]]
+    table = history.table
+    mask = history.table_count - 1
     at = item_slot(row, mask)
     while True:
-        item = items + (load_i32(table, at) - 1) * (ITEM_SIZE * 8)
-        if load_i64(item, ITEM_ROW) == row:
+        item = items[table[at] - 1]
+        if item.row == row:
             return item
         at = (at + 1) & mask
 
 
 @kernel
-def place_item(history, number):
+def place_item(history: History, number):
     """Notes where an item is: in the place of its row's iteration or, where there is none, in the table."""
-    item = load_i64(load_i64(history, HI_ITEMS), LIST_DATA) + number * (ITEM_SIZE * 8)
-    iterations = load_i64(history, HI_ITERS)
-    if iterations != 0:
-        store_i32(iterations, load_i64(item, ITEM_ROW), number)
+    item = history.items.data[number]
+    iterations = history.iters
+    if iterations:
+        iterations[item.row] = number
         return
-    table = load_i64(history, HI_TABLE)
-    mask = load_i64(history, HI_TABLE_COUNT) - 1
-    at = item_slot(load_i64(item, ITEM_ROW), mask)
-    while load_i32(table, at) != 0:
+    table = history.table
+    mask = history.table_count - 1
+    at = item_slot(item.row, mask)
+    while table[at] != 0:
         at = (at + 1) & mask
-    store_i32(table, at, number + 1)
-    store_i64(item, ITEM_SLOT, at)
+    table[at] = number + 1
+    item.slot = at
 
 
 @kernel
-def grow_table(ctl, history, items):
-    """Keeps the table, if there has to be one, at least twice as long as the items; false with CTL_ERROR set when out of
+def grow_table(ctl: Control, history: History, items):
+    """Keeps the table, if there has to be one, at least twice as long as the items; false with ctl.error set when out of
     memory."""
-    count = load_i64(history, HI_TABLE_COUNT)
-    if items * 2 <= count or load_i64(history, HI_ITERS) != 0:
+    count = history.table_count
+    if items * 2 <= count or history.iters:
         return True
     target = max(count * 2, 64)
     table = zeroed(ctl, target * 4)
     if table == 0:
         return False
-    release(ctl, load_i64(history, HI_TABLE), count * 4)
-    store_i64(history, HI_TABLE, table)
-    store_i64(history, HI_TABLE_COUNT, target)
-    for number in range(load_i64(load_i64(history, HI_ITEMS), LIST_COUNT)):
+    release(ctl, history.table.address, count * 4)
+    history.table = Numbers(table)
+    history.table_count = target
+    for number in range(history.items.count):
         place_item(history, number)
     return True
 
 
 @kernel
-def open_item(ctl, history, row):
-    """Gives a row whose bit is clear an item without entries. Returns its address, 0 with CTL_ERROR set."""
-    items = load_i64(history, HI_ITEMS)
-    number = load_i64(items, LIST_COUNT)
+def open_item(ctl: Control, history: History, row) -> Item:
+    """Gives a row whose bit is clear an item without entries. Returns its address, 0 with ctl.error set."""
+    items = history.items
+    number = items.count
     if not list_room(ctl, items, 1) or not grow_table(ctl, history, number + 1):
-        return 0
-    store_i64(items, LIST_COUNT, number + 1)
-    item = load_i64(items, LIST_DATA) + number * (ITEM_SIZE * 8)
-    store_i64(item, ITEM_ROW, row)
-    store_i64(item, ITEM_HEAD, 0)
+        return Item(0)
+    items.count = number + 1
+    item = items.data[number]
+    item.row = row
+    item.head = 0
     place_item(history, number)
-    put_bit(load_i64(history, HI_BITS), row)
+    put_bit(history.bits, row)
     return item
 
 
 @kernel
-def chain_entry(ctl, history, item, time, diff):
-    """Adds an entry to an item; false with CTL_ERROR set."""
-    pool = load_i64(history, HI_ENTRIES)
+def chain_entry(ctl: Control, history: History, item: Item, time, diff):
+    """Adds an entry to an item; false with ctl.error set."""
+    pool = history.entries
     number = pool_take(ctl, pool)
     if number < 0:
         return False
-    entry = load_i64(pool, LIST_DATA) + number * (ENTRY_SIZE * 8)
-    store_i64(entry, ENTRY_TIME, time)
-    store_i64(entry, ENTRY_DIFF, diff)
-    store_i64(entry, ENTRY_NEXT, load_i64(item, ITEM_HEAD))
-    store_i64(item, ITEM_HEAD, number + 1)
+    entry = pool.data[number]
+    entry.time = time
+    entry.diff = diff
+    entry.next = item.head
+    item.head = number + 1
     return True
 
 
 @kernel
-def settled_time(history, row):
+def settled_time(history: History, row):
     """The time from which on a row whose bit is clear is there."""
-    iterations = load_i64(history, HI_ITERS)
-    if iterations == 0:
-        return load_i64(history, HI_BASE)
-    iteration = load_i32(iterations, row)
-    return load_i64(history, HI_BASE) + iteration if iteration != NEVER else _NO_TIME
+    iterations = history.iters
+    if not iterations:
+        return history.base
+    iteration = iterations[row]
+    return history.base + iteration if iteration != NEVER else _NO_TIME
 
 
 @kernel
-def change_iteration(ctl, history, row, time, diff):
+def change_iteration(ctl: Control, history: History, row, time, diff):
     """`add_entry` where nobody looks at the row before the round is over: one that appears at an iteration, or was there from
-    it on and goes, has no need of entries. False with CTL_ERROR set."""
-    if get_bit(load_i64(history, HI_BITS), row) == 0:
-        iterations = load_i64(history, HI_ITERS)
-        known = load_i32(iterations, row)
+    it on and goes, has no need of entries. False with ctl.error set."""
+    if get_bit(history.bits, row) == 0:
+        iterations = history.iters
+        known = iterations[row]
         iteration = time & _ITERATION
         if diff == 1 and known == NEVER:
-            store_i32(iterations, row, iteration)
+            iterations[row] = iteration
             return True
         if diff == -1 and known == iteration:
-            store_i32(iterations, row, NEVER)
+            iterations[row] = NEVER
             return True
     return add_entry(ctl, history, row, time, diff)
 
 
 @kernel
-def add_entry(ctl, history, row, time, diff):
-    """Adds (time, diff) to a row; false with CTL_ERROR set.
+def add_entry(ctl: Control, history: History, row, time, diff):
+    """Adds (time, diff) to a row; false with ctl.error set.
 
     A row that was never there yet and appears needs no item: its iteration is noted.
     """
-    if get_bit(load_i64(history, HI_BITS), row) == 0:
-        iterations = load_i64(history, HI_ITERS)
-        never = iterations != 0 and load_i32(iterations, row) == NEVER
-        if never and diff == 1 and time >= load_i64(history, HI_BASE):
-            store_i32(iterations, row, time - load_i64(history, HI_BASE))
+    if get_bit(history.bits, row) == 0:
+        iterations = history.iters
+        never = iterations.address != 0 and iterations[row] == NEVER
+        if never and diff == 1 and time >= history.base:
+            iterations[row] = time - history.base
             return True
         settled = settled_time(history, row)
-        if not never and not list_room(ctl, load_i64(history, HI_ENTRIES), 2):
+        if not never and not list_room(ctl, history.entries, 2):
             # Before there is an item: one without entries says that the row has never been there.
             return False
         item = open_item(ctl, history, row)
-        if item == 0 or (not never and not chain_entry(ctl, history, item, settled, 1)):
+        if not item or (not never and not chain_entry(ctl, history, item, settled, 1)):
             return False
         return chain_entry(ctl, history, item, time, diff)
     return chain_entry(ctl, history, item_of(history, row), time, diff)
 
 
 @kernel
-def first_entry(history, row):
+def first_entry(history: History, row):
     """The first entry, plus one, of a row whose bit is set; 0 if it has none."""
-    return load_i64(item_of(history, row), ITEM_HEAD)
+    return item_of(history, row).head
 
 
 @kernel
-def entry_at(history, number):
+def entry_at(history: History, number) -> Entry:
     """Address of an entry by its number plus one."""
-    return load_i64(load_i64(history, HI_ENTRIES), LIST_DATA) + (number - 1) * (ENTRY_SIZE * 8)
+    return history.entries.data[number - 1]
 
 
 @kernel
-def presence(history, row, limit):
+def presence(history: History, row, limit):
     """Sum of the diffs before `limit`."""
-    if get_bit(load_i64(history, HI_BITS), row) == 0:
+    if get_bit(history.bits, row) == 0:
         return 1 if settled_time(history, row) < limit else 0
     total = 0
     at = first_entry(history, row)
     while at != 0:
         entry = entry_at(history, at)
-        if load_i64(entry, ENTRY_TIME) < limit:
-            total += load_i64(entry, ENTRY_DIFF)
-        at = load_i64(entry, ENTRY_NEXT)
+        if entry.time < limit:
+            total += entry.diff
+        at = entry.next
     return total
 
 
 @kernel
-def has_marked(history):
+def has_marked(history: History):
     """Whether there is a row whose bit is set, in a collection where paths look rows up."""
-    return load_i64(load_i64(history, HI_ITEMS), LIST_COUNT) != 0
+    return history.items.count != 0
 
 
 @kernel
-def is_here(collection, row):
+def is_here(collection: Collection, row):
     """Whether a living row is present after all changes so far."""
-    history = load_i64(collection, CO_OUTER)
-    if get_bit(load_i64(history, HI_BITS), row) == 0:
+    history = collection.outer
+    if get_bit(history.bits, row) == 0:
         return True
-    return load_i64(collection, CO_QUIET) == 0 and presence(history, row, 9223372036854775807) > 0
+    return collection.quiet == 0 and presence(history, row, 9223372036854775807) > 0
 
 
 @kernel
-def forget_items(ctl, history):
+def forget_items(ctl: Control, history: History):
     """Drops all items, and all entries, of a history without iterations at once; memory that is much is given back."""
-    items = load_i64(history, HI_ITEMS)
-    count = load_i64(items, LIST_COUNT)
-    data = load_i64(items, LIST_DATA)
-    table = load_i64(history, HI_TABLE)
+    items = history.items
+    count = items.count
+    data = items.data
+    table = history.table
     for number in range(count):
-        store_i32(table, load_i64(data, number * ITEM_SIZE + ITEM_SLOT), 0)
+        table[data[number].slot] = 0
     list_empty(ctl, items)
-    list_empty(ctl, load_i64(history, HI_ENTRIES))
-    store_i64(load_i64(history, HI_ENTRIES), POOL_FREE, 0)
+    list_empty(ctl, history.entries)
+    history.entries.free = 0
 
 
 @kernel
-def drop_entries(history, item):
+def drop_entries(history: History, item: Item):
     """Frees an item's entries."""
-    pool = load_i64(history, HI_ENTRIES)
-    at = load_i64(item, ITEM_HEAD)
+    pool = history.entries
+    at = item.head
     while at != 0:
-        following = load_i64(entry_at(history, at), ENTRY_NEXT)
+        following = entry_at(history, at).next
         pool_give(pool, at - 1)
         at = following
-    store_i64(item, ITEM_HEAD, 0)
+    item.head = 0
 
 
 @kernel
-def settle_entries(history, item):
+def settle_entries(history: History, item: Item):
     """Makes all entries of an item settled: rounds are dropped, equal iterations merged, zeros freed. Returns the number left.
 
     Items have few entries, so each is compared with those before it.
     """
-    pool = load_i64(history, HI_ENTRIES)
-    at = load_i64(item, ITEM_HEAD)
+    pool = history.entries
+    at = item.head
     kept = 0
-    store_i64(item, ITEM_HEAD, 0)
+    item.head = 0
     while at != 0:
         entry = entry_at(history, at)
-        following = load_i64(entry, ENTRY_NEXT)
-        time = load_i64(entry, ENTRY_TIME) & 0xFFFFFFFF
-        known = load_i64(item, ITEM_HEAD)
-        while known != 0 and load_i64(entry_at(history, known), ENTRY_TIME) != time:
-            known = load_i64(entry_at(history, known), ENTRY_NEXT)
+        following = entry.next
+        time = entry.time & 0xFFFFFFFF
+        known = item.head
+        while known != 0 and entry_at(history, known).time != time:
+            known = entry_at(history, known).next
         if known != 0:
-            total = load_i64(entry_at(history, known), ENTRY_DIFF) + load_i64(entry, ENTRY_DIFF)
-            store_i64(entry_at(history, known), ENTRY_DIFF, total)
+            total = entry_at(history, known).diff + entry.diff
+            entry_at(history, known).diff = total
             pool_give(pool, at - 1)
         else:
-            store_i64(entry, ENTRY_TIME, time)
-            store_i64(entry, ENTRY_NEXT, load_i64(item, ITEM_HEAD))
-            store_i64(item, ITEM_HEAD, at)
+            entry.time = time
+            entry.next = item.head
+            item.head = at
         at = following
-    at = load_i64(item, ITEM_HEAD)
-    store_i64(item, ITEM_HEAD, 0)
+    at = item.head
+    item.head = 0
     while at != 0:
         entry = entry_at(history, at)
-        following = load_i64(entry, ENTRY_NEXT)
-        if load_i64(entry, ENTRY_DIFF) == 0:
+        following = entry.next
+        if entry.diff == 0:
             pool_give(pool, at - 1)
         else:
-            store_i64(entry, ENTRY_NEXT, load_i64(item, ITEM_HEAD))
-            store_i64(item, ITEM_HEAD, at)
+            entry.next = item.head
+            item.head = at
             kept += 1
         at = following
     return kept
 
 
 @kernel
-def close_item(history, row):
+def close_item(history: History, row):
     """Drops the item of a row whose bit is set, and clears the bit; its entries are gone already. Where rows have iterations,
     the row's is to be noted again."""
-    clear_bit(load_i64(history, HI_BITS), row)
-    items = load_i64(history, HI_ITEMS)
-    data = load_i64(items, LIST_DATA)
+    clear_bit(history.bits, row)
+    items = history.items
+    data = items.data
     item = item_of(history, row)
-    iterations = load_i64(history, HI_ITERS)
-    if iterations == 0:
-        leave_table(history, load_i64(item, ITEM_SLOT))
-    last = load_i64(items, LIST_COUNT) - 1
-    store_i64(items, LIST_COUNT, last)
-    moved = data + last * (ITEM_SIZE * 8)
+    iterations = history.iters
+    if not iterations:
+        leave_table(history, item.slot)
+    last = items.count - 1
+    items.count = last
+    moved = data[last]
     if moved != item:
-        for word in range(ITEM_SIZE):
-            store_i64(item, word, load_i64(moved, word))
-        number = (item - data) // (ITEM_SIZE * 8)
-        if iterations != 0:
-            store_i32(iterations, load_i64(item, ITEM_ROW), number)
+        for word in range(Item.size >> 3):
+            store_i64(item.address, word, load_i64(moved.address, word))
+        number = (item.address - data.address) // (Item.size)
+        if iterations:
+            iterations[item.row] = number
         else:
-            store_i32(load_i64(history, HI_TABLE), load_i64(item, ITEM_SLOT), number + 1)
+            history.table[item.slot] = number + 1
 
 
 @kernel
-def leave_table(history, hole):
+def leave_table(history: History, hole):
     """Empties a slot of the table; later items of its run move up."""
-    table = load_i64(history, HI_TABLE)
-    mask = load_i64(history, HI_TABLE_COUNT) - 1
-    data = load_i64(load_i64(history, HI_ITEMS), LIST_DATA)
+    table = history.table
+    mask = history.table_count - 1
+    data = history.items.data
     at = hole
     while True:
         at = (at + 1) & mask
-        number = load_i32(table, at) - 1
+        number = table[at] - 1
         if number < 0:
             break
-        item = data + number * (ITEM_SIZE * 8)
-        home = item_slot(load_i64(item, ITEM_ROW), mask)
+        item = data[number]
+        home = item_slot(item.row, mask)
         if (at - home) & mask >= (at - hole) & mask:
-            store_i32(table, hole, number + 1)
-            store_i64(item, ITEM_SLOT, hole)
+            table[hole] = number + 1
+            item.slot = hole
             hole = at
-    store_i32(table, hole, 0)
+    table[hole] = 0
 
 
 @entry()
-def copy_present(collection, limit, numbers):
+def copy_present(collection: Collection, limit, numbers: Numbers):
     """Writes the numbers (int32) of the living rows that are present before `limit`; returns how many."""
-    alive = load_i64(collection, CO_ALIVE)
-    history = load_i64(collection, CO_OUTER)
-    bits = load_i64(history, HI_BITS)
-    plain = load_i64(history, HI_BASE) < limit
+    alive = collection.alive
+    history = collection.outer
+    bits = history.bits
+    plain = history.base < limit
     count = 0
-    for row in range(load_i64(collection, REL_ROWS)):
+    for row in range(collection.rows):
         if get_bit(alive, row) == 0:
             continue
         here = plain
         if get_bit(bits, row) != 0:
-            here = load_i64(collection, CO_QUIET) == 0 and presence(history, row, limit) > 0
+            here = collection.quiet == 0 and presence(history, row, limit) > 0
         if here:
-            store_i32(numbers, count, row)
+            numbers[count] = row
             count += 1
     return count
 
 
 @entry()
-def copy_ranks(history, rows, count, ranks):
+def copy_ranks(history: History, rows: Numbers, count, ranks: Numbers):
     """ranks[i] (int32) = the last iteration from which on row rows[i] is present."""
     for i in range(count):
-        row = load_i32(rows, i)
+        row = rows[i]
         rank = 0
-        if get_bit(load_i64(history, HI_BITS), row) == 0:
-            rank = load_i32(load_i64(history, HI_ITERS), row)
+        if get_bit(history.bits, row) == 0:
+            rank = history.iters[row]
         else:
             at = first_entry(history, row)
             while at != 0:
                 entry = entry_at(history, at)
-                if load_i64(entry, ENTRY_DIFF) > 0:
-                    rank = max(rank, load_i64(entry, ENTRY_TIME) & 0xFFFFFFFF)
-                at = load_i64(entry, ENTRY_NEXT)
-        store_i32(ranks, i, rank)
+                if entry.diff > 0:
+                    rank = max(rank, entry.time & 0xFFFFFFFF)
+                at = entry.next
+        ranks[i] = rank

@@ -4,8 +4,8 @@ The home of a hash of 32 bits among so many is the hash times their number, over
 of taken places never goes on at the beginning; there are places behind the last home, of which the last one is always free.
 
 So a table grows where it is. When it is to have more homes it gets the room at once; entries move from the last ones on, some
-whenever others come. Those with hashes from HM_EDGE on have moved, all others are still where HM_OLD homes put them: a search
-compares its hash with the edge, and looks in one part. Each part ends with a free place: before HM_EDGE moves down to a place
+whenever others come. Those with hashes from `edge` on have moved, all others are still where `old` homes put them: a search
+compares its hash with the edge, and looks in one part. Each part ends with a free place: before `edge` moves down to a place
 behind a free one, everything from there on is taken out, and then put where its new home is. New homes are never below old
 ones, so the parts do not overlap; entries that come into the lower one use the places up to where the upper one begins. A table
 that gets as many homes as it had is only rid of what was removed from it.
@@ -16,8 +16,8 @@ that gets as many homes as it had is only rid of what was removed from it.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, store_i64
-from dlog.engine.kernels.layout import HM_COUNT, HM_EDGE, HM_OLD, HM_ROOM
+from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8
+from dlog.engine.kernels.machine_structs import Homes
 
 ALL = 1 << 32
 """The edge when nothing has moved yet."""
@@ -28,9 +28,9 @@ BEHIND = 1 << 10
 
 
 @kernel
-def home_of(homes, hashed):
+def home_of(homes: Homes, hashed):
     """Where the search for a hash begins."""
-    count = load_i64(homes, HM_COUNT) if hashed >= load_i64(homes, HM_EDGE) else load_i64(homes, HM_OLD)
+    count = homes.count if hashed >= homes.edge else homes.old
     return (hashed * count) >> 32
 
 
@@ -41,12 +41,12 @@ def room_for(count):
 
 
 @kernel
-def set_homes(homes, count, room):
+def set_homes(homes: Homes, count, room):
     """Notes that a table has so many homes, and does not grow."""
-    store_i64(homes, HM_COUNT, count)
-    store_i64(homes, HM_OLD, 0)
-    store_i64(homes, HM_EDGE, 0)
-    store_i64(homes, HM_ROOM, room)
+    homes.count = count
+    homes.old = 0
+    homes.edge = 0
+    homes.room = room
 
 
 @kernel
@@ -66,56 +66,56 @@ def end_of_run(places, width, at):
 
 
 @kernel
-def homes_from(homes, places, width, count):
+def homes_from(homes: Homes, places, width, count):
     """How many homes, at least `count`, a table that does not grow may have: if more, all its entries are below the last."""
-    old = load_i64(homes, HM_COUNT)
+    old = homes.count
     return count if count <= old else max(count, end_of_run(places, width, old - 1) + 2)
 
 
 @kernel
-def begin_growing(homes, count, room):
+def begin_growing(homes: Homes, count, room):
     """Has a table that does not grow, and has room for it, grow from now on; `count` is of `homes_from`."""
-    store_i64(homes, HM_OLD, load_i64(homes, HM_COUNT))
-    store_i64(homes, HM_COUNT, count)
-    store_i64(homes, HM_EDGE, ALL)
-    store_i64(homes, HM_ROOM, room)
+    homes.old = homes.count
+    homes.count = count
+    homes.edge = ALL
+    homes.room = room
 
 
 @kernel
-def still_fits(homes, places, width, extra):
+def still_fits(homes: Homes, places, width, extra):
     """Whether so many more entries leave the last place of the part that has not moved free, wherever they go."""
-    edge = load_i64(homes, HM_EDGE)
-    old = load_i64(homes, HM_OLD)
-    count = load_i64(homes, HM_COUNT)
+    edge = homes.edge
+    old = homes.old
+    count = homes.count
     if edge == 0 or old == count:
         return True
     return end_of_run(places, width, ((edge * old) >> 32) - 1) + extra < (edge * count) >> 32
 
 
 @kernel
-def missing_room(homes, places, width, extra):
+def missing_room(homes: Homes, places, width, extra):
     """How many places a table lacks for so many more entries to leave the last one free, wherever they go."""
-    end = end_of_run(places, width, load_i64(homes, HM_COUNT) - 1)
-    return max(end + extra + 1 - load_i64(homes, HM_ROOM), 0)
+    end = end_of_run(places, width, homes.count - 1)
+    return max(end + extra + 1 - homes.room, 0)
 
 
 @kernel
-def first_to_move(homes, places, width, fuel):
+def first_to_move(homes: Homes, places, width, fuel):
     """Where the next instalment of a table that grows begins: at least so many places below the edge, behind a free one."""
-    at = ((load_i64(homes, HM_EDGE) * load_i64(homes, HM_OLD)) >> 32) - fuel
+    at = ((homes.edge * homes.old) >> 32) - fuel
     while at > 0 and is_taken(places, width, at - 1):
         at -= 1
     return max(at, 0)
 
 
 @kernel
-def last_to_move(homes, places, width):
+def last_to_move(homes: Homes, places, width):
     """Where the next instalment ends."""
-    return end_of_run(places, width, ((load_i64(homes, HM_EDGE) * load_i64(homes, HM_OLD)) >> 32) - 1)
+    return end_of_run(places, width, ((homes.edge * homes.old) >> 32) - 1)
 
 
 @kernel
-def move_edge(homes, first):
+def move_edge(homes: Homes, first):
     """Notes that everything from a place on has been taken out."""
-    old = load_i64(homes, HM_OLD)
-    store_i64(homes, HM_EDGE, ((first << 32) + old - 1) // old)
+    old = homes.old
+    homes.edge = ((first << 32) + old - 1) // old

@@ -8,27 +8,12 @@ that key alone: keys are read of rows that change, not of all.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.layout import (
-    CO_BASE_KEY,
-    CO_BASE_KEYS,
-    CO_BASE_LOW,
-    CO_BASE_OFFSETS,
-    CO_BASE_ROWS,
-    CO_INDEX_COUNT,
-    CO_INDEXES,
-    CO_KEY_SAMPLES,
-    CO_KEY_TAIL,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
     IMPLIED,
-    IX_KEY_COUNT,
-    IX_KEYS,
-    REL_CAPACITY,
-    REL_COLUMNS,
-    REL_ROWS,
 )
+from dlog.engine.kernels.machine_structs import Column, Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, resize, zeroed
 
 FEWEST = 1 << 12
@@ -38,115 +23,115 @@ BITS = 6
 
 
 @kernel
-def key_column(collection):
-    return load_i64(collection, REL_COLUMNS) + load_i64(collection, CO_BASE_KEY) * COL_SIZE * 8
+def key_column(collection: Collection) -> Column:
+    return collection.columns[collection.base_key]
 
 
 @kernel
-def is_implied(collection):
+def is_implied(collection: Collection):
     """Whether there is a base with an implied key."""
-    return load_i64(collection, CO_KEY_SAMPLES) != 0
+    return collection.key_samples.address != 0
 
 
 @kernel
-def implied_key(collection, row):
+def implied_key(collection: Collection, row):
     """The key of a row."""
-    base = load_i64(collection, CO_BASE_ROWS)
+    base = collection.base_rows
     if row >= base:
-        return load_i32(load_i64(collection, CO_KEY_TAIL), row - base)
-    samples = load_i64(collection, CO_KEY_SAMPLES)
-    offsets = load_i64(collection, CO_BASE_OFFSETS)
-    first = load_i32(samples, row >> BITS)
-    last = load_i32(samples, (row >> BITS) + 1)
+        return collection.key_tail[row - base]
+    samples = collection.key_samples
+    offsets = collection.base_offsets
+    first = samples[row >> BITS]
+    last = samples[(row >> BITS) + 1]
     while first < last:
         middle = (first + last + 1) >> 1
-        if load_i32(offsets, middle) <= row:
+        if offsets[middle] <= row:
             first = middle
         else:
             last = middle - 1
-    return load_i64(collection, CO_BASE_LOW) + first
+    return collection.base_low + first
 
 
 @kernel
-def cell_at(column, row):
+def cell_at(column: Column, row):
     """Value of a column of a collection in a row."""
-    width = load_i64(column, COL_WIDTH)
+    width = column.width
     if width == IMPLIED:
-        return implied_key(load_i64(column, COL_DATA), row)
-    return load_cell(load_i64(column, COL_DATA), width, row)
+        return implied_key(Collection(column.data), row)
+    return load_cell(column.data, width, row)
 
 
 @kernel
-def warm_cell(column, row):
+def warm_cell(column: Column, row):
     """Asks for the value of a column of a collection in a row."""
-    width = load_i64(column, COL_WIDTH)
+    width = column.width
     if width != IMPLIED:
-        prefetch(load_i64(column, COL_DATA) + row * width)
+        prefetch(column.data + row * width)
         return
-    collection = load_i64(column, COL_DATA)
-    base = load_i64(collection, CO_BASE_ROWS)
+    collection = Collection(column.data)
+    base = collection.base_rows
     if row >= base:
-        prefetch(load_i64(collection, CO_KEY_TAIL) + (row - base) * 4)
+        prefetch(collection.key_tail.address + (row - base) * 4)
     else:
-        prefetch(load_i64(collection, CO_KEY_SAMPLES) + (row >> BITS) * 4)
+        prefetch(collection.key_samples.address + (row >> BITS) * 4)
 
 
 @kernel
-def gather_keys(column, rows, n, target):
+def gather_keys(column: Column, rows: Words, n, target: Words):
     """target[i] = the implied key of rows[i]; a negative row reads row 0."""
-    collection = load_i64(column, COL_DATA)
-    base = load_i64(collection, CO_BASE_ROWS)
-    samples = load_i64(collection, CO_KEY_SAMPLES)
-    tail = load_i64(collection, CO_KEY_TAIL)
+    collection = Collection(column.data)
+    base = collection.base_rows
+    samples = collection.key_samples
+    tail = collection.key_tail
     for i in range(n):
-        row = max(load_i64(rows, i), 0)
-        prefetch(tail + (row - base) * 4 if row >= base else samples + (row >> BITS) * 4)
+        row = max(rows[i], 0)
+        prefetch(tail.address + (row - base) * 4 if row >= base else samples.address + (row >> BITS) * 4)
     for i in range(n):
-        store_i64(target, i, implied_key(collection, max(load_i64(rows, i), 0)))
+        target[i] = implied_key(collection, max(rows[i], 0))
 
 
 # -------------------------------------------------------------------------------------------------------------- to and fro
 
 
 @kernel
-def may_be_implied(collection):
+def may_be_implied(collection: Collection):
     """Whether the base is large, its key takes 4 bytes, and all indexes are by it."""
-    if load_i64(collection, CO_BASE_ROWS) < FEWEST or load_i64(key_column(collection), COL_WIDTH) != 4:
+    if collection.base_rows < FEWEST or key_column(collection).width != 4:
         return False
-    indexes = load_i64(collection, CO_INDEXES)
-    for i in range(load_i64(collection, CO_INDEX_COUNT)):
-        index = load_i64(indexes, i)
-        if load_i64(index, IX_KEY_COUNT) != 1 or load_i64(load_i64(index, IX_KEYS), 0) != load_i64(collection, CO_BASE_KEY):
+    indexes = collection.indexes
+    for i in range(collection.index_count):
+        index = indexes[i]
+        if index.key_count != 1 or index.keys[0] != collection.base_key:
             return False
     return True
 
 
 @kernel
-def imply_key(ctl, collection):
-    """Gives back the key column's memory, where that may be; false with CTL_ERROR set."""
+def imply_key(ctl: Control, collection: Collection):
+    """Gives back the key column's memory, where that may be; false with ctl.error set."""
     if is_implied(collection) or not may_be_implied(collection):
         return True
-    base = load_i64(collection, CO_BASE_ROWS)
-    capacity = load_i64(collection, REL_CAPACITY)
+    base = collection.base_rows
+    capacity = collection.capacity
     column = key_column(collection)
-    data = load_i64(column, COL_DATA)
-    low = load_i64(collection, CO_BASE_LOW)
-    samples = zeroed(ctl, sample_bytes(base))
-    tail = zeroed(ctl, (capacity - base) * 4)
-    if samples == 0 or tail == 0:
-        release(ctl, samples, sample_bytes(base))
-        release(ctl, tail, (capacity - base) * 4)
+    data = Numbers(column.data)
+    low = collection.base_low
+    samples = Numbers(zeroed(ctl, sample_bytes(base)))
+    tail = Numbers(zeroed(ctl, (capacity - base) * 4))
+    if not samples or not tail:
+        release(ctl, samples.address, sample_bytes(base))
+        release(ctl, tail.address, (capacity - base) * 4)
         return False
     for number in range((base - 1 >> BITS) + 1):
-        store_i32(samples, number, load_i32(data, number << BITS) - low)
-    store_i32(samples, (base - 1 >> BITS) + 1, load_i32(data, base - 1) - low)
-    for row in range(base, load_i64(collection, REL_ROWS)):
-        store_i32(tail, row - base, load_i32(data, row))
-    release(ctl, data, capacity * 4)
-    store_i64(collection, CO_KEY_SAMPLES, samples)
-    store_i64(collection, CO_KEY_TAIL, tail)
-    store_i64(column, COL_DATA, collection)
-    store_i64(column, COL_WIDTH, IMPLIED)
+        samples[number] = data[number << BITS] - low
+    samples[(base - 1 >> BITS) + 1] = data[base - 1] - low
+    for row in range(base, collection.rows):
+        tail[row - base] = data[row]
+    release(ctl, data.address, capacity * 4)
+    collection.key_samples = samples
+    collection.key_tail = tail
+    column.data = collection.address
+    column.width = IMPLIED
     return True
 
 
@@ -157,45 +142,45 @@ def sample_bytes(base):
 
 
 @kernel
-def resize_tail(ctl, collection, old, new):
-    """Room for `new` rows in the place of `old` in an implied column; false with CTL_ERROR set."""
-    base = load_i64(collection, CO_BASE_ROWS)
-    moved = resize(ctl, load_i64(collection, CO_KEY_TAIL), (old - base) * 4, (new - base) * 4)
+def resize_tail(ctl: Control, collection: Collection, old, new):
+    """Room for `new` rows in the place of `old` in an implied column; false with ctl.error set."""
+    base = collection.base_rows
+    moved = resize(ctl, collection.key_tail.address, (old - base) * 4, (new - base) * 4)
     if moved == 0:
         return False
-    store_i64(collection, CO_KEY_TAIL, moved)
+    collection.key_tail = Numbers(moved)
     return True
 
 
 @entry()
-def write_keys(ctl, collection):
-    """Makes an implied column one like others; false with CTL_ERROR set."""
+def write_keys(ctl: Control, collection: Collection):
+    """Makes an implied column one like others; false with ctl.error set."""
     if not is_implied(collection):
         return True
-    base = load_i64(collection, CO_BASE_ROWS)
-    capacity = load_i64(collection, REL_CAPACITY)
-    data = zeroed(ctl, capacity * 4)
-    if data == 0:
+    base = collection.base_rows
+    capacity = collection.capacity
+    data = Numbers(zeroed(ctl, capacity * 4))
+    if not data:
         return False
-    offsets = load_i64(collection, CO_BASE_OFFSETS)
-    low = load_i64(collection, CO_BASE_LOW)
-    for group in range(load_i64(collection, CO_BASE_KEYS)):
-        for row in range(load_i32(offsets, group), load_i32(offsets, group + 1)):
-            store_i32(data, row, low + group)
-    tail = load_i64(collection, CO_KEY_TAIL)
-    for row in range(base, load_i64(collection, REL_ROWS)):
-        store_i32(data, row, load_i32(tail, row - base))
-    release(ctl, tail, (capacity - base) * 4)
-    release(ctl, load_i64(collection, CO_KEY_SAMPLES), sample_bytes(base))
-    store_i64(collection, CO_KEY_TAIL, 0)
-    store_i64(collection, CO_KEY_SAMPLES, 0)
-    store_i64(key_column(collection), COL_DATA, data)
-    store_i64(key_column(collection), COL_WIDTH, 4)
+    offsets = collection.base_offsets
+    low = collection.base_low
+    for group in range(collection.base_keys):
+        for row in range(offsets[group], offsets[group + 1]):
+            data[row] = low + group
+    tail = collection.key_tail
+    for row in range(base, collection.rows):
+        data[row] = tail[row - base]
+    release(ctl, tail.address, (capacity - base) * 4)
+    release(ctl, collection.key_samples.address, sample_bytes(base))
+    collection.key_tail = Numbers(0)
+    collection.key_samples = Numbers(0)
+    key_column(collection).data = data.address
+    key_column(collection).width = 4
     return True
 
 
 @entry()
-def copy_keys(collection, rows, count, target):
+def copy_keys(collection: Collection, rows: Numbers, count, target: Numbers):
     """target[i] (int32) = the implied key of rows[i] (int32)."""
     for i in range(count):
-        store_i32(target, i, implied_key(collection, load_i32(rows, i)))
+        target[i] = implied_key(collection, rows[i])

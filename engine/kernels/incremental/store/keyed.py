@@ -6,7 +6,7 @@ A slot is the number of a group plus one; 0 is a free slot. The first row of a g
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i32, load_i64, prefetch, store_i32
 from dlog.engine.kernels.incremental.store.groups import (
     BULK,
     SPREAD,
@@ -33,33 +33,9 @@ from dlog.engine.kernels.incremental.store.homes import (
     set_homes,
     still_fits,
 )
-from dlog.engine.kernels.layout import (
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    HM_COUNT,
-    HM_ROOM,
-    IX_COLLECTION,
-    IX_DENSE,
-    IX_FREE_GROUP,
-    IX_GROUP_CAPACITY,
-    IX_GROUPS,
-    IX_KEY_COUNT,
-    IX_KEYS,
-    IX_LOW,
-    IX_POOL,
-    IX_SLABS,
-    IX_SLOT_COUNT,
-    IX_SLOT_EDGE,
-    IX_SLOT_ROOM,
-    IX_SLOTS,
-    IX_USED,
-    IXS_CAPACITY,
-    IXS_COUNT,
-    IXS_SIZE,
-    IXS_START,
-    REL_COLUMNS,
-)
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
+from dlog.engine.kernels.round_structs import Control, Index
+from dlog.engine.kernels.row_structs import Slab, Slabs
 from dlog.engine.kernels.static.storage import lengthen, release, zeroed
 
 RATE = 16
@@ -70,28 +46,28 @@ _HALF = 0xFFFFFFFF
 
 
 @kernel
-def to_hash(ctl, index):
-    """Turns a dense index into one by hash; false with CTL_ERROR set. Empty groups become free ones."""
-    store_i64(index, IX_DENSE, 0)
-    store_i64(index, IX_FREE_GROUP, 0)
-    for group in range(load_i64(index, IX_GROUPS)):
-        if load_i32(slab_at(index, group), IXS_COUNT) == 0:
+def to_hash(ctl: Control, index: Index):
+    """Turns a dense index into one by hash; false with ctl.error set. Empty groups become free ones."""
+    index.dense = 0
+    index.free_group = 0
+    for group in range(index.groups):
+        if slab_at(index, group).count == 0:
             free_group(index, group)
-    return grow_slots(ctl, index, load_i64(index, IX_USED) + 1)
+    return grow_slots(ctl, index, index.used + 1)
 
 
 @kernel
-def to_dense(ctl, index):
-    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with CTL_ERROR
+def to_dense(ctl: Control, index: Index):
+    """Turns an index by hash of one key column into a dense one, if its keys have filled their range; false with ctl.error
     set."""
-    used = load_i64(index, IX_USED)
+    used = index.used
     if used < BULK:
         return True
-    groups = load_i64(index, IX_GROUPS)
+    groups = index.groups
     low = 1 << 62
     high = -(1 << 62)
     for group in range(groups):
-        if load_i32(slab_at(index, group), IXS_COUNT) > 0:
+        if slab_at(index, group).count > 0:
             value = key_of(index, 0, first_row(index, group))
             low = min(low, value)
             high = max(high, value)
@@ -100,248 +76,248 @@ def to_dense(ctl, index):
     if 0 < low <= (high - low) >> 2:
         low = 0  # what comes below the first group moves all others
     count = high - low + 1
-    slabs = zeroed(ctl, count * IXS_SIZE * 4)
+    slabs = zeroed(ctl, count * Slab.size)
     if slabs == 0:
         return False
     for group in range(groups):
         slab = slab_at(index, group)
-        if load_i32(slab, IXS_COUNT) > 0:
-            place = slabs + (key_of(index, 0, first_row(index, group)) - low) * (IXS_SIZE * 4)
-            for word in range(IXS_SIZE):
-                store_i32(place, word, load_i32(slab, word))
-    release(ctl, load_i64(index, IX_SLABS), load_i64(index, IX_GROUP_CAPACITY) * IXS_SIZE * 4)
-    release(ctl, load_i64(index, IX_SLOTS), load_i64(index, IX_SLOT_ROOM) * 4)
-    store_i64(index, IX_SLABS, slabs)
-    store_i64(index, IX_SLOTS, 0)
+        if slab.count > 0:
+            place = Slab(slabs + (key_of(index, 0, first_row(index, group)) - low) * Slab.size)
+            for word in range(Slab.size >> 2):
+                store_i32(place.address, word, load_i32(slab.address, word))
+    release(ctl, index.slabs.address, index.group_capacity * Slab.size)
+    release(ctl, index.slots.address, index.slot_homes.room * 4)
+    index.slabs = Slabs(slabs)
+    index.slots = Numbers(0)
     set_homes(slots_of(index), 0, 0)
-    store_i64(index, IX_FREE_GROUP, 0)
-    store_i64(index, IX_GROUPS, count)
-    store_i64(index, IX_GROUP_CAPACITY, count)
-    store_i64(index, IX_LOW, low)
-    store_i64(index, IX_DENSE, 1)
+    index.free_group = 0
+    index.groups = count
+    index.group_capacity = count
+    index.low = low
+    index.dense = 1
     return True
 
 
 @kernel
-def slots_of(index):
-    return index + IX_SLOT_COUNT * 8
+def slots_of(index: Index) -> Homes:
+    return index.slot_homes
 
 
 @kernel
-def home_of_group(index, group):
+def home_of_group(index: Index, group):
     return home_of(slots_of(index), (hash_key(index, first_row(index, group)) >> 32) & _HALF)
 
 
 @kernel
-def grow_slots(ctl, index, keys):
+def grow_slots(ctl: Control, index: Index, keys):
     """Makes room for so many keys, one more than there are: half of the slots stay free, or less while they grow in number.
-    False with CTL_ERROR set."""
-    if keys * 2 > load_i64(index, IX_SLOT_COUNT):
-        while load_i64(index, IX_SLOT_EDGE) != 0:
+    False with ctl.error set."""
+    if keys * 2 > index.slot_homes.count:
+        while index.slot_homes.edge != 0:
             if not move_groups(ctl, index, FEW):
                 return False
-        count = max(load_i64(index, IX_SLOT_COUNT) * 2, 64)
+        count = max(index.slot_homes.count * 2, 64)
         while count < keys * 2:
             count *= 2
-        at_once = load_i64(index, IX_SLOT_COUNT) < FEW
+        at_once = index.slot_homes.count < FEW
         if not (renew_slots(ctl, index, count) if at_once else more_slots(ctl, index, count)):
             return False
-    elif load_i64(index, IX_SLOT_EDGE) != 0 and keys % PAUSE == 0 and not move_groups(ctl, index, PAUSE * RATE):
+    elif index.slot_homes.edge != 0 and keys % PAUSE == 0 and not move_groups(ctl, index, PAUSE * RATE):
         return False
     homes = slots_of(index)
-    while not still_fits(homes, load_i64(index, IX_SLOTS), 4, 1):
+    while not still_fits(homes, index.slots.address, 4, 1):
         if not move_groups(ctl, index, PAUSE * RATE):
             return False
     return keep_last_free(ctl, index, 1)
 
 
 @kernel
-def renew_slots(ctl, index, count):
-    """Places all groups in a table with so many homes; false with CTL_ERROR set and all as it was."""
+def renew_slots(ctl: Control, index: Index, count):
+    """Places all groups in a table with so many homes; false with ctl.error set and all as it was."""
     homes = slots_of(index)
-    old = load_i64(index, IX_SLOTS)
-    before, room = load_i64(homes, HM_COUNT), load_i64(homes, HM_ROOM)
+    old = index.slots
+    before, room = homes.count, homes.room
     table = zeroed(ctl, room_for(count) * 4)
     if table == 0:
         return False
-    store_i64(index, IX_SLOTS, table)
+    index.slots = Numbers(table)
     set_homes(homes, count, room_for(count))
-    for group in range(load_i64(index, IX_GROUPS)):
-        if load_i32(slab_at(index, group), IXS_COUNT) > 0:
+    for group in range(index.groups):
+        if slab_at(index, group).count > 0:
             if not keep_last_free(ctl, index, 1):
-                release(ctl, load_i64(index, IX_SLOTS), load_i64(homes, HM_ROOM) * 4)
-                store_i64(index, IX_SLOTS, old)
+                release(ctl, index.slots.address, homes.room * 4)
+                index.slots = old
                 set_homes(homes, before, room)
                 return False
             put_group(index, home_of_group(index, group), group)
-    release(ctl, old, room * 4)
+    release(ctl, old.address, room * 4)
     return True
 
 
 @kernel
-def more_slots(ctl, index, count):
-    """Has a table that does not grow do so, to so many homes; false with CTL_ERROR set."""
+def more_slots(ctl: Control, index: Index, count):
+    """Has a table that does not grow do so, to so many homes; false with ctl.error set."""
     homes = slots_of(index)
-    count = homes_from(homes, load_i64(index, IX_SLOTS), 4, count)
-    places = load_i64(index, IX_SLOT_ROOM)
+    count = homes_from(homes, index.slots.address, 4, count)
+    places = index.slot_homes.room
     room = max(room_for(count), places)
-    if not lengthen(ctl, index, IX_SLOTS, places * 4, room * 4):
+    if not lengthen(ctl, index.ref.slots, places * 4, room * 4):
         return False
     begin_growing(homes, count, room)
     return True
 
 
 @kernel
-def keep_last_free(ctl, index, extra):
-    """Keeps the last slot free when so many groups come; false with CTL_ERROR set."""
-    missing = missing_room(slots_of(index), load_i64(index, IX_SLOTS), 4, extra)
+def keep_last_free(ctl: Control, index: Index, extra):
+    """Keeps the last slot free when so many groups come; false with ctl.error set."""
+    missing = missing_room(slots_of(index), index.slots.address, 4, extra)
     if missing == 0:
         return True
-    places = load_i64(index, IX_SLOT_ROOM)
-    if not lengthen(ctl, index, IX_SLOTS, places * 4, (places + missing) * 4):
+    places = index.slot_homes.room
+    if not lengthen(ctl, index.ref.slots, places * 4, (places + missing) * 4):
         return False
-    store_i64(index, IX_SLOT_ROOM, places + missing)
+    index.slot_homes.room = places + missing
     return True
 
 
 @kernel
-def move_groups(ctl, index, fuel):
-    """Moves the groups in so many slots of a table that grows to their new homes; false with CTL_ERROR set, nothing moved."""
+def move_groups(ctl: Control, index: Index, fuel):
+    """Moves the groups in so many slots of a table that grows to their new homes; false with ctl.error set, nothing moved."""
     homes = slots_of(index)
-    table = load_i64(index, IX_SLOTS)
-    first = first_to_move(homes, table, 4, fuel)
-    last = last_to_move(homes, table, 4)
+    table = index.slots
+    first = first_to_move(homes, table.address, 4, fuel)
+    last = last_to_move(homes, table.address, 4)
     size = max(last - first, 1) * 16
-    groups = zeroed(ctl, size)
-    if groups == 0:
+    groups = Words(zeroed(ctl, size))
+    if not groups:
         return False
     if not keep_last_free(ctl, index, last - first):
-        release(ctl, groups, size)
+        release(ctl, groups.address, size)
         return False
-    table = load_i64(index, IX_SLOTS)
+    table = index.slots
     n = 0
     for at in range(first, last):
-        group = load_i32(table, at) - 1
-        store_i32(table, at, 0)
+        group = table[at] - 1
+        table[at] = 0
         if group >= 0:
-            store_i64(groups, n, group)
+            groups[n] = group
             n += 1
-            prefetch(slab_at(index, group))
+            prefetch(slab_at(index, group).address)
     move_edge(homes, first)
-    find_homes(index, groups, n, groups + (last - first) * 8)
+    find_homes(index, groups, n, Words(groups.address + (last - first) * 8))
     for i in range(n):
-        put_group(index, load_i64(groups + (last - first) * 8, i), load_i64(groups, i))
-    release(ctl, groups, size)
+        put_group(index, load_i64(groups.address + (last - first) * 8, i), groups[i])
+    release(ctl, groups.address, size)
     return True
 
 
 @kernel
-def find_homes(index, groups, n, found):
+def find_homes(index: Index, groups: Words, n, found: Words):
     """found[i] = home of a group. All slabs are asked for before any, then all places in the pool, then all keys."""
-    pool = load_i64(index, IX_POOL)
-    column = load_i64(load_i64(index, IX_COLLECTION), REL_COLUMNS) + load_i64(load_i64(index, IX_KEYS), 0) * COL_SIZE * 8
+    pool = index.pool
+    column = index.collection.columns[index.keys[0]]
     for i in range(n):
-        slab = slab_at(index, load_i64(groups, i))
-        if load_i32(slab, IXS_CAPACITY) != 0:
-            prefetch(pool + load_i32(slab, IXS_START) * 4)
+        slab = slab_at(index, groups[i])
+        if slab.capacity != 0:
+            prefetch(pool.address + slab.start * 4)
     for i in range(n):
-        row = first_row(index, load_i64(groups, i))
-        prefetch(load_i64(column, COL_DATA) + row * load_i64(column, COL_WIDTH))
+        row = first_row(index, groups[i])
+        prefetch(column.data + row * column.width)
     for i in range(n):
-        store_i64(found, i, home_of_group(index, load_i64(groups, i)))
-        prefetch(load_i64(index, IX_SLOTS) + load_i64(found, i) * 4)
+        found[i] = home_of_group(index, groups[i])
+        prefetch(index.slots.address + found[i] * 4)
 
 
 @kernel
-def put_group(index, home, group):
+def put_group(index: Index, home, group):
     """Enters a group into the first free slot from its home on."""
-    table = load_i64(index, IX_SLOTS)
+    table = index.slots
     at = home
-    while load_i32(table, at) != 0:
+    while table[at] != 0:
         at += 1
-    store_i32(table, at, group + 1)
+    table[at] = group + 1
 
 
 @kernel
-def hash_slot(index, row):
+def hash_slot(index: Index, row):
     """The slot of a row's key: where its group is, or the free slot where it would be."""
-    table = load_i64(index, IX_SLOTS)
+    table = index.slots
     at = home_of(slots_of(index), (hash_key(index, row) >> 32) & _HALF)
     while True:
-        group = load_i32(table, at) - 1
+        group = table[at] - 1
         if group < 0 or same_key(index, first_row(index, group), row):
             return at
         at += 1
 
 
 @kernel
-def hash_group(ctl, index, row):
-    """Group of a row's key, made if it is new; -1 with CTL_ERROR set."""
-    if not grow_slots(ctl, index, load_i64(index, IX_USED) + 1):
+def hash_group(ctl: Control, index: Index, row):
+    """Group of a row's key, made if it is new; -1 with ctl.error set."""
+    if not grow_slots(ctl, index, index.used + 1):
         return -1
     slot = hash_slot(index, row)
-    group = load_i32(load_i64(index, IX_SLOTS), slot) - 1
+    group = index.slots[slot] - 1
     if group >= 0:
         return group
-    group = load_i64(index, IX_FREE_GROUP) - 1
+    group = index.free_group - 1
     if group >= 0:
         slab = slab_at(index, group)
-        store_i64(index, IX_FREE_GROUP, -1 - load_i32(slab, IXS_COUNT))
-        store_i32(slab, IXS_COUNT, 0)
+        index.free_group = -1 - slab.count
+        slab.count = 0
     else:
-        group = load_i64(index, IX_GROUPS)
+        group = index.groups
         if not grow_groups(ctl, index, group + 1):
             return -1
-        store_i64(index, IX_GROUPS, group + 1)
-    store_i32(load_i64(index, IX_SLOTS), slot, group + 1)
+        index.groups = group + 1
+    index.slots[slot] = group + 1
     return group
 
 
 @kernel
-def remove_key(index, hole):
+def remove_key(index: Index, hole):
     """Empties a slot; later groups of its run move up."""
-    table = load_i64(index, IX_SLOTS)
+    table = index.slots
     at = hole
     while True:
         at += 1
-        group = load_i32(table, at) - 1
+        group = table[at] - 1
         if group < 0:
             break
         if home_of_group(index, group) <= hole:
-            store_i32(table, hole, group + 1)
+            table[hole] = group + 1
             hole = at
-    store_i32(table, hole, 0)
+    table[hole] = 0
 
 
 @kernel
-def group_of(ctl, index, row):
-    """Group of a row, made if it is new; -1 with CTL_ERROR set."""
-    if load_i64(index, IX_DENSE) != 0:
+def group_of(ctl: Control, index: Index, row):
+    """Group of a row, made if it is new; -1 with ctl.error set."""
+    if index.dense != 0:
         value = 0
-        if load_i64(index, IX_KEY_COUNT) > 0:
+        if index.key_count > 0:
             value = key_of(index, 0, row)
-        group = value - load_i64(index, IX_LOW)
-        if 0 <= group < load_i64(index, IX_GROUPS):
+        group = value - index.low
+        if 0 <= group < index.groups:
             return group
         if fits_dense(index, value):
             return dense_group(ctl, index, value)
         if not to_hash(ctl, index):
             return -1
-    elif load_i64(index, IX_KEY_COUNT) == 1 and (load_i64(index, IX_USED) + 1) * 2 > load_i64(index, IX_SLOT_COUNT):
+    elif index.key_count == 1 and (index.used + 1) * 2 > index.slot_homes.count:
         # Before there are more slots: keys that came in no order may have filled their range by now.
         if not to_dense(ctl, index):
             return -1
-        if load_i64(index, IX_DENSE) != 0:
+        if index.dense != 0:
             return group_of_dense(ctl, index, row)
     return hash_group(ctl, index, row)
 
 
 @kernel
-def group_of_dense(ctl, index, row):
+def group_of_dense(ctl: Control, index: Index, row):
     """`group_of` right after `to_dense`."""
     value = key_of(index, 0, row)
-    group = value - load_i64(index, IX_LOW)
-    if 0 <= group < load_i64(index, IX_GROUPS):
+    group = value - index.low
+    if 0 <= group < index.groups:
         return group
     if fits_dense(index, value):
         return dense_group(ctl, index, value)

@@ -7,7 +7,7 @@ and without repetition. Others are found by slots.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
+from dlog.engine.kernels.core.memory import load_i64, prefetch
 from dlog.engine.kernels.incremental.loop.inputs import apply_columns, apply_input, make_rows, may_be_pairs
 from dlog.engine.kernels.incremental.store.collections import cell, enter_indexes, put_cell, reserve_rows, widen
 from dlog.engine.kernels.incremental.store.histories import put_bit
@@ -16,37 +16,11 @@ from dlog.engine.kernels.incremental.store.slot_room import keep_last_free, resi
 from dlog.engine.kernels.incremental.store.slots import slot_of, slots_for, tag_of, warm_slots
 from dlog.engine.kernels.layout import (
     BLOCK,
-    CO_ALIVE,
-    CO_BASE_DEAD,
-    CO_BASE_KEY,
-    CO_BASE_KEYS,
-    CO_BASE_LOW,
-    CO_BASE_OFFSETS,
-    CO_BASE_ROWS,
-    CO_FREE_COUNT,
-    CO_INDEX_COUNT,
-    CO_INDEXES,
-    CO_LIVE,
-    CO_LOG,
-    CO_SLOTS,
-    CO_TAGS,
-    CO_TAKEN,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    CTL_BYTES,
-    CTL_ERROR,
-    CTL_LIMIT,
-    CTL_SCRATCH,
     ERROR_MEMORY,
-    IX_KEY_COUNT,
-    IX_KEYS,
-    LIST_COUNT,
-    REL_ARITY,
-    REL_COLUMNS,
-    REL_ROWS,
     TAG_FREE,
 )
+from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import mix, store_cell, zeroed
 
 _UNLIMITED = 4611686018427387904
@@ -58,20 +32,20 @@ FEWEST = 64
 
 
 @kernel
-def load_columns(ctl, collection, columns, count):
-    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with CTL_ERROR
+def load_columns(ctl: Control, collection: Collection, columns: Words, count):
+    """Loads a fresh input from columns of words: rows to insert at the first round, which may repeat. False with ctl.error
     set."""
     if may_be_pairs(collection) and can_be_pairs(columns, 1, count):
         return load_pairs(ctl, collection, columns, count)
     if not reserve_rows(ctl, collection, (count + 63) & ~63):
         return False
     key = -1
-    if load_i64(collection, REL_ROWS) == 0 and count >= FEWEST:
+    if collection.rows == 0 and count >= FEWEST:
         key = choose_key(collection, columns, count)
     done = load_base(ctl, collection, columns, count, key) if key >= 0 else load_slots(ctl, collection, columns, count)
     if not done:
         return False
-    store_i64(load_i64(collection, CO_LOG), LIST_COUNT, load_i64(collection, REL_ROWS))
+    collection.log.count = collection.rows
     return enter_indexes(ctl, collection)
 
 
@@ -79,39 +53,39 @@ def load_columns(ctl, collection, columns, count):
 
 
 @kernel
-def choose_key(collection, columns, count):
+def choose_key(collection: Collection, columns: Words, count):
     """The column that a base is to be sorted by: that of an index, if there is one that can be; -1 if no column can."""
-    indexes = load_i64(collection, CO_INDEXES)
-    for i in range(load_i64(collection, CO_INDEX_COUNT)):
-        index = load_i64(indexes, i)
-        if load_i64(index, IX_KEY_COUNT) == 1:
-            key = load_i64(load_i64(index, IX_KEYS), 0)
-            if is_narrow(load_i64(columns, key), count):
+    indexes = collection.indexes
+    for i in range(collection.index_count):
+        index = indexes[i]
+        if index.key_count == 1:
+            key = index.keys[0]
+            if is_narrow(Words(columns[key]), count):
                 return key
-    for c in range(load_i64(collection, REL_ARITY)):
-        if is_narrow(load_i64(columns, c), count):
+    for c in range(collection.arity):
+        if is_narrow(Words(columns[c]), count):
             return c
     return -1
 
 
 @kernel
-def least(values, count):
-    found = load_i64(values, 0)
+def least(values: Words, count):
+    found = values[0]
     for i in range(count):
-        found = min(found, load_i64(values, i))
+        found = min(found, values[i])
     return found
 
 
 @kernel
-def greatest(values, count):
-    found = load_i64(values, 0)
+def greatest(values: Words, count):
+    found = values[0]
     for i in range(count):
-        found = max(found, load_i64(values, i))
+        found = max(found, values[i])
     return found
 
 
 @kernel
-def is_narrow(values, count):
+def is_narrow(values: Words, count):
     """Whether so many values lie in a range no larger than their number."""
     low = least(values, count)
     high = greatest(values, count)
@@ -119,128 +93,128 @@ def is_narrow(values, count):
 
 
 @kernel
-def load_base(ctl, collection, columns, count, key):
-    """Makes rows in columns of words the base of a collection without rows, sorted by a column; false with CTL_ERROR set."""
-    keys = load_i64(columns, key)
+def load_base(ctl: Control, collection: Collection, columns: Words, count, key):
+    """Makes rows in columns of words the base of a collection without rows, sorted by a column; false with ctl.error set."""
+    keys = Words(columns[key])
     low = least(keys, count)
     groups = greatest(keys, count) - low + 1
-    for c in range(load_i64(collection, REL_ARITY)):
-        column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
-        if load_i64(column, COL_WIDTH) == 4:
-            values = load_i64(columns, c)
+    for c in range(collection.arity):
+        column = collection.columns[c]
+        if column.width == 4:
+            values = Words(columns[c])
             wide = least(values, count) < -2147483648 or greatest(values, count) > 2147483647
             if wide and not widen(ctl, collection, column):
                 return False
-    offsets = zeroed(ctl, (groups + 1) * 4)
-    if offsets == 0:
+    offsets = Numbers(zeroed(ctl, (groups + 1) * 4))
+    if not offsets:
         return False
-    store_i64(collection, CO_BASE_OFFSETS, offsets)
-    store_i64(collection, CO_BASE_KEYS, groups)
-    store_i64(collection, CO_BASE_LOW, low)
-    store_i64(collection, CO_BASE_KEY, key)
-    store_i64(collection, CO_BASE_DEAD, 0)
+    collection.base_offsets = offsets
+    collection.base_keys = groups
+    collection.base_low = low
+    collection.base_key = key
+    collection.base_dead = 0
     count_keys(offsets, keys, low, groups, count)
-    for c in range(load_i64(collection, REL_ARITY)):
+    for c in range(collection.arity):
         if c != key:
-            scatter(collection, c, load_i64(columns, c), keys, offsets, low, count)
+            scatter(collection, c, Words(columns[c]), keys, offsets, low, count)
             rewind(offsets, groups)
     rows = order_groups(collection, offsets, groups)
-    store_i64(collection, CO_BASE_ROWS, rows)
-    store_i64(collection, REL_ROWS, rows)
-    store_i64(collection, CO_LIVE, rows)
-    store_i64(collection, CO_FREE_COUNT, 0)
-    alive = load_i64(collection, CO_ALIVE)
+    collection.base_rows = rows
+    collection.rows = rows
+    collection.live = rows
+    collection.free_count = 0
+    alive = collection.alive
     for word in range(rows >> 6):
-        store_i64(alive, word, -1)
+        alive[word] = -1
     for row in range(rows >> 6 << 6, rows):
         put_bit(alive, row)
     return True
 
 
 @kernel
-def count_keys(offsets, keys, low, groups, count):
+def count_keys(offsets: Numbers, keys: Words, low, groups, count):
     """offsets[g] = rows with keys before the g-th."""
     for i in range(count):
-        group = load_i64(keys, i) - low
-        store_i32(offsets, group, load_i32(offsets, group) + 1)
+        group = keys[i] - low
+        offsets[group] += 1
     total = 0
     for group in range(groups + 1):
-        size = load_i32(offsets, group)
-        store_i32(offsets, group, total)
+        size = offsets[group]
+        offsets[group] = total
         total += size
 
 
 @kernel
-def scatter(collection, c, values, keys, offsets, low, count):
+def scatter(collection: Collection, c, values: Words, keys: Words, offsets: Numbers, low, count):
     """Writes a column's values in the order of the keys. Offsets become the ends of their keys' rows."""
-    column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
+    column = collection.columns[c]
+    data = column.data
+    width = column.width
     for i in range(count):
         if i + 2 * AHEAD < count:
-            prefetch(offsets + (load_i64(keys, i + 2 * AHEAD) - low) * 4)
-            prefetch(data + load_i32(offsets, load_i64(keys, i + AHEAD) - low) * width)
-        group = load_i64(keys, i) - low
-        at = load_i32(offsets, group)
-        store_i32(offsets, group, at + 1)
-        store_cell(data, width, at, load_i64(values, i))
+            prefetch(offsets.address + (keys[i + 2 * AHEAD] - low) * 4)
+            prefetch(data + offsets[keys[i + AHEAD] - low] * width)
+        group = keys[i] - low
+        at = offsets[group]
+        offsets[group] = at + 1
+        store_cell(data, width, at, values[i])
 
 
 @kernel
-def rewind(offsets, groups):
+def rewind(offsets: Numbers, groups):
     """Makes the ends of all keys' rows their beginnings again."""
     for group in range(groups, 0, -1):
-        store_i32(offsets, group, load_i32(offsets, group - 1))
-    store_i32(offsets, 0, 0)
+        offsets[group] = offsets[group - 1]
+    offsets[0] = 0
 
 
 @kernel
-def order_groups(collection, offsets, groups):
+def order_groups(collection: Collection, offsets: Numbers, groups):
     """Sorts each key's rows by the other columns, drops repeated ones, writes the keys; returns how many rows are left."""
-    key = load_i64(collection, CO_BASE_KEY)
-    low = load_i64(collection, CO_BASE_LOW)
-    column = load_i64(collection, REL_COLUMNS) + key * COL_SIZE * 8
-    data = load_i64(column, COL_DATA)
-    width = load_i64(column, COL_WIDTH)
-    other = load_i64(collection, REL_COLUMNS) + (1 - key) * COL_SIZE * 8
-    pairs = load_i64(collection, REL_ARITY) == 2 and load_i64(other, COL_WIDTH) == 4
+    key = collection.base_key
+    low = collection.base_low
+    column = collection.columns[key]
+    data = column.data
+    width = column.width
+    other = collection.columns[1 - key]
+    pairs = collection.arity == 2 and other.width == 4
     rows = 0
     for group in range(groups):
-        first = load_i32(offsets, group)
-        last = load_i32(offsets, group + 1)
-        store_i32(offsets, group, rows)
+        first = offsets[group]
+        last = offsets[group + 1]
+        offsets[group] = rows
         start = rows
         if pairs and last - first <= SHORT:
-            rows = order_values(load_i64(other, COL_DATA), first, last, rows)
+            rows = order_values(Numbers(other.data), first, last, rows)
         else:
             rows = order_rows(collection, key, first, last, rows)
         for row in range(start, rows):
             store_cell(data, width, row, low + group)
-    store_i32(offsets, groups, rows)
+    offsets[groups] = rows
     return rows
 
 
 @kernel
-def order_values(data, first, last, rows):
+def order_values(data: Numbers, first, last, rows):
     """Sorts 4-byte values [first, last) and moves different ones to `rows` and on; returns where they end."""
     for i in range(first + 1, last):
-        value = load_i32(data, i)
+        value = data[i]
         at = i
-        while at > first and load_i32(data, at - 1) > value:
-            store_i32(data, at, load_i32(data, at - 1))
+        while at > first and data[at - 1] > value:
+            data[at] = data[at - 1]
             at -= 1
-        store_i32(data, at, value)
+        data[at] = value
     start = rows
     for i in range(first, last):
-        value = load_i32(data, i)
-        if rows == start or load_i32(data, rows - 1) != value:
-            store_i32(data, rows, value)
+        value = data[i]
+        if rows == start or data[rows - 1] != value:
+            data[rows] = value
             rows += 1
     return rows
 
 
 @kernel
-def order_rows(collection, key, first, last, rows):
+def order_rows(collection: Collection, key, first, last, rows):
     """Sorts rows [first, last) by all columns but the key and moves different ones to `rows` and on; returns where they end."""
     sort_rows(collection, key, first, last)
     start = rows
@@ -254,9 +228,9 @@ def order_rows(collection, key, first, last, rows):
 
 
 @kernel
-def compare_rows(collection, key, left, right):
+def compare_rows(collection: Collection, key, left, right):
     """-1, 0 or 1: the order of two rows by all columns but the key."""
-    for c in range(load_i64(collection, REL_ARITY)):
+    for c in range(collection.arity):
         if c != key:
             one = cell(collection, c, left)
             other = cell(collection, c, right)
@@ -266,27 +240,27 @@ def compare_rows(collection, key, left, right):
 
 
 @kernel
-def move_row(collection, key, source, target):
-    for c in range(load_i64(collection, REL_ARITY)):
+def move_row(collection: Collection, key, source, target):
+    for c in range(collection.arity):
         if c != key:
-            column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
-            store_cell(load_i64(column, COL_DATA), load_i64(column, COL_WIDTH), target, cell(collection, c, source))
+            column = collection.columns[c]
+            store_cell(column.data, column.width, target, cell(collection, c, source))
 
 
 @kernel
-def swap_rows(collection, key, left, right):
-    for c in range(load_i64(collection, REL_ARITY)):
+def swap_rows(collection: Collection, key, left, right):
+    for c in range(collection.arity):
         if c != key:
-            column = load_i64(collection, REL_COLUMNS) + c * COL_SIZE * 8
-            data = load_i64(column, COL_DATA)
-            width = load_i64(column, COL_WIDTH)
+            column = collection.columns[c]
+            data = column.data
+            width = column.width
             kept = cell(collection, c, left)
             store_cell(data, width, left, cell(collection, c, right))
             store_cell(data, width, right, kept)
 
 
 @kernel
-def sort_rows(collection, key, first, last):
+def sort_rows(collection: Collection, key, first, last):
     """Sorts rows [first, last) by all columns but the key, in place: by insertion where they are few, else as a heap."""
     if last - first <= SHORT:
         for row in range(first + 1, last):
@@ -311,7 +285,7 @@ def sort_rows(collection, key, first, last):
 
 
 @kernel
-def sift_down(collection, key, first, root, count):
+def sift_down(collection: Collection, key, first, root, count):
     """Restores a heap of `count` rows, from number `first` on, below a root that may be too small."""
     at = root
     while 2 * at + 1 < count:
@@ -328,19 +302,19 @@ def sift_down(collection, key, first, root, count):
 
 
 @kernel
-def load_slots(ctl, collection, columns, count):
-    """Appends rows of columns of words to an input with room for them, and gives them slots; false with CTL_ERROR set."""
+def load_slots(ctl: Control, collection: Collection, columns: Words, count):
+    """Appends rows of columns of words to an input with room for them, and gives them slots; false with ctl.error set."""
     if not resize_slots(ctl, collection, slots_for(count)):
         return False
-    hashes = load_i64(ctl, CTL_SCRATCH)
+    hashes = ctl.scratch
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
         for i in range(size):
-            store_i64(hashes, i, 0)
-        for c in range(load_i64(collection, REL_ARITY)):
-            column = load_i64(columns, c)
+            hashes[i] = 0
+        for c in range(collection.arity):
+            column = Words(columns[c])
             for i in range(size):
-                store_i64(hashes, i, mix(load_i64(hashes, i), load_i64(column, first + i)))
+                hashes[i] = mix(hashes[i], column[first + i])
         warm_slots(collection, hashes, size)
         if not load_block(ctl, collection, columns, first, size, hashes):
             return False
@@ -348,53 +322,53 @@ def load_slots(ctl, collection, columns, count):
 
 
 @kernel
-def load_block(ctl, collection, columns, first, size, hashes):
+def load_block(ctl: Control, collection: Collection, columns: Words, first, size, hashes: Words):
     """Appends those of rows [first, first + size) of the columns that an input, fresh and with room, does not have; false with
-    CTL_ERROR set."""
-    arity = load_i64(collection, REL_ARITY)
+    ctl.error set."""
+    arity = collection.arity
     if not keep_last_free(ctl, collection, size):
         return False
-    rows = load_i64(collection, REL_ROWS)
+    rows = collection.rows
     start = rows
     for i in range(first, first + size):
-        hashed = load_i64(hashes, i - first)
+        hashed = hashes[i - first]
         at = search_cells(collection, hashed, columns, i)
         if at < 0:
             continue
-        store_i32(load_i64(collection, CO_SLOTS), at, rows)
-        store_u8(load_i64(collection, CO_TAGS), at, tag_of(hashed))
-        put_bit(load_i64(collection, CO_ALIVE), rows)
-        store_i64(collection, REL_ROWS, rows + 1)
+        collection.row_slots[at] = rows
+        collection.tags[at] = tag_of(hashed)
+        put_bit(collection.alive, rows)
+        collection.rows = rows + 1
         for c in range(arity):
-            if not put_cell(ctl, collection, c, rows, load_i64(load_i64(columns, c), i)):
+            if not put_cell(ctl, collection, c, rows, load_i64(columns[c], i)):
                 return False
         rows += 1
-    store_i64(collection, CO_LIVE, load_i64(collection, CO_LIVE) + rows - start)
-    store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + rows - start)
+    collection.live = collection.live + rows - start
+    collection.taken = collection.taken + rows - start
     return True
 
 
 @kernel
-def search_cells(collection, hashed, columns, i):
+def search_cells(collection: Collection, hashed, columns: Words, i):
     """The free slot for the row at place i of columns of words, -1 if it is there already. No row has ever been removed."""
-    table = load_i64(collection, CO_SLOTS)
-    tags = load_i64(collection, CO_TAGS)
+    table = collection.row_slots
+    tags = collection.tags
     wanted = tag_of(hashed)
     at = slot_of(collection, hashed)
     while True:
-        tag = load_u8(tags, at)
+        tag = tags[at]
         if tag == TAG_FREE:
             return at
-        if tag == wanted and same_cells(collection, load_i32(table, at), columns, i):
+        if tag == wanted and same_cells(collection, table[at], columns, i):
             return -1
         at += 1
 
 
 @kernel
-def same_cells(collection, row, columns, i):
+def same_cells(collection: Collection, row, columns: Words, i):
     """Whether a row has the values at place i of columns of words."""
-    for c in range(load_i64(collection, REL_ARITY)):
-        if cell(collection, c, row) != load_i64(load_i64(columns, c), i):
+    for c in range(collection.arity):
+        if cell(collection, c, row) != load_i64(columns[c], i):
             return False
     return True
 
@@ -403,8 +377,8 @@ def same_cells(collection, row, columns, i):
 
 
 @entry()
-def bring_in(ctl, collection, updates, columns, count):
-    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with CTL_ERROR set."""
+def bring_in(ctl: Control, collection: Collection, updates, columns: Words, count):
+    """Applies changes from outside (`apply_input`) or, where `updates` is 0, loads columns. False with ctl.error set."""
     limit = without_limit(ctl)
     by_row = updates != 0
     done = apply_input(ctl, collection, updates, count) if by_row else load_columns(ctl, collection, columns, count)
@@ -412,35 +386,35 @@ def bring_in(ctl, collection, updates, columns, count):
 
 
 @entry()
-def bring_changes(ctl, collection, columns, start, count):
-    """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with CTL_ERROR
+def bring_changes(ctl: Control, collection: Collection, columns: Words, start, count):
+    """Applies changes from outside, as columns (`apply_columns`), the batch's first round being `start`. False with ctl.error
     set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, apply_columns(ctl, collection, columns, 1, start, count))
 
 
 @entry()
-def unpack_pairs(ctl, collection, values):
-    """Makes ordinary rows of the pairs of an input, between batches, with room for two words. False with CTL_ERROR set."""
+def unpack_pairs(ctl: Control, collection: Collection, values: Words):
+    """Makes ordinary rows of the pairs of an input, between batches, with room for two words. False with ctl.error set."""
     limit = without_limit(ctl)
     return within_limit(ctl, limit, make_rows(ctl, collection, values))
 
 
 @kernel
-def without_limit(ctl):
+def without_limit(ctl: Control):
     """Lifts the limit of memory, and returns it.
 
     There is no way back from half of an input, so the limit of memory is asked afterwards."""
-    limit = load_i64(ctl, CTL_LIMIT)
-    store_i64(ctl, CTL_LIMIT, _UNLIMITED)
+    limit = ctl.limit
+    ctl.limit = _UNLIMITED
     return limit
 
 
 @kernel
-def within_limit(ctl, limit, done):
-    """Sets the limit of memory again; whether what was done has been, and is within it, else CTL_ERROR is set."""
-    store_i64(ctl, CTL_LIMIT, limit)
-    if done and load_i64(load_i64(ctl, CTL_BYTES), 0) > limit:
-        store_i64(ctl, CTL_ERROR, ERROR_MEMORY)
+def within_limit(ctl: Control, limit, done):
+    """Sets the limit of memory again; whether what was done has been, and is within it, else ctl.error is set."""
+    ctl.limit = limit
+    if done and ctl.account.bytes > limit:
+        ctl.error = ERROR_MEMORY
         return False
     return done

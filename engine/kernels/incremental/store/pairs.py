@@ -1,14 +1,14 @@
 """Pairs: the rows of an input of two columns in which nobody looks rows up, as words of one hash table.
 
 There are no row numbers, hence no columns, slots, histories and bits: a row is the word of its two values, and so it is in the
-log of changes (CO_PACKED). A change touches one place of memory in the place of six. Values of more than 32 bits, or an index,
+log of changes (`packed`). A change touches one place of memory in the place of six. Values of more than 32 bits, or an index,
 make ordinary rows of them.
 """
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch, store_i32, store_i64
+from dlog.engine.kernels.core.memory import load_i64, prefetch
 from dlog.engine.kernels.incremental.store.homes import (
     FEW,
     begin_growing,
@@ -24,27 +24,11 @@ from dlog.engine.kernels.incremental.store.homes import (
 from dlog.engine.kernels.incremental.store.lists import list_room
 from dlog.engine.kernels.layout import (
     BLOCK,
-    CHANGE_DIFF,
-    CHANGE_ROW,
-    CHANGE_SIZE,
-    CHANGE_TIME,
-    CHANGE_VALUE,
-    CO_FRESH,
-    CO_LIVE,
-    CO_LOG,
-    CO_PACKED,
-    CO_PAIR_COUNT,
-    CO_PAIR_EDGE,
-    CO_PAIR_OLD,
-    CO_PAIR_ROOM,
-    CO_PAIRS,
-    CTL_SCRATCH,
-    HM_COUNT,
-    HM_ROOM,
-    LIST_COUNT,
-    LIST_DATA,
     ROUND,
 )
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
+from dlog.engine.kernels.round_structs import Collection, Control
+from dlog.engine.kernels.row_structs import Change, ChangeArray
 from dlog.engine.kernels.static.storage import lengthen, mix, release, zeroed
 
 FEWEST = 64
@@ -88,14 +72,14 @@ def place_of(word, count, old, edge):
 
 
 @kernel
-def can_be_pairs(columns, step, count):
+def can_be_pairs(columns: Words, step, count):
     """Whether the values of two columns (see `apply_columns`) have words."""
-    first = load_i64(columns, 0)
-    second = load_i64(columns, 1)
+    first = Words(columns[0])
+    second = Words(columns[1])
     wide = 0
     for i in range(count):
-        value = load_i64(first, i * step)
-        other = load_i64(second, i * step)
+        value = first[i * step]
+        other = second[i * step]
         wide |= 1 if value != value << 32 >> 32 or other != other << 32 >> 32 or other == _SIGN else 0
     return wide == 0
 
@@ -104,49 +88,49 @@ def can_be_pairs(columns, step, count):
 
 
 @kernel
-def homes_of(collection):
-    return collection + CO_PAIR_COUNT * 8
+def homes_of(collection: Collection) -> Homes:
+    return collection.pair_homes
 
 
 @kernel
-def resize_pairs(ctl, collection, count):
-    """Puts all pairs into a table with so many homes; false with CTL_ERROR set and all as it was."""
+def resize_pairs(ctl: Control, collection: Collection, count):
+    """Puts all pairs into a table with so many homes; false with ctl.error set and all as it was."""
     homes = homes_of(collection)
-    old = load_i64(collection, CO_PAIRS)
-    before = load_i64(homes, HM_COUNT)
-    places = load_i64(homes, HM_ROOM)
-    table = zeroed(ctl, room_for(count) * 8)
-    if table == 0:
+    old = collection.pairs
+    before = homes.count
+    places = homes.room
+    table = Words(zeroed(ctl, room_for(count) * 8))
+    if not table:
         return False
-    store_i64(collection, CO_PAIRS, table)
+    collection.pairs = table
     set_homes(homes, count, room_for(count))
     for first in range(0, places, FEW):
         last = min(first + FEW, places)
         if not keep_last_free(ctl, collection, last - first):
             drop_pairs(ctl, collection)
-            store_i64(collection, CO_PAIRS, old)
+            collection.pairs = old
             set_homes(homes, before, places)
             return False
-        table = load_i64(collection, CO_PAIRS)
+        table = collection.pairs
         for at in range(first, last):
-            word = load_i64(old, at)
+            word = old[at]
             if word != 0:
                 put_pair(table, word, (hash_of(word) * count) >> 32)
-    release(ctl, old, places * 8)
+    release(ctl, old.address, places * 8)
     return True
 
 
 @kernel
-def room_for_pairs(ctl, collection, extra):
-    """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with CTL_ERROR
+def room_for_pairs(ctl: Control, collection: Collection, extra):
+    """Makes room for so many more pairs: a quarter of all homes stays free, or less while the table grows. False with ctl.error
     set."""
     if extra == 0:
         return True
-    wanted = load_i64(collection, CO_LIVE) + extra
-    count = load_i64(collection, CO_PAIR_COUNT)
+    wanted = collection.live + extra
+    count = collection.pair_homes.count
     if wanted * 4 > count * 3:
         more = max(wanted * 3 if wanted < SMALL else wanted + (wanted >> 1), FEWEST)
-        while load_i64(collection, CO_PAIR_EDGE) != 0:
+        while collection.pair_homes.edge != 0:
             if not move_pairs(ctl, collection, FEW):
                 return False
         if count < FEW or extra > count >> 4:
@@ -157,111 +141,111 @@ def room_for_pairs(ctl, collection, extra):
     if not move_pairs(ctl, collection, extra * RATE):
         return False
     homes = homes_of(collection)
-    while not still_fits(homes, load_i64(collection, CO_PAIRS), 8, extra):
+    while not still_fits(homes, collection.pairs.address, 8, extra):
         if not move_pairs(ctl, collection, RATE):
             return False
     return keep_last_free(ctl, collection, extra)
 
 
 @kernel
-def grow_pairs(ctl, collection, count):
-    """Has a table grow to so many homes; false with CTL_ERROR set."""
+def grow_pairs(ctl: Control, collection: Collection, count):
+    """Has a table grow to so many homes; false with ctl.error set."""
     homes = homes_of(collection)
-    count = homes_from(homes, load_i64(collection, CO_PAIRS), 8, count)
-    places = load_i64(collection, CO_PAIR_ROOM)
+    count = homes_from(homes, collection.pairs.address, 8, count)
+    places = collection.pair_homes.room
     room = max(room_for(count), places)
-    if not lengthen(ctl, collection, CO_PAIRS, places * 8, room * 8):
+    if not lengthen(ctl, collection.ref.pairs, places * 8, room * 8):
         return False
     begin_growing(homes, count, room)
     return True
 
 
 @kernel
-def keep_last_free(ctl, collection, extra):
-    """Keeps the last place free when so many pairs come; false with CTL_ERROR set."""
-    missing = missing_room(homes_of(collection), load_i64(collection, CO_PAIRS), 8, extra)
+def keep_last_free(ctl: Control, collection: Collection, extra):
+    """Keeps the last place free when so many pairs come; false with ctl.error set."""
+    missing = missing_room(homes_of(collection), collection.pairs.address, 8, extra)
     if missing == 0:
         return True
-    places = load_i64(collection, CO_PAIR_ROOM)
-    if not lengthen(ctl, collection, CO_PAIRS, places * 8, (places + missing) * 8):
+    places = collection.pair_homes.room
+    if not lengthen(ctl, collection.ref.pairs, places * 8, (places + missing) * 8):
         return False
-    store_i64(collection, CO_PAIR_ROOM, places + missing)
+    collection.pair_homes.room = places + missing
     return True
 
 
 @kernel
-def move_pairs(ctl, collection, fuel):
-    """Moves the pairs of so many places of a table, if it grows, to their new homes; false with CTL_ERROR set and nothing
+def move_pairs(ctl: Control, collection: Collection, fuel):
+    """Moves the pairs of so many places of a table, if it grows, to their new homes; false with ctl.error set and nothing
     moved."""
     homes = homes_of(collection)
-    if load_i64(collection, CO_PAIR_EDGE) == 0:
+    if collection.pair_homes.edge == 0:
         return True
-    table = load_i64(collection, CO_PAIRS)
-    first = first_to_move(homes, table, 8, fuel)
-    last = last_to_move(homes, table, 8)
+    table = collection.pairs
+    first = first_to_move(homes, table.address, 8, fuel)
+    last = last_to_move(homes, table.address, 8)
     size = max(last - first, 1) * 8
-    words = zeroed(ctl, size)
-    if words == 0:
+    words = Words(zeroed(ctl, size))
+    if not words:
         return False
     if not keep_last_free(ctl, collection, last - first):
-        release(ctl, words, size)
+        release(ctl, words.address, size)
         return False
-    table = load_i64(collection, CO_PAIRS)
+    table = collection.pairs
     n = 0
     for at in range(first, last):
-        word = load_i64(table, at)
-        store_i64(words, n, word)
+        word = table[at]
+        words[n] = word
         n += 1 if word != 0 else 0
-        store_i64(table, at, 0)
+        table[at] = 0
     move_edge(homes, first)
-    count = load_i64(collection, CO_PAIR_COUNT)
+    count = collection.pair_homes.count
     for i in range(n):
-        put_pair(table, load_i64(words, i), (hash_of(load_i64(words, i)) * count) >> 32)
-    release(ctl, words, size)
+        put_pair(table, words[i], (hash_of(words[i]) * count) >> 32)
+    release(ctl, words.address, size)
     return True
 
 
 @entry()
-def drop_pairs(ctl, collection):
-    release(ctl, load_i64(collection, CO_PAIRS), load_i64(collection, CO_PAIR_ROOM) * 8)
-    store_i64(collection, CO_PAIRS, 0)
+def drop_pairs(ctl: Control, collection: Collection):
+    release(ctl, collection.pairs.address, collection.pair_homes.room * 8)
+    collection.pairs = Words(0)
     set_homes(homes_of(collection), 0, 0)
 
 
 @kernel
-def put_pair(table, word, home):
+def put_pair(table: Words, word, home):
     """Enters a pair if it is not there; returns whether it was not."""
     at = home
-    found = load_i64(table, at)
+    found = table[at]
     while found != 0:
         if found == word:
             return False
         at += 1
-        found = load_i64(table, at)
-    store_i64(table, at, word)
+        found = table[at]
+    table[at] = word
     return True
 
 
 @kernel
-def take_pair(table, count, old, edge, word, home):
+def take_pair(table: Words, count, old, edge, word, home):
     """Removes a pair if it is there; returns whether it was. Later ones of its run move up."""
     hole = home
-    found = load_i64(table, hole)
+    found = table[hole]
     while found != word:
         if found == 0:
             return False
         hole += 1
-        found = load_i64(table, hole)
+        found = table[hole]
     at = hole
     while True:
         at += 1
-        word = load_i64(table, at)
+        word = table[at]
         if word == 0:
             break
         if place_of(word, count, old, edge) <= hole:
-            store_i64(table, hole, word)
+            table[hole] = word
             hole = at
-    store_i64(table, hole, 0)
+    table[hole] = 0
     return True
 
 
@@ -269,109 +253,110 @@ def take_pair(table, count, old, edge, word, home):
 
 
 @kernel
-def apply_pairs(ctl, collection, columns, step, start, count):
-    """`apply_columns` (inputs.py) of pairs; false with CTL_ERROR set."""
-    fresh = load_i64(collection, CO_FRESH) != 0
+def apply_pairs(ctl: Control, collection: Collection, columns: Words, step, start, count):
+    """`apply_columns` (inputs.py) of pairs; false with ctl.error set."""
+    fresh = collection.fresh != 0
     for first in range(0, count, STEP):
         size = min(STEP, count - first)
         if not room_for_pairs(ctl, collection, size):
             return False
-        if not fresh and not list_room(ctl, load_i64(collection, CO_LOG), size):
+        if not fresh and not list_room(ctl, collection.log, size):
             return False
         apply_block(ctl, collection, columns, step, start, first, size)
-    store_i64(collection, CO_PACKED, 1)
+    collection.packed = 1
     log_fresh_pairs(collection)
     return True
 
 
 @kernel
-def pack_block(ctl, collection, columns, step, first, n):
+def pack_block(ctl: Control, collection: Collection, columns: Words, step, first, n):
     """Writes the words of rows [first, first + n) of columns and their homes to scratch blocks 0 and 1, and asks for those."""
-    words = load_i64(ctl, CTL_SCRATCH)
-    homes = words + BLOCK * 8
-    table = load_i64(collection, CO_PAIRS)
-    count = load_i64(collection, CO_PAIR_COUNT)
-    old = load_i64(collection, CO_PAIR_OLD)
-    edge = load_i64(collection, CO_PAIR_EDGE)
-    left = load_i64(columns, 0) + first * step * 8
-    right = load_i64(columns, 1) + first * step * 8
+    words = ctl.scratch
+    homes = Words(words.address + BLOCK * 8)
+    table = collection.pairs
+    count = collection.pair_homes.count
+    old = collection.pair_homes.old
+    edge = collection.pair_homes.edge
+    left = Words(columns[0] + first * step * 8)
+    right = Words(columns[1] + first * step * 8)
     for i in range(n):
-        store_i64(words, i, pack(load_i64(left, i * step), load_i64(right, i * step)))
+        words[i] = pack(left[i * step], right[i * step])
     if edge == 0:
         for i in range(n):
-            store_i64(homes, i, (hash_of(load_i64(words, i)) * count) >> 32)
+            homes[i] = (hash_of(words[i]) * count) >> 32
     else:
         for i in range(n):
-            store_i64(homes, i, place_of(load_i64(words, i), count, old, edge))
+            homes[i] = place_of(words[i], count, old, edge)
     for i in range(n):
-        prefetch(table + load_i64(homes, i) * 8)
+        prefetch(table.address + homes[i] * 8)
 
 
 @kernel
-def apply_block(ctl, collection, columns, step, start, first, n):
+def apply_block(ctl: Control, collection: Collection, columns: Words, step, start, first, n):
     """Changes [first, first + n) of `apply_pairs`: there is room in the table and in the log."""
     pack_block(ctl, collection, columns, step, first, n)
-    words = load_i64(ctl, CTL_SCRATCH)
-    homes = words + BLOCK * 8
-    table = load_i64(collection, CO_PAIRS)
-    count = load_i64(collection, CO_PAIR_COUNT)
-    old = load_i64(collection, CO_PAIR_OLD)
-    edge = load_i64(collection, CO_PAIR_EDGE)
-    diffs = load_i64(columns, 2) + first * step * 8
-    rounds = load_i64(columns, 3) + first * step * 8
-    log = load_i64(collection, CO_LOG)
-    logged = load_i64(log, LIST_COUNT)
+    words = ctl.scratch
+    homes = Words(words.address + BLOCK * 8)
+    table = collection.pairs
+    count = collection.pair_homes.count
+    old = collection.pair_homes.old
+    edge = collection.pair_homes.edge
+    diffs = Words(columns[2] + first * step * 8)
+    rounds = Words(columns[3] + first * step * 8)
+    log = collection.log
+    logged = log.count
     # A fresh collection has no log (`log_fresh_pairs`): what would be there goes where it is forgotten.
-    fresh = load_i64(collection, CO_FRESH) != 0
-    change = homes + BLOCK * 8 if fresh else load_i64(log, LIST_DATA) + logged * (CHANGE_SIZE * 8)
-    live = load_i64(collection, CO_LIVE)
-    before = change
+    fresh = collection.fresh != 0
+    changes = ChangeArray(homes.address + BLOCK * 8 if fresh else log.data.address + logged * Change.size)
+    made = 0
+    live = collection.live
     for i in range(n):
-        word = load_i64(words, i)
-        if load_i64(diffs, i * step) > 0:
+        word = words[i]
+        if diffs[i * step] > 0:
             diff = 1
-            done = put_pair(table, word, load_i64(homes, i))
+            done = put_pair(table, word, homes[i])
         else:
             diff = -1
-            done = take_pair(table, count, old, edge, word, load_i64(homes, i))
+            done = take_pair(table, count, old, edge, word, homes[i])
         # What is not a change is overwritten by the next one.
-        store_i64(change, CHANGE_ROW, word)
-        store_i64(change, CHANGE_TIME, (load_i64(rounds, i * step) - start + 1) * ROUND)
-        store_i64(change, CHANGE_DIFF, diff)
-        store_i64(change, CHANGE_VALUE, 0)
+        change = changes[made]
+        change.row = word
+        change.time = (rounds[i * step] - start + 1) * ROUND
+        change.diff = diff
+        change.value = 0
         if done:
-            change += CHANGE_SIZE * 8
+            made += 1
             live += diff
-    store_i64(collection, CO_LIVE, live)
+    collection.live = live
     if not fresh:
-        store_i64(log, LIST_COUNT, logged + (change - before) // (CHANGE_SIZE * 8))
+        log.count = logged + made
 
 
 @kernel
-def log_fresh_pairs(collection):
+def log_fresh_pairs(collection: Collection):
     """Makes all pairs of a fresh collection its changes: a log without data stands for all places."""
-    if load_i64(collection, CO_FRESH) != 0:
-        store_i64(load_i64(collection, CO_LOG), LIST_COUNT, load_i64(collection, CO_PAIR_ROOM))
+    if collection.fresh != 0:
+        collection.log.count = collection.pair_homes.room
 
 
 @kernel
-def load_pairs(ctl, collection, columns, count):
-    """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with CTL_ERROR set."""
+def load_pairs(ctl: Control, collection: Collection, columns: Words, count):
+    """Loads a fresh input, without rows, from two columns of words, whose rows may repeat; false with ctl.error set."""
     if not room_for_pairs(ctl, collection, count):
         return False
-    words = load_i64(ctl, CTL_SCRATCH)
-    homes = words + BLOCK * 8
+    words = ctl.scratch
+    homes = Words(words.address + BLOCK * 8)
     live = 0
     for first in range(0, count, BLOCK):
         size = min(BLOCK, count - first)
         if not keep_last_free(ctl, collection, size):
             return False
-        table = load_i64(collection, CO_PAIRS)
+        table = collection.pairs
         pack_block(ctl, collection, columns, 1, first, size)
         for i in range(size):
-            live += 1 if put_pair(table, load_i64(words, i), load_i64(homes, i)) else 0
-    store_i64(collection, CO_LIVE, live)
-    store_i64(collection, CO_PACKED, 1)
+            live += 1 if put_pair(table, words[i], homes[i]) else 0
+    collection.live = live
+    collection.packed = 1
     log_fresh_pairs(collection)
     return True
 
@@ -380,38 +365,38 @@ def load_pairs(ctl, collection, columns, count):
 
 
 @kernel
-def fresh_pairs(collection, first, last, rows):
+def fresh_pairs(collection: Collection, first, last, rows: Words):
     """The words of the pairs in places [first, last); returns how many."""
-    table = load_i64(collection, CO_PAIRS)
+    table = collection.pairs
     n = 0
     for at in range(first, last):
-        word = load_i64(table, at)
-        store_i64(rows, n, word)
+        word = table[at]
+        rows[n] = word
         n += 1 if word != 0 else 0
     return n
 
 
 @kernel
-def unpack_column(words, number, n, target, step):
+def unpack_column(words, number, n, target: Words, step):
     """target[i] = the value of a column in the row whose word is i * step words from `words`."""
     if number == 0:
         for i in range(n):
-            store_i64(target, i, first_of(load_i64(words, i * step)))
+            target[i] = first_of(load_i64(words, i * step))
     else:
         for i in range(n):
-            store_i64(target, i, second_of(load_i64(words, i * step)))
+            target[i] = second_of(load_i64(words, i * step))
 
 
 @entry()
-def copy_pairs(collection, words):
+def copy_pairs(collection: Collection, words: Words):
     """Writes the words of all pairs; returns how many."""
-    return fresh_pairs(collection, 0, load_i64(collection, CO_PAIR_ROOM), words)
+    return fresh_pairs(collection, 0, collection.pair_homes.room, words)
 
 
 @entry()
-def split_pairs(words, count, first, second):
+def split_pairs(words: Words, count, first: Numbers, second: Numbers):
     """Writes the values (int32) of rows with these words."""
     for i in range(count):
-        word = load_i64(words, i)
-        store_i32(first, i, first_of(word))
-        store_i32(second, i, second_of(word))
+        word = words[i]
+        first[i] = first_of(word)
+        second[i] = second_of(word)

@@ -10,7 +10,7 @@ Not all rows have slots: those of a base (base.py) and those of a direct table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8, prefetch, store_i32, store_i64, store_u8
+from dlog.engine.kernels.core.memory import load_i64, prefetch
 from dlog.engine.kernels.incremental.store.base import find_base
 from dlog.engine.kernels.incremental.store.direct import (
     find_direct,
@@ -22,26 +22,12 @@ from dlog.engine.kernels.incremental.store.homes import (
 )
 from dlog.engine.kernels.incremental.store.implied import cell_at
 from dlog.engine.kernels.layout import (
-    CO_ALIVE,
-    CO_BASE_DEAD,
-    CO_BASE_ROWS,
-    CO_DIRECT_COUNT,
-    CO_LIVE,
-    CO_SLOT_COUNT,
-    CO_SLOT_ROOM,
-    CO_SLOTS,
-    CO_TAGS,
-    CO_TAKEN,
-    CO_UNKEYED,
-    COL_DATA,
-    COL_SIZE,
-    COL_WIDTH,
-    REL_ARITY,
-    REL_COLUMNS,
     TAG_FREE,
     TAG_GONE,
     TAG_ROW,
 )
+from dlog.engine.kernels.machine_structs import Homes, Words
+from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import SMALL, mix
 
 AHEAD = 16
@@ -52,30 +38,30 @@ ABSENT, UNKNOWN = -1, -2
 
 
 @kernel
-def hash_values(values, arity):
+def hash_values(values: Words, arity):
     hashed = 0
     for c in range(arity):
-        hashed = mix(hashed, load_i64(values, c))
+        hashed = mix(hashed, values[c])
     return hashed
 
 
 @kernel
-def hash_row(collection, row):
-    columns = load_i64(collection, REL_COLUMNS)
+def hash_row(collection: Collection, row):
+    columns = collection.columns
     hashed = 0
-    for c in range(load_i64(collection, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
+    for c in range(collection.arity):
+        column = columns[c]
         hashed = mix(hashed, cell_at(column, row))
     return hashed
 
 
 @kernel
-def slots_of(collection):
-    return collection + CO_SLOT_COUNT * 8
+def slots_of(collection: Collection) -> Homes:
+    return collection.slot_homes
 
 
 @kernel
-def slot_of(collection, hashed):
+def slot_of(collection: Collection, hashed):
     """The home of a hash."""
     return home_of(slots_of(collection), (hashed >> 32) & 0xFFFFFFFF)
 
@@ -98,40 +84,40 @@ def more_slots(rows):
 
 
 @kernel
-def has_values(collection, row, values):
-    columns = load_i64(collection, REL_COLUMNS)
-    for c in range(load_i64(collection, REL_ARITY)):
-        column = columns + c * COL_SIZE * 8
+def has_values(collection: Collection, row, values):
+    columns = collection.columns
+    for c in range(collection.arity):
+        column = columns[c]
         if cell_at(column, row) != load_i64(values, c):
             return False
     return True
 
 
 @kernel
-def find_values(collection, values, hashed):
+def find_values(collection: Collection, values, hashed):
     """The row with these values, or -1."""
-    if load_i64(collection, CO_BASE_ROWS) != 0:
+    if collection.base_rows != 0:
         row = find_base(collection, values)
         if row >= 0:
-            return row if get_bit(load_i64(collection, CO_ALIVE), row) != 0 else -1
+            return row if get_bit(collection.alive, row) != 0 else -1
     return find_slotted(collection, values, hashed)
 
 
 @kernel
-def find_slotted(collection, values, hashed):
+def find_slotted(collection: Collection, values, hashed):
     """The row with these values that is not of the base, or -1."""
-    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+    if collection.direct_count != 0:
         return find_direct(collection, load_i64(values, 0))
-    tags = load_i64(collection, CO_TAGS)
-    if tags == 0:
+    tags = collection.tags
+    if not tags:
         return -1
-    table = load_i64(collection, CO_SLOTS)
+    table = collection.row_slots
     wanted = tag_of(hashed)
     at = slot_of(collection, hashed)
     while True:
-        tag = load_u8(tags, at)
+        tag = tags[at]
         if tag == wanted:
-            row = load_i32(table, at)
+            row = table[at]
             if has_values(collection, row, values):
                 return row
         elif tag == TAG_FREE:
@@ -140,128 +126,128 @@ def find_slotted(collection, values, hashed):
 
 
 @kernel
-def place_row(collection, hashed, row):
+def place_row(collection: Collection, hashed, row):
     """Enters a row that the table does not have; the slot of a removed one will do."""
-    if load_i64(collection, CO_UNKEYED) != 0:
+    if collection.unkeyed != 0:
         return
-    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+    if collection.direct_count != 0:
         set_direct(collection, only_value(collection, row), row + 1)
         return
-    tags = load_i64(collection, CO_TAGS)
+    tags = collection.tags
     at = slot_of(collection, hashed)
-    while load_u8(tags, at) >= TAG_ROW:
+    while tags[at] >= TAG_ROW:
         at += 1
-    if load_u8(tags, at) == TAG_FREE:
-        store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) + 1)
-    store_i32(load_i64(collection, CO_SLOTS), at, row)
-    store_u8(tags, at, tag_of(hashed))
+    if tags[at] == TAG_FREE:
+        collection.taken += 1
+    collection.row_slots[at] = row
+    tags[at] = tag_of(hashed)
 
 
 @kernel
-def remove_slot(collection, row):
+def remove_slot(collection: Collection, row):
     """Takes a row out of the table. Its slot is free again if no search needs to pass it."""
-    if load_i64(collection, CO_UNKEYED) != 0:
+    if collection.unkeyed != 0:
         return
-    if load_i64(collection, CO_DIRECT_COUNT) != 0:
+    if collection.direct_count != 0:
         set_direct(collection, only_value(collection, row), 0)
         return
-    table = load_i64(collection, CO_SLOTS)
-    tags = load_i64(collection, CO_TAGS)
+    table = collection.row_slots
+    tags = collection.tags
     hashed = hash_row(collection, row)
     at = slot_of(collection, hashed)
-    while load_i32(table, at) != row or load_u8(tags, at) != tag_of(hashed):
+    while table[at] != row or tags[at] != tag_of(hashed):
         at += 1
-    if load_u8(tags, at + 1) == TAG_FREE:
-        store_u8(tags, at, TAG_FREE)
-        store_i64(collection, CO_TAKEN, load_i64(collection, CO_TAKEN) - 1)
+    if tags[at + 1] == TAG_FREE:
+        tags[at] = TAG_FREE
+        collection.taken -= 1
     else:
-        store_u8(tags, at, TAG_GONE)
+        tags[at] = TAG_GONE
 
 
 @kernel
-def only_value(collection, row):
+def only_value(collection: Collection, row):
     """Value of the one column in a row."""
-    column = load_i64(collection, REL_COLUMNS)
+    column = collection.columns[0]
     return cell_at(column, row)
 
 
 @kernel
-def slotted(collection):
+def slotted(collection: Collection):
     """Living rows that are not of the base."""
-    return load_i64(collection, CO_LIVE) - load_i64(collection, CO_BASE_ROWS) + load_i64(collection, CO_BASE_DEAD)
+    return collection.live - collection.base_rows + collection.base_dead
 
 
 @kernel
-def warm_slot(collection, hashed):
+def warm_slot(collection: Collection, hashed):
     at = slot_of(collection, hashed)
-    prefetch(load_i64(collection, CO_SLOTS) + at * 4)
-    prefetch(load_i64(collection, CO_TAGS) + at)
+    prefetch(collection.row_slots.address + at * 4)
+    prefetch(collection.tags.address + at)
 
 
 @kernel
-def warm_slots(collection, hashes, n):
+def warm_slots(collection: Collection, hashes: Words, n):
     """Asks for the slots of rows with these hashes."""
-    count = load_i64(collection, CO_SLOT_COUNT)
+    count = collection.slot_homes.count
     if count > 0:
         for i in range(n):
-            warm_slot(collection, load_i64(hashes, i))
+            warm_slot(collection, hashes[i])
 
 
 @kernel
-def warm_others(collection, columns, step, first, n, rows, hashes):
+def warm_others(collection: Collection, columns: Words, step, first, n, rows: Words, hashes: Words):
     """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
-    count = load_i64(collection, CO_SLOT_COUNT)
-    arity = load_i64(collection, REL_ARITY)
+    count = collection.slot_homes.count
+    arity = collection.arity
     for i in range(n):
         hashed = 0
         for c in range(arity):
-            hashed = mix(hashed, load_i64(load_i64(columns, c), (first + i) * step))
-        store_i64(hashes, i, hashed)
-        if count != 0 and load_i64(rows, i) < 0:
+            hashed = mix(hashed, load_i64(columns[c], (first + i) * step))
+        hashes[i] = hashed
+        if count != 0 and rows[i] < 0:
             warm_slot(collection, hashed)
 
 
 @kernel
-def search_ahead(collection, hashes, n, making, places):
+def search_ahead(collection: Collection, hashes: Words, n, making, places: Words):
     """places[i] = the row that is likely to have hash i, ABSENT if certainly none has, UNKNOWN. First all tags are asked for,
     then what they lead to (with `making` also where a new row goes), so that memory answers while the search goes on."""
-    count = load_i64(collection, CO_SLOT_COUNT)
-    table = load_i64(collection, CO_SLOTS)
-    arity = load_i64(collection, REL_ARITY)
-    others = load_i64(collection, CO_BASE_ROWS) != 0 or load_i64(collection, CO_DIRECT_COUNT) != 0
+    count = collection.slot_homes.count
+    table = collection.row_slots
+    arity = collection.arity
+    others = collection.base_rows != 0 or collection.direct_count != 0
     if n == 1 or count == 0 or arity == 0 or others:
         for i in range(n):
-            store_i64(places, i, UNKNOWN if others or count != 0 else ABSENT)
+            places[i] = UNKNOWN if others or count != 0 else ABSENT
         return
-    tags = load_i64(collection, CO_TAGS)
+    tags = collection.tags
     for i in range(n):
-        prefetch(tags + slot_of(collection, load_i64(hashes, i)))
+        prefetch(tags.address + slot_of(collection, hashes[i]))
     for i in range(n):
-        at = near_slot(collection, load_i64(hashes, i))
-        store_i64(places, i, at)
+        at = near_slot(collection, hashes[i])
+        places[i] = at
         if at >= 0:
-            prefetch(table + at * 4)
+            prefetch(table.address + at * 4)
         elif making:
-            prefetch(table + slot_of(collection, load_i64(hashes, i)) * 4)
-    column = load_i64(collection, REL_COLUMNS)
-    second = column if arity == 1 else column + COL_SIZE * 8
+            prefetch(table.address + slot_of(collection, hashes[i]) * 4)
+    column = collection.columns[0]
+    second = column if arity == 1 else collection.columns[1]
     for i in range(n):
-        at = load_i64(places, i)
+        at = places[i]
         if at >= 0:
-            row = load_i32(table, at)
-            store_i64(places, i, row)
-            prefetch(load_i64(column, COL_DATA) + row * load_i64(column, COL_WIDTH))
-            prefetch(load_i64(second, COL_DATA) + row * load_i64(second, COL_WIDTH))
+            row = table[at]
+            places[i] = row
+            prefetch(column.data + row * column.width)
+            prefetch(second.data + row * second.width)
 
 
 @kernel
-def near_slot(collection, hashed):
+def near_slot(collection: Collection, hashed):
     """The first slot with the hash's tag if it is near the hash's home, ABSENT or UNKNOWN."""
-    tags = load_i64(collection, CO_TAGS)
+    tags = collection.tags
     wanted = tag_of(hashed)
     home = slot_of(collection, hashed)
-    for at in range(home, min(home + NEAR, load_i64(collection, CO_SLOT_ROOM))):
-        tag = load_u8(tags, at)
+    for at in range(home, min(home + NEAR, collection.slot_homes.room)):
+        tag = tags[at]
         if tag == wanted:
             return at
         if tag == TAG_FREE:

@@ -1,0 +1,310 @@
+"""The structs of rounds: collections, indexes, reductions and the work of a batch (rounds.py); paths, whose code runs over
+these or over relations at rest, and the control block of a worker that does."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
+from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Words
+from dlog.engine.kernels.row_structs import Changes, History, Items, List, Slabs, Supports
+
+
+class Bucket(Items):
+    """Rows of a collection to be looked at, at an iteration."""
+
+    next: Collection  # of the scope, with rows at the same iteration
+    unused: i64
+
+
+Buckets = Array[Bucket]
+
+
+class Log(Changes):
+    """Changes that seed paths."""
+
+    unused: i64
+    readers: Array[Reader]
+    reader_words: i64  # two for each
+    seed: Seed  # of a log by iteration: the seed of its own scope's paths
+
+
+class Reader(Struct):
+    """Who has a log's changes to do."""
+
+    task: i64  # plus one; 0: a script has (see shards)
+    seed: Seed  # by which a task that is a recursive scope knows the log
+
+
+# ---------------------------------------------------------------------------------------------------------- collections
+
+
+class Collection(Relation):
+    """A relation maintained over rounds. Rows are reused, so `rows` is the number of rows ever made."""
+
+    alive: Words  # a bit per row
+    free: Numbers  # row numbers that may be used again
+    free_count: i64
+    free_capacity: i64
+    row_slots: Numbers  # rows by hash (slots.py)
+    tags: Bytes  # TAG_*: a byte for each slot
+    slot_homes: Inside[Homes]
+    live: i64  # rows alive
+    old: i64  # rows alive before this batch
+    indexes: Array[Pointer[Index]]
+    index_count: i64
+    outer: History  # as other scopes see it; null: none
+    inner: History  # as its own recursive scope sees it; null: none
+    log: Log  # its changes by round
+    inner_log: Log  # its changes by iteration
+    derived: Changes  # what paths derived
+    counts: Words  # derivations per row
+    support: Numbers  # per row the first of its `entries`
+    stamps: Numbers  # per row when it was last looked at
+    entries: Supports
+    buckets: Buckets  # per iteration the derived rows
+    bucket_count: i64
+    touched: List  # rows touched in this round
+    heads: Numbers  # of a reduction's groups: what they lead to, in pairs (heads.py)
+    current: Numbers  # of a reduction's groups: what they lead to
+    sums: Words  # of a reduction's groups: `sum_words` each
+    scope: Scope
+    fresh: i64  # it was empty before this batch of one round
+    born: List  # rows made in this batch
+    indexed: i64  # how many of them are in the indexes
+    doomed: List  # rows that may be nowhere any more
+    taken: i64  # slots that are not free, those of removed rows included
+    quiet: i64  # no path looks rows up in it: a row's bit in `outer` says that it is absent, nothing more is noted
+    records: i64  # of a reduction's candidates: address of `record_bytes` each (`Candidate`)
+    record_bytes: i64
+    sum_words: i64
+    unkeyed: i64  # nobody looks for a row by its values: there are no slots
+    base_rows: i64  # rows that came in one go (base.py)
+    base_key: i64  # the column they are sorted by,
+    base_low: i64  # its least value,
+    base_keys: i64  # how many values from there on,
+    base_offsets: Numbers  # where each one's rows begin,
+    base_dead: i64  # and how many rows are dead
+    direct: Numbers  # rows plus one by the value of the one column (direct.py); while it is there, there are no slots
+    direct_low: i64
+    direct_count: i64
+    grouped: Reduction  # whose groups are its rows (grouped.py)
+    pairable: i64  # its rows may be pairs (pairs.py)
+    pairs: Words  # the table that they are then in
+    pair_homes: Inside[Homes]
+    packed: i64  # the log has the words of pairs in the place of row numbers
+    expected: i64  # while a path runs: rows of a fresh collection that it derives from, as many may come; 0: nothing is known
+    between: i64  # its own scope looks rows up between its rounds only: `inner` may have at once what a round makes of a row
+    kept: List  # changes of a stretch's batches that are over (stretches.py), column after column, `capacity` words each
+    key_samples: Numbers  # of a base whose key column is implied (implied.py): the keys of some rows,
+    key_tail: Numbers  # and those of the rows that came later
+    begun: i64  # the batch has touched it (activation.py)
+    active: i64  # so has the round of its own scope
+    flush: i64  # the task that makes changes of what paths derive here, plus one; 0: its scope does
+    reduction: Reduction  # whose result or candidates it is
+    bound: i64  # rows hold where derivations exceed the value of this column, plus one; 0: where there are any
+
+
+Collections = Array[Pointer[Collection]]
+
+
+class Index(Struct):
+    """An arrangement of a collection by key columns: slabs of row numbers per group."""
+
+    collection: Collection
+    key_count: i64
+    keys: Words  # columns
+    dense: i64  # group = key - low
+    low: i64
+    groups: i64
+    group_capacity: i64
+    slabs: Slabs
+    slots: Numbers  # groups plus one by hash
+    slot_homes: Inside[Homes]
+    used: i64  # groups that have rows
+    free_group: i64  # the last freed one plus one
+    pool: Numbers
+    pool_size: i64
+    pool_capacity: i64
+    free: Words  # by size, the first free slab
+    wanted: i64  # the column, plus one, whose values the pool may hold in the place of row numbers
+    values: i64  # the column, plus one, whose values it holds; 0: row numbers
+    gone: Changes  # while a batch settles: rows that are to leave long groups (removals.py)
+
+
+# ----------------------------------------------------------------------------------------------------------- reductions
+
+
+class Reduction(Struct):
+    """An aggregate by group."""
+
+    op: i64  # `Combine`
+    groups: Collection
+    candidates: Collection  # of minima and maxima, else null
+    result: Collection
+    derived: Changes  # contributions, by round
+    missing: Log
+    keys: i64
+    value: i64
+    scope: Scope
+    streamed: i64  # contributions come from one path, by round, and change the groups at once (streamed.py)
+    open: i64  # the round whose last contribution may not have come yet; 0: none
+    work: Work
+    table: i64  # address of the candidates of groups that have many (candidates.py), PLACE_BYTES each
+    table_count: i64
+    table_used: i64
+
+
+# ---------------------------------------------------------------------------------------------------------------- work
+
+
+class Seed(Struct):
+    """What starts paths of a recursive scope."""
+
+    list: Log  # null: none, a path's one row
+    paths: Array[Pointer[Path]]
+    path_count: i64
+    scope: Scope
+    own: i64  # whether the list is the scope's own, by iteration
+
+
+class Task(Struct):
+    """TASK_*, and of what."""
+
+    kind: i64
+    what: i64  # an address
+
+
+class Work(Struct):
+    """Work of a batch: tasks in topological order, of which those run that are marked."""
+
+    tasks: Array[Task]
+    count: i64
+    at: i64  # the task that runs; -1: the inputs' readers are not marked yet
+    begun: i64  # whether it has begun
+    over: i64  # all have run
+    first: i64  # whether the batch is the first
+    rounds: i64
+    tick: i64
+    limit: i64  # of iterations
+    marks: Words  # a bit per task
+    touched: Array[Pointer[Collection]]  # that the batch has changed or, after it, whose logs are still there
+    touched_count: i64
+    kept: Array[Pointer[Collection]]  # with changes of a stretch in `kept`
+    kept_count: i64
+    spare: Changes
+    counts: Words
+    ran: i64  # tasks that have run so far
+    seeded: i64  # paths that had changes to go through
+    processed: i64  # collections that had rows to look at in some iteration
+
+
+class Stretch(Struct):
+    """Changes of an input that go through the dataflow in batches (stretches.py)."""
+
+    input: Collection
+    columns: Words  # addresses: columns of values, of diffs and of rounds
+    batch: Words  # room for a batch's addresses
+    count: i64  # changes
+    at: i64  # those before have been given to a batch
+    rounds: i64  # of a batch
+    first: i64  # the first round of the last batch
+    begun: i64  # the last batch is not over yet
+    repeated: i64  # a row may have changed twice in one round
+
+
+class Scope(Struct):
+    """Recursive scope over rounds."""
+
+    imports: Array[Pointer[Seed]]  # of paths that enter
+    import_count: i64
+    unit: Seed  # the one without changes; null: none
+    changed: Array[Pointer[Seed]]  # those with changes in this batch
+    changed_count: i64
+    seeds: Array[Pointer[Seed]]  # those whose paths run in this phase
+    seed_count: i64
+    seed: i64  # how far: the number of the seed,
+    path: i64  # and of its path
+    touched: Array[Pointer[Collection]]  # that this round has changed (of lattices: their candidates)
+    touched_count: i64
+    tail: i64  # how many collections the batch had touched before
+    phase: i64
+    round: i64
+    iteration: i64
+    bits: Words  # iterations with something to do
+    bit_words: i64
+    heads: Collections  # per iteration the first with rows to look at; `Bucket.next` goes on
+    head_count: i64
+    last: i64  # iteration with something to do
+    tick: i64
+    round_tick: i64
+    staggered: i64  # rows enter at late iterations: not those but the iterations that did something count
+    done: i64  # how many did
+
+
+# ---------------------------------------------------------------------------------------------------------------- paths
+
+
+class Path(Struct):
+    """A path: code for each of its levels, and counters."""
+
+    levels: i64
+    code: Words  # address of each level's code
+    seed: Relation
+    changes: i64
+    derived: i64  # matches
+    added: i64  # those that were new
+    cycles: i64
+    list: Changes  # that it goes through, over rounds
+    gates: Array[Pointer[Collection]]  # collections without which it makes nothing
+    gate_count: i64
+    target: Collection  # of which it makes rows, over rounds
+    few: i64  # FEW_*: whether few changes go through it row by row (few.py)
+    sought: i64  # the seed's column by which it looks rows up, or -1
+    group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
+    key: i64  # the column of the rows looked up by which it does, or -1
+    reduction: Reduction
+    runs: Runs
+    run_code: Words  # its code for changes in runs, where `runs` is ready
+
+
+class Loop(Struct):
+    """Loop of a scope: lists of addresses."""
+
+    alt: Array[Pointer[Path]]
+    alt_count: i64
+    neu: Array[Pointer[Path]]
+    neu_count: i64
+    relations: Array[Pointer[Relation]]
+    relation_count: i64
+    arrangements: Array[Pointer[Arrangement]]
+    arrangement_count: i64
+    runs: Array[Pointer[Runs]]
+    run_count: i64
+
+
+class Control(Struct):
+    """Control block of one worker."""
+
+    registers: i64  # address of the registers, REGISTER words each
+    scratch: Words  # SCRATCH_BLOCKS blocks for an instruction's own use, then SCRATCH_TEXT bytes for texts
+    levels: Array[Level]
+    level: i64  # that runs
+    pc: i64  # address of the instruction that runs; 0: the level's generator
+    rows: i64  # of the block
+    work: i64  # done since the run began
+    budget: i64  # of work
+    cursor: Words  # what workers take their shares of a path from
+    account: Account
+    limit: i64  # of bytes
+    error: i64  # ERROR_*
+    error_path: i64  # address of the path that failed
+    shared: i64  # whether several workers run
+    phase: i64
+    path: i64  # its number in the phase
+    iteration: i64
+    bulk: i64  # rows from which on a path is for several workers
+    running: i64  # whether a path does
+    changes: i64
+    marks: i64  # address of the marks of all OP_EXTEND
+    number: i64  # of the worker
+    run_path: Path
+    batch: Work

@@ -1,0 +1,138 @@
+"""The structs of rows over rounds: lists of changes, histories, derivations, candidates, the rows of an index."""
+
+from __future__ import annotations
+
+from dlog.engine.kernels.core.structs import Array, Struct, i32, i64
+from dlog.engine.kernels.machine_structs import Numbers, Words
+
+
+class Items(Struct):
+    """Items of so many words each, that grow (lists.py)."""
+
+    data: Words
+    count: i64
+    capacity: i64
+    words: i64  # of an item
+
+
+class List(Items):
+    """Items of which [lo, hi) is the part in use by a seed."""
+
+    lo: i64
+    hi: i64
+
+
+class Pool(List):
+    """Items that are freed and reused."""
+
+    free: i64  # the last freed one plus one, linked through its first word
+
+
+class Change(Struct):
+    """A row of a log. A result that is its groups has one per round and group: the group's number, with GROUP_HAD and GROUP_HAS
+    whether it had and has a value, the time, and in the place of the diff the value before."""
+
+    row: i64
+    time: i64
+    diff: i64
+    value: i64
+
+
+ChangeArray = Array[Change]
+
+
+class Changes(List):
+    """A list of changes."""
+
+    data: ChangeArray  # type: ignore[assignment]
+
+
+class Item(Struct):
+    """A row whose bit is set."""
+
+    row: i64
+    head: i64  # number of its first entry plus one
+    slot: i64  # in the table
+
+
+ItemArray = Array[Item]
+
+
+class HistoryItems(List):
+    """The items of a history."""
+
+    data: ItemArray  # type: ignore[assignment]
+
+
+class Entry(Struct):
+    """A change of a row's presence."""
+
+    time: i64
+    diff: i64
+    next: i64  # number of the row's next entry plus one
+
+
+class Entries(Pool):
+    """The entries of a history."""
+
+    data: Array[Entry]  # type: ignore[assignment]
+
+
+class History(Struct):
+    """When rows are present (histories.py). One without its bit is present from `base` + `iters`[row] on, and ever after; one
+    with it has an item."""
+
+    bits: Words
+    iters: Numbers  # iterations, NEVER of a row that is not there yet; of one with its bit the number of its item
+    base: i64
+    items: HistoryItems
+    table: Numbers  # of a history without iterations: items by hash of the row
+    table_count: i64
+    entries: Entries
+
+
+class Support(Struct):
+    """Derivations of a row at an iteration (supports.py)."""
+
+    at: i64  # iteration in the low half, the next entry plus one in the high half
+    old: i64  # how many there were before the round that is running
+    new: i64  # how many there are after it
+
+
+class Supports(Pool):
+    """The derivations of a collection's rows."""
+
+    data: Array[Support]  # type: ignore[assignment]
+
+
+class Candidate(Struct):
+    """A candidate of a minimum or maximum (candidate.py), of CANDIDATE_NARROW or CANDIDATE_WIDE bytes."""
+
+    count: i64  # its derivations (of a lattice: derivations.py)
+    group: i32  # -1: it is gone
+    next: i32  # the next one of its group, plus one
+    row: i32  # the result's row last known to have its value, plus one
+    value: i32
+    wide_value: i64  # instead, where values take 8 bytes
+
+
+class Slab(Struct):
+    """The rows of a group of an index. One without capacity has the rows from number `start` on, and nothing in the pool:
+    positions in it are row numbers plus RUN."""
+
+    start: i32
+    count: i32
+    capacity: i32
+
+
+Slabs = Array[Slab]
+
+
+class Sums(Struct):
+    """What a group holds of a sum; counts have the first word, sums of integers the first two. Of a minimum or maximum the one
+    word is the best candidate, plus one."""
+
+    count: i64  # members
+    value: i64
+    lost: i64  # what rounding lost
+    odd: i64  # members that are not finite: NaN, inf, -inf, 21 bits each
