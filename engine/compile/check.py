@@ -5,8 +5,10 @@ The mistakes of all clauses are reported together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
 from dlog.engine.compile.normal.forms import Forms
@@ -36,6 +38,8 @@ class Checked:
     rules: tuple[Rule, ...]
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
+    eqrels: frozenset[str] = frozenset()
+    classes: Mapping[str, str] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -58,7 +62,10 @@ def check(resolved: Resolved) -> Checked:
     problems.check()
     found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
-    return Checked(resolved.source, resolved.table.types, relations, found, tuple(rules), resolved.io, resolved.inline)
+    eqrels = resolved.eqrels & relations.keys()
+    rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
+    table, io, inline = resolved.table, resolved.io, resolved.inline
+    return Checked(resolved.source, table.types, relations, found, tuple(rules), io, inline, eqrels)
 
 
 def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:

@@ -34,7 +34,7 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
-    the relations whose bodies are to take the places of their atoms."""
+    the relations whose bodies are to take the places of their atoms, `eqrels` those that are equivalence relations."""
 
     source: Source
     table: TypeTable
@@ -43,6 +43,7 @@ class Resolved:
     clauses: tuple[Clause, ...]
     io: tuple[Io, ...]
     inline: frozenset[str]
+    eqrels: frozenset[str] = frozenset()
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -58,7 +59,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
     inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
+    eqrels = _eqrels(decls, relations, problems)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, eqrels)
     for clause in clauses:
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
@@ -92,6 +94,21 @@ def _relations(
             relations[name] = Relation(name, columns, span)
             attributes[name] = decl.attributes
     return relations, attributes
+
+
+def _eqrels(decls: list[RelationDecl], relations: dict[str, Relation], problems: Problems) -> frozenset[str]:
+    """The equivalence relations, which relate the values of one type."""
+    found = [decl for decl in decls if "eqrel" in decl.qualifiers]
+    for decl in found:
+        name, attributes = decl.names[0], decl.attributes
+        if len(attributes) != 2:
+            message = f"the equivalence relation `{name}` has {_count(len(attributes), 'attribute')}, and must have two"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=["an eqrel says which values are equivalent"])
+        elif attributes[0].type != attributes[1].type:
+            labels = (Label(attributes[1].span, "must have the type of the first"), Label(attributes[0].span, "the first"))
+            message = f"the attributes of the equivalence relation `{name}` have two types"
+            problems.add("bad-eqrel", message, *labels, notes=["every value is equivalent to itself: both columns have it"])
+    return frozenset(name for decl in found for name in decl.names)
 
 
 def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[tuple[str, Type], ...]:

@@ -50,9 +50,7 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
             yield "lattices", item.span
         case Subsumption():
             yield "subsumption", item.span
-        case RelationDecl(qualifiers=qualifiers, choice_domain=choice):
-            if "eqrel" in qualifiers:
-                yield "eqrel relations", item.span
+        case RelationDecl(choice_domain=choice):
             if choice:
                 yield "choice-domain", choice[0].span
         case Clause():

@@ -4,7 +4,7 @@ these or over relations at rest, and the control block of a worker that does."""
 from __future__ import annotations
 
 from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
-from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Words
+from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Union, Words
 from dlog.engine.kernels.row_structs import Changes, History, Items, List, Slabs, Supports
 
 
@@ -279,6 +279,8 @@ class Loop(Struct):
     arrangement_count: i64
     runs: Array[Pointer[Runs]]
     run_count: i64
+    unions: Array[Pointer[Union]]
+    union_count: i64
 
 
 class Control(Struct):

@@ -178,7 +178,7 @@ class StagedChanges:
         if relation is None:
             raise unknown_relation(name, program.relations, program.inline)
         derived = any(name in stratum.relations and stratum.rules for stratum in program.strata)
-        if derived and not any(io.action == "input" and io.relation == name for io in program.io):
+        if derived and name not in program.plain_eqrels and not any(io.action == "input" and io.relation == name for io in program.io):
             raise derived_relation(name)
         made = self._intakes[name] = RowReader(relation, self._codec)
         return made

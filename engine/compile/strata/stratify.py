@@ -19,6 +19,7 @@ from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.rules import Lattice, Program, Rule, Stratum
 
 
@@ -40,9 +41,11 @@ def stratify(checked: Checked) -> Program:
     graph = _graph(checked)
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
+    classes = frozenset(checked.classes.values())
     for component in components(graph.rules, graph.edges):
         inner = _inner(component, graph)
-        if any(d.how != "positive" for d in inner):
+        lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
+        if any(d.how != "positive" for d in inner if d.relation not in classes):
             lattice = _lattice(component, graph, checked, inner, problems)
             if lattice is not None:
                 lattices[lattice.relation] = lattice
@@ -50,7 +53,16 @@ def stratify(checked: Checked) -> Program:
         strata.append(Stratum(tuple(component), rules, bool(inner)))
     problems.check()
     return Program(
-        checked.source, checked.types, checked.relations, checked.facts, tuple(strata), checked.io, lattices, checked.inline
+        checked.source,
+        checked.types,
+        checked.relations,
+        checked.facts,
+        tuple(strata),
+        checked.io,
+        lattices,
+        checked.inline,
+        checked.eqrels,
+        checked.classes,
     )
 
 

@@ -21,7 +21,7 @@ from dlog.engine.plan.incremental.temporaries import Projections
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
 from dlog.engine.plan.static.aggregates import Aggregates
-from dlog.engine.plan.static.build import estimates, lower_rule, single_sources
+from dlog.engine.plan.static.build import estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
@@ -33,6 +33,8 @@ MIN_BODIES_WITH_SHAPES = 8
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
+    if united := [union.pairs for union in unions_of(stratum, program) if union.pairs in stratum.relations]:
+        raise NotIncremental(f"the pairs of `{united[0]}` follow from its own classes")
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
     estimator = estimates(stratum, program, statistics)
     stages = Stages(program)
