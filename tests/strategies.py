@@ -26,8 +26,8 @@ COLUMNS = st.sampled_from(["number", "number", "number", "symbol", "symbol", "fl
 
 @dataclass(frozen=True)
 class Relation:
-    """`stratum` is 0 for inputs; a rule may read relations of its own stratum only in positive atoms. One that is an equivalence
-    relation has two columns of one type."""
+    """`stratum` is 0 for inputs; a rule may read relations of its own stratum only in positive atoms. An equivalence relation
+    (`eqrel`) has two columns of one type."""
 
     name: str
     types: tuple[str, ...]

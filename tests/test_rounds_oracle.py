@@ -1,6 +1,7 @@
 """Engines of rounds against the naive evaluator, and graphs that change against networkx.
 
-`engine` runs every test on each engine ("closed" keeps equivalence relations as pairs); `pytest tests/test_rounds_oracle.py -k chosen` on the one that sessions use.
+`engine` runs every test on each engine; `pytest tests/test_rounds_oracle.py -k chosen` on the one that sessions use. "closed"
+keeps equivalence relations as pairs.
 """
 
 from __future__ import annotations

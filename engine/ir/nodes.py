@@ -258,9 +258,9 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """`classes` has the values of the relation `pairs` and, for each, the class that it is in where all pairs are equivalent. It
-    is the executor that fills it, after each iteration, from the pairs that there are by then. In the loop a value may have
-    several classes: two values are equivalent iff they have one in common."""
+    """`classes` has the values of the relation `pairs` and, for each, the class that it is in where all pairs are equivalent.
+    The executor fills it, after each iteration, from the pairs that there are by then. In the loop a value may have several
+    classes: two values are equivalent iff they have one in common."""
 
     pairs: str
     classes: str

@@ -42,6 +42,7 @@ from dlog.engine.ir.rules import (
     Type,
     Variable,
 )
+from dlog.engine.optimize.class_sides import Sides
 from dlog.engine.optimize.prune import prune
 from dlog.engine.optimize.rewriting import Body, rules_by_relation, with_rules
 
@@ -58,13 +59,20 @@ def with_classes(program: Program, observed: frozenset[str]) -> Program:
         return program
     made = {name: _class_relation(program, name) for name in names}
     classes = {name: relation.name for name, relation in made.items()}
+    sides = Sides(program, frozenset(classes.values()))
     rules = {
-        name: [new for rule in found if not _follows(rule, classes) for new in _Reading(program, classes, rule).rules()]
+        name: [
+            sides.split(new)
+            for rule in found
+            if not _follows(rule, classes)
+            for new in _Reading(program, classes, rule).rules()
+        ]
         for name, found in rules_by_relation(program).items()
     }
     for name, relation in made.items():
         rules[relation.name] = [_class_rule(program.relations[name], relation)]
-    return with_rules(replace(program, classes=classes), rules, {relation.name: relation for relation in made.values()})
+    more = {relation.name: relation for relation in made.values()} | sides.relations
+    return with_rules(replace(program, classes=classes), rules | sides.rules, more)
 
 
 # --------------------------------------------------------------------------------------------------------------- choosing

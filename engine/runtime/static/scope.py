@@ -19,8 +19,8 @@ from dlog.engine.runtime.lowering.lower import ExternalCall, LoweredPath, PathLo
 from dlog.engine.runtime.lowering.lower_runs import add_runs
 from dlog.engine.runtime.static.combining import combine_in, combine_of
 from dlog.engine.runtime.static.components import connect
-from dlog.engine.runtime.static.unions import shares, united
 from dlog.engine.runtime.static.thread_pool import BULK_ROWS, ThreadPool, seed_rows
+from dlog.engine.runtime.static.unions import shares, united
 from dlog.engine.runtime.storage.arrangement import StoredArrangement
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.extent import Extents, infer_extents
