@@ -108,6 +108,10 @@ def _eqrels(decls: list[RelationDecl], relations: dict[str, Relation], problems:
             labels = (Label(attributes[1].span, "must have the type of the first"), Label(attributes[0].span, "the first"))
             message = f"the attributes of the equivalence relation `{name}` have two types"
             problems.add("bad-eqrel", message, *labels, notes=["every value is equivalent to itself: both columns have it"])
+        if "inline" in decl.qualifiers:
+            note = "an inline relation has no rows of which others could follow"
+            message = f"the equivalence relation `{name}` cannot be inline"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=[note])
     return frozenset(name for decl in found for name in decl.names)
 
 

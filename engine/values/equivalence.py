@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+PAIRS_MAX: Final = 2**31 - 2
+"""Pairs that can be had at once: as many as any relation has rows."""
 
 
 def pair_count(classes: Table) -> int:
@@ -14,10 +20,23 @@ def pair_count(classes: Table) -> int:
 
 
 def pairs_of(classes: Table) -> Table:
-    """All pairs, by a table of values and their classes."""
-    kind, (values, names) = classes.kinds[0], classes.columns
-    left, right = paired(values, names)
-    return Table((kind, kind), (left, right))
+    """All pairs, by a table of values and their classes. Raises DlogError where there are too many, or too little memory."""
+    if (count := pair_count(classes)) > PAIRS_MAX:
+        notes = ("its size, and questions about some of its values, need no pairs",)
+        raise DlogError(Diagnostic("too-many-rows", f"an equivalence relation of {count:,} pairs cannot be listed", notes=notes))
+    try:
+        return Table((classes.kinds[0],) * 2, paired(*classes.columns))
+    except MemoryError as error:
+        raise DlogError(Diagnostic("out-of-memory", f"out of memory for the {count:,} pairs of an equivalence relation")) from error
+
+
+def first_pairs(classes: Table, most: int) -> Table:
+    """So many of the pairs."""
+    names = classes.columns[1][:most]
+    values, names = (column[np.isin(classes.columns[1], names)] for column in classes.columns)
+    some = np.concatenate([np.flatnonzero(names == name)[:most] for name in np.unique(names)] or [np.empty(0, np.int64)])
+    left, right = paired(values[some], names[some])
+    return Table((classes.kinds[0],) * 2, (left[:most], right[:most]))
 
 
 def paired(values: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
 from dlog.engine.runtime.storage.catalog import Catalog
 from dlog.engine.runtime.storage.records import RecordTables
 from dlog.engine.runtime.storage.relation import Memory, raw
-from dlog.engine.values.equivalence import pair_count, pairs_of
+from dlog.engine.values.equivalence import first_pairs, pair_count, pairs_of
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError, Label
@@ -129,6 +129,14 @@ class Executor:
         if classes is not None:
             return pairs_of(self.stored_table(classes, copy=False))
         return self.stored_table(relation, copy)
+
+    def first_rows(self, relation: str, most: int) -> Table:
+        """Some rows of a relation, as views that end with the executor."""
+        classes = self.program.classes.get(relation)
+        table = self.stored_table(classes or relation, copy=False)
+        if classes is not None:
+            return first_pairs(table, most)
+        return Table(table.kinds, tuple(column[:most] for column in table.columns), min(table.rows, most))
 
     def stored_table(self, relation: str, copy: bool = True) -> Table:
         """The rows that are stored under a relation's name, which of an equivalence relation with classes are some pairs."""
