@@ -34,6 +34,17 @@ def test_recursion_through_count_and_sum_runs() -> None:
     assert result["core"] == {("a",), ("b",), ("c",), ("d",)}
 
 
+def test_the_equivalence_relation_runs() -> None:
+    program = next(block for block in blocks("prolog") if "eqrel" in block)
+    facts = {
+        "equal": [("a", "b"), ("c", "f(b)")],
+        "apply": [("f(a)", "f", "a"), ("f(b)", "f", "b"), ("f(f(a))", "f", "f(a)"), ("f(c)", "f", "c"), ("g(a)", "g", "a")],
+    }
+    result = run_text(program, facts)
+    assert result["alike"] == {("f(a)",), ("f(b)",), ("c",)}
+    assert ("f(c)", "f(f(a))") in result["same"]
+
+
 def test_the_tour_runs() -> None:
     result = run_text(blocks("prolog")[1], {})
     assert result["terminus"] == {("Aachen",), ("Ulm",)}
