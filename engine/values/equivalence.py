@@ -22,12 +22,14 @@ def pair_count(classes: Table) -> int:
 def pairs_of(classes: Table) -> Table:
     """All pairs, by a table of values and their classes. Raises DlogError where there are too many, or too little memory."""
     if (count := pair_count(classes)) > PAIRS_MAX:
+        message = f"an equivalence relation of {count:,} pairs cannot be listed"
         notes = ("its size, and questions about some of its values, need no pairs",)
-        raise DlogError(Diagnostic("too-many-rows", f"an equivalence relation of {count:,} pairs cannot be listed", notes=notes))
+        raise DlogError(Diagnostic("too-many-rows", message, notes=notes))
     try:
         return Table((classes.kinds[0],) * 2, paired(*classes.columns))
     except MemoryError as error:
-        raise DlogError(Diagnostic("out-of-memory", f"out of memory for the {count:,} pairs of an equivalence relation")) from error
+        message = f"out of memory for the {count:,} pairs of an equivalence relation"
+        raise DlogError(Diagnostic("out-of-memory", message)) from error
 
 
 def first_pairs(classes: Table, most: int) -> Table:
