@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from dlog.engine.compile.check import Checked, check
+from dlog.engine.compile.components import instantiate
 from dlog.engine.compile.resolve import resolve
 from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.supported import refuse_unsupported
@@ -25,7 +26,7 @@ STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
 def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], None] | None = None) -> Program:
     """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
     `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
-    tree = parse(source)
+    tree = instantiate(parse(source), source)
     program = stratify(check_tree(tree, source))
     if on_warnings is not None:
         from dlog.engine.compile.warnings import find_warnings
@@ -53,7 +54,7 @@ def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Pr
     tree = parse(source)
     if stage == "ast":
         return tree
-    checked = check_tree(tree, source)
+    checked = check_tree(instantiate(tree, source), source)
     return checked if stage == "typed" else stratify(checked)
 
 
