@@ -28,8 +28,8 @@ from dlog.grammar.syntax import (
     RecordDecl,
     RecordTerm,
     RelationDecl,
-    SubtypeDecl,
     Subsumption,
+    SubtypeDecl,
     Term,
     UnionDecl,
 )
@@ -37,7 +37,7 @@ from dlog.grammar.syntax import (
 _N = TypeVar("_N", bound=Node)
 
 
-def renamed(item: Item, layer: Layer) -> Item:
+def rename(item: Item, layer: Layer) -> Item:
     """An item other than `.comp`, `.init` and `.override` with the full names of what it declares and mentions."""
     prefix = layer.instance.prefix
     match item:
@@ -46,16 +46,16 @@ def renamed(item: Item, layer: Layer) -> Item:
         case Clause():
             return _clause(item, layer)
         case Directive(relations=relations):
-            return replace(item, relations=tuple(map(layer.relation, relations)))
+            return replace(item, relations=tuple(map(layer.instance.relation, relations)))
         case SubtypeDecl(name=name, base=base):
-            return replace(item, name=prefix + name, base=layer.type(base))
+            return replace(item, name=prefix + layer.binding.get(name, name), base=layer.type(base))
         case UnionDecl(name=name, members=members):
-            return replace(item, name=prefix + name, members=tuple(map(layer.type, members)))
+            return replace(item, name=prefix + layer.binding.get(name, name), members=tuple(map(layer.type, members)))
         case RecordDecl(name=name, fields=fields):
-            return replace(item, name=prefix + name, fields=_attributes(fields, layer))
+            return replace(item, name=prefix + layer.binding.get(name, name), fields=_attributes(fields, layer))
         case AdtDecl(name=name, branches=branches):
-            made = (replace(b, name=prefix + b.name, fields=_attributes(b.fields, layer)) for b in branches)
-            return replace(item, name=prefix + name, branches=tuple(made))
+            own = tuple(replace(b, name=prefix + b.name, fields=_attributes(b.fields, layer)) for b in branches)
+            return replace(item, name=prefix + layer.binding.get(name, name), branches=own)
         case Subsumption():
             return replace(
                 item,
@@ -82,19 +82,19 @@ def _attributes(attributes: tuple[Attribute, ...], layer: Layer) -> tuple[Attrib
 
 
 def _node(node: _N, layer: Layer) -> _N:
-    return _renamed_node(node, layer)  # type: ignore[return-value]  # each node stays of its class
+    return _rename_node(node, layer)  # type: ignore[return-value]  # each node stays of its class
 
 
-def _renamed_node(node: Node, layer: Layer) -> Node:
+def _rename_node(node: Node, layer: Layer) -> Node:
     match node:
         case Atom(name=name, args=args):
-            return Atom(layer.relation(name), _terms(args, layer), span=node.span)
+            return Atom(layer.instance.relation(name), _terms(args, layer), span=node.span)
         case Call(name=name, args=args):
             return Call(name, _terms(args, layer), span=node.span)
         case RecordTerm(args=args):
             return RecordTerm(_terms(args, layer), span=node.span)
         case BranchTerm(branch=branch, args=args):
-            return BranchTerm(layer.branch(branch), _terms(args, layer), span=node.span)
+            return BranchTerm(layer.instance.branch(branch), _terms(args, layer), span=node.span)
         case Cast(term=term, type=name):
             return Cast(_node(term, layer), layer.type(name), span=node.span)
         case Constraint(op=op, left=left, right=right):
