@@ -1,7 +1,7 @@
 """The oracle's share in relations that do not keep all of their rows: subsumption, choice domains, `debug_delta`.
 
-The iterations are part of what such a program means: a rule derives from the rows that the last iteration brought and those that
-stood then; what is fresh is sifted as a whole.
+The iterations are part of what such a program means: a rule derives from the rows that the last iteration brought and those
+that stood then; what is fresh is sifted as a whole.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `PASSES` are run in order, each with the reason for its place. A pass takes a program and the names of its observed relations
 and returns a program in which those have exactly the same rows; other relations may lose their rules, so that what is stored
-under their names means nothing. What keeps not all of its rows stays as it is, with all of its stratum. Rows of a relation with rules are taken to come from those rules, from facts in the text and
-from `.input` only.
+under their names means nothing. What keeps not all of its rows stays as it is, with all of its stratum. Rows of a relation with
+rules are taken to come from those rules, from facts in the text and from `.input` only.
 """
 
 from __future__ import annotations

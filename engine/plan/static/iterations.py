@@ -2,13 +2,13 @@
 (`rules.Retention`).
 
 An iteration derives from the rows of the last one (the delta) and all that stand, both as they were when it began, and then
-settles what is fresh: rows that are dominated by fresh rows or by rows that stand are rejected, all at once; rows that stand and
-that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. So an iteration depends on
-sets of rows alone, not on their order, on plans, or on threads. Rows from outside and rules without recursion come before the
-first iteration. Source: the semi-naive evaluation of subsumption in Souffle.
+settles what is fresh: rows that are dominated by fresh rows or by rows that stand are rejected, all at once; rows that stand
+and that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. So an iteration
+depends on sets of rows alone, not on their order, on plans, or on threads. Rows from outside and rules without recursion come
+before the first iteration. Source: the semi-naive evaluation of subsumption in Souffle.
 
-Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%bad` (dominated, of these), `r%delta`
-(accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
+Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%bad` (dominated, of these),
+`r%delta` (accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
 """
 
 from __future__ import annotations
