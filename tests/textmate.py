@@ -1,4 +1,4 @@
-"""`python -m tests.textmate`: prints the TextMate grammar of the dialect, by which editors colour, from the words of the grammar.
+"""`python -m tests.textmate` prints the TextMate grammar, by which editors colour programs, from the words of the grammar.
 
 `tests/test_textmate.py` fails where the file differs from what this prints.
 """
