@@ -97,9 +97,9 @@ def _suitable(program: Program) -> list[str]:
 
 
 def _counts(stratum: Stratum, program: Program) -> bool:
-    """Whether aggregates in a cycle of relations read others of it."""
+    """Whether aggregates in a cycle of relations read others of it, or what it keeps depends on its iterations."""
     own = set(stratum.relations)
-    return bool(own & program.lattices.keys()) or any(
+    return bool(own & (program.lattices.keys() | program.iterated)) or any(
         d.on in own and d.how != "positive" for rule in stratum.rules for d in dependencies(rule)
     )
 
