@@ -19,6 +19,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Relation, Rule, Type
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
@@ -36,6 +37,7 @@ class Checked:
     rules: tuple[Rule, ...]
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
+    options: Options = NO_OPTIONS
 
 
 def check(resolved: Resolved) -> Checked:
@@ -58,7 +60,8 @@ def check(resolved: Resolved) -> Checked:
     problems.check()
     found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
-    return Checked(resolved.source, resolved.table.types, relations, found, tuple(rules), resolved.io, resolved.inline)
+    types, inline = resolved.table.types, resolved.inline
+    return Checked(resolved.source, types, relations, found, tuple(rules), resolved.io, inline, resolved.options)
 
 
 def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.plans import check_plans
+from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -43,6 +46,9 @@ class Resolved:
     clauses: tuple[Clause, ...]
     io: tuple[Io, ...]
     inline: frozenset[str]
+    options: Options = NO_OPTIONS
+    is_legacy: bool = False
+    """Whether a value may go where one of a subtype is declared."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -57,14 +63,18 @@ def resolve(program: Program, source: Source) -> Resolved:
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
-    inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
+    check_pragmas(program.items, problems)
+    pragmas = values(program.items)
+    inline, chosen = inline_relations(decls, pragmas), options(decls, pragmas)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, chosen, "legacy" in pragmas)
     for clause in clauses:
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
                 continue
         _check_clause(clause, resolved, problems)
+    problems.check()
+    check_plans(clauses, inline, problems)
     problems.check()
     return resolved
 

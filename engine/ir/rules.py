@@ -26,6 +26,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from dlog.engine.ir.dominance import Dominance
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span
 
 
@@ -254,6 +255,7 @@ class Program:
     lattices: dict[str, Lattice]
     inline: frozenset[str] = frozenset()
     """The declared relations that have no rows: their bodies stand where they are read."""
+    options: Options = NO_OPTIONS
 
     @cached_property
     def inputs(self) -> frozenset[str]:

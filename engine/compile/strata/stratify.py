@@ -50,7 +50,15 @@ def stratify(checked: Checked) -> Program:
         strata.append(Stratum(tuple(component), rules, bool(inner)))
     problems.check()
     return Program(
-        checked.source, checked.types, checked.relations, checked.facts, tuple(strata), checked.io, lattices, checked.inline
+        checked.source,
+        checked.types,
+        checked.relations,
+        checked.facts,
+        tuple(strata),
+        checked.io,
+        lattices,
+        checked.inline,
+        checked.options,
     )
 
 
