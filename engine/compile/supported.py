@@ -14,16 +14,12 @@ from dlog.grammar.syntax import (
     BranchTerm,
     Call,
     Clause,
-    ComponentDecl,
-    ComponentInit,
     Counter,
     FunctorDecl,
     Item,
     LatticeDecl,
-    Override,
     Program,
     RelationDecl,
-    Subsumption,
 )
 
 
@@ -40,21 +36,15 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case ComponentDecl() | ComponentInit() | Override():
-            yield "components", item.span
         case AdtDecl():
             yield "algebraic data types", item.span
         case FunctorDecl():
             yield "user-defined functors", item.span
         case LatticeDecl():
             yield "lattices", item.span
-        case Subsumption():
-            yield "subsumption", item.span
-        case RelationDecl(qualifiers=qualifiers, choice_domain=choice):
+        case RelationDecl(qualifiers=qualifiers):
             if "eqrel" in qualifiers:
                 yield "eqrel relations", item.span
-            if choice:
-                yield "choice-domain", choice[0].span
         case Clause():
             for root in parts(item):
                 for node in walk(root):

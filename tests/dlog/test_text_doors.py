@@ -31,7 +31,7 @@ from dlog.engine.spark.arrow import ArrowCodec
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.repl import Options, run_repl
-from dlog.watch import Watch, watch
+from dlog.watch.watch import Watch, watch
 from tests.engine.formats.fakes import relation
 from tests.examples import examples
 
@@ -106,11 +106,11 @@ ROWS: dict[str, Door] = {
 
 
 def told(door: Door, folder: Path, strings: list[bytes]) -> str:
-    """The one mistake with its place; checks the rows where there is none."""
+    """The first mistake with its place; checks the rows where there is none."""
     try:
         rows = door(folder, strings)["p"]
     except DlogError as error:
-        [found] = error.diagnostics
+        found = error.diagnostics[0]
         return f"{found.place} {found.message}"
     assert sorted(rows) == [(i, s.decode()) for i, s in enumerate(strings)]
     return ""

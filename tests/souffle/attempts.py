@@ -86,14 +86,7 @@ def outcomes(cases: Sequence[Case], scratch: Path, limits: Limits) -> Iterator[O
 
 def _load() -> None:
     """Everything that a run imports, before processes are forked."""
-    import dlog.cli
-    import dlog.engine.formats.columnar
-    import dlog.engine.formats.lines
-    import dlog.engine.runtime.static.executor
-    import dlog.engine.runtime.static.scope
-    import dlog.findings
-    import dlog.interruption
-    import dlog.progress  # noqa: F401
+
 
 
 def _start(case: Case, scratch: Path, limits: Limits) -> _Running:
