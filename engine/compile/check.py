@@ -21,6 +21,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
@@ -39,6 +40,7 @@ class Checked:
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
+    options: Options = NO_OPTIONS
     eqrels: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
 
@@ -67,8 +69,8 @@ def check(resolved: Resolved) -> Checked:
     eqrels = resolved.eqrels & relations.keys()
     rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
-    table, io = resolved.table.types, resolved.io
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions, eqrels)
+    table, io, inline = resolved.table.types, resolved.io, resolved.inline
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, inline, retentions, resolved.options, eqrels)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

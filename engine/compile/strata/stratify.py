@@ -90,6 +90,7 @@ def stratify(checked: Checked) -> Program:
         checked.inline,
         checked.retentions,
         _first_symbols(checked),
+        checked.options,
         checked.eqrels,
         checked.classes,
     )
