@@ -12,6 +12,7 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Generator,
     Head,
     Literal,
     Negation,
@@ -63,7 +64,7 @@ def _map_literal(literal: Literal, body: Body, change: Callable[[Atom, Body], At
             return replace(literal, atom=change(atom, body))
         case Aggregate(alternatives=bodies):
             return replace(literal, alternatives=tuple(map_atoms(inner, change) for inner in bodies))
-        case Compare() | Unpack():
+        case Compare() | Unpack() | Generator():
             return literal
         case _:
             assert_never(literal)

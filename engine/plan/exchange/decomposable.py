@@ -19,6 +19,7 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Generator,
     Io,
     Literal,
     Negation,
@@ -212,7 +213,7 @@ class _Cutter:
                 return replace(literal, atom=self._atom(atom, kept))
             case Aggregate(alternatives=alternatives):
                 return replace(literal, alternatives=tuple(self._body(a, kept) for a in alternatives))
-            case Compare() | Unpack():
+            case Compare() | Unpack() | Generator():
                 return literal
 
     def _atom(self, atom: Atom, kept: Variable) -> Atom:
