@@ -203,6 +203,14 @@ class Union(Struct):
     merged: Numbers  # roots that are no more
 
 
+class Produced(Struct):
+    """Rows that a table function has made for a block of arguments, column by column."""
+
+    offsets: Words  # where the rows for each row of the block begin, and where the last ones end
+    values: Words
+    stride: i64  # words from one column to the next
+
+
 class Verdicts(Struct):
     """What is known of symbols and a pattern: VERDICT_* each."""
 

@@ -23,6 +23,7 @@ from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
     Compare,
+    Generator,
     Head,
     Literal,
     Negation,
@@ -142,13 +143,13 @@ def _parts(body: Body, labels: frozenset[int]) -> list[_Part]:
 
 
 def _total(literal: Literal) -> bool:
-    """Whether it may be evaluated for values that the rest of its body keeps away, and is no aggregate."""
+    """Whether it may be evaluated for values that the rest of its body keeps away."""
     match literal:
         case Compare(left=left, right=right):
             return not may_stop(left) and not may_stop(right)
         case Atom() | Negation() | Unpack():
             return True
-        case Aggregate():
+        case Aggregate() | Generator():
             return False
 
 
