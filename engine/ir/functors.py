@@ -222,7 +222,7 @@ _ROWS: Final = (
         Signature((SYMBOL, NUMBER, NUMBER), Kind.SYMBOL),
         {Kind.SYMBOL: "BYTE_SUBSTR"},
         scalars.byte_substring,
-        "As `substr`, but index and length count bytes of UTF-8. A character of which only some bytes are asked for is left out.",
+        "As `substr`, but index and length count bytes of UTF-8; a character that does not lie wholly within is left out.",
         'byte_substr("Käse", 1, 3) = "äs"',
     ),
     Intrinsic(

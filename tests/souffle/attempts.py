@@ -89,7 +89,7 @@ def _load() -> None:
     """Everything that a run imports, before processes are forked."""
     for name in ("dlog.command.cli", "dlog.command.findings", "dlog.display.progress", "dlog.interruption"):
         import_module(name)
-    for name in ("formats.columnar", "formats.lines", "runtime.static.executor", "runtime.static.scope", "compiler", "optimize"):
+    for name in ("formats.columnar", "formats.lines", "runtime.static.executor", "runtime.static.scope", "compiler"):
         import_module(f"dlog.engine.{name}")
 
 
