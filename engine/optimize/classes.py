@@ -30,6 +30,7 @@ from dlog.engine.ir.rules import (
     Compare,
     Constant,
     Functor,
+    Generator,
     Head,
     Kind,
     Literal,
@@ -257,7 +258,7 @@ class _Reading:
         more atoms, or alternatives, of which bindings count."""
         atoms = [x for x in body if isinstance(x, Atom)]
         read = {x.relation for x in atoms} | {x.atom.relation for x in body if isinstance(x, Negation)}
-        if len(atoms) != 1 or read.isdisjoint(self.classes) or any(isinstance(x, Aggregate) for x in body):
+        if len(atoms) != 1 or read.isdisjoint(self.classes) or any(isinstance(x, Aggregate | Generator) for x in body):
             return body
         (atom,) = atoms
         named = [a for a in atom.args if isinstance(a, Variable)]
