@@ -82,14 +82,14 @@ class ExplainPrompt:
                 self._explain(*self._row(rest))
             case "subproof":
                 found, known = _ROW.fullmatch(rest), self._trees.subproofs
-                number = int(found[2]) if found is not None else -1
-                self._show(self._trees.tree(known[number]) if 0 <= number < len(known) else Tree("Subproof not found"))
+                place = int(found[2]) if found is not None else -1
+                self._show(self._trees.tree(known[place]) if 0 <= place < len(known) else Tree("Subproof not found"))
             case "explainnegation":
                 self._say(str(self._session.why_not(*self._row(rest))))
             case "rule":
-                name, number = rest.split()
-                numbers = {number: text for text, number in self._rules(name).items()}
-                self._say(numbers.get(int(number), "Rule not found"))
+                name, wanted = rest.split()
+                texts = {number: text for text, number in self._rules(name).items()}
+                self._say(texts.get(int(wanted), "Rule not found"))
             case "measure":
                 self._say(str(self._session[rest].rows))
             case "query" if rest:
