@@ -256,8 +256,8 @@ def _check_relation(shell: Shell, name: str) -> None:
 
 
 def stats(shell: Shell, arguments: str) -> None:
+    from dlog.display.render import byte_size
     from dlog.memory import current_bytes, peak_bytes
-    from dlog.render import byte_size
 
     session = shell.session
     rows = sum(session.rows(name) for name in session)

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from dlog.display.preview import Preview
 from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
 from dlog.engine.state.store import Sync
 from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
-from dlog.preview import Preview
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from dlog.display.report import Report
     from dlog.engine.runtime.static.executor import RuleProfile
-    from dlog.report import Report
 
 
 def count(number: int) -> str:
