@@ -27,9 +27,9 @@ class Bind(Struct):
 
 
 class Form(Struct):
-    """An argument of a function on texts: FORM_*, and a register."""
+    """An argument of a function on texts."""
 
-    form: i64
+    form: i64  # `TextForm`
     register: i64
 
 
@@ -58,7 +58,7 @@ Forms = Array[Form]
 class Instruction(Struct):
     """What all begin with."""
 
-    operation: i64  # OP_*
+    operation: i64  # `Operation`
     length: i64  # words
 
     @classmethod
@@ -123,7 +123,9 @@ class Extend(Instruction):
 
 
 class Sweep(Instruction):
-    """A join and its sink in one loop (sweep.py): of an arrangement's groups or, OP_SWEEP_RUNS, of runs of changes."""
+    """A join and its sink in one loop (sweep.py): matches are groups of an arrangement or, with SWEEP_RUNS, runs of changes.
+    The twin is the arrangement's relation where its bitmap's rows lie as the sink's: a long group is then taken from it, 64
+    matches at a time."""
 
     source: i64  # address of the arrangement, or of the relation that changed
     start: i64  # register: the group, or where the run starts
@@ -261,7 +263,7 @@ class Fetch(Instruction):
 class Compare(Instruction):
     """Keeps rows for which a comparison holds."""
 
-    comparison: i64  # CMP_*
+    comparison: i64  # `Comparison`
     left: i64
     right: i64
     live: i64
@@ -380,7 +382,7 @@ class Stagger(Instruction):
 
 
 class Sink(Instruction):
-    """Rows for a relation: OP_INSERT, OP_APPEND, OP_MERGE; the registers of a merge's key are behind those of the values."""
+    """Rows for a relation: INSERT, APPEND or MERGE; the registers of a merge's key are behind those of the values."""
 
     relation: Relation
     values: Inside[Words]

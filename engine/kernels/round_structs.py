@@ -4,8 +4,19 @@ these or over relations at rest, and the control block of a worker that does."""
 from __future__ import annotations
 
 from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
-from dlog.engine.kernels.machine_structs import Account, Arrangement, Bytes, Homes, Level, Numbers, Relation, Runs, Words
-from dlog.engine.kernels.row_structs import Changes, History, Items, List, Slabs, Supports
+from dlog.engine.kernels.machine_structs import (
+    Account,
+    Arrangement,
+    Bytes,
+    Homes,
+    Level,
+    Numbers,
+    Relation,
+    Runs,
+    WordColumns,
+    Words,
+)
+from dlog.engine.kernels.row_structs import CandidatePlaces, Changes, History, Items, List, Slabs, Supports
 
 
 class Bucket(Items):
@@ -148,7 +159,7 @@ class Reduction(Struct):
     streamed: i64  # contributions come from one path, by round, and change the groups at once (streamed.py)
     open: i64  # the round whose last contribution may not have come yet; 0: none
     work: Work
-    table: i64  # address of the candidates of groups that have many (candidates.py), PLACE_BYTES each
+    table: CandidatePlaces  # the candidates of groups that have many (candidates.py)
     table_count: i64
     table_used: i64
 
@@ -167,9 +178,9 @@ class Seed(Struct):
 
 
 class Task(Struct):
-    """TASK_*, and of what."""
+    """A step of a batch."""
 
-    kind: i64
+    kind: i64  # `TaskKind`
     what: i64  # an address
 
 
@@ -201,8 +212,8 @@ class Stretch(Struct):
     """Changes of an input that go through the dataflow in batches (stretches.py)."""
 
     input: Collection
-    columns: Words  # addresses: columns of values, of diffs and of rounds
-    batch: Words  # room for a batch's addresses
+    columns: WordColumns  # of values, of diffs and of rounds
+    batch: WordColumns  # where those of a batch begin
     count: i64  # changes
     at: i64  # those before have been given to a batch
     rounds: i64  # of a batch
@@ -257,7 +268,7 @@ class Path(Struct):
     gates: Array[Pointer[Collection]]  # collections without which it makes nothing
     gate_count: i64
     target: Collection  # of which it makes rows, over rounds
-    few: i64  # FEW_*: whether few changes go through it row by row (few.py)
+    few: i64  # `Few`: whether few changes go through it row by row (few.py)
     sought: i64  # the seed's column by which it looks rows up, or -1
     group: i64  # the seed's column by which it chooses the group of `reduction`, or -1
     key: i64  # the column of the rows looked up by which it does, or -1
@@ -295,7 +306,7 @@ class Control(Struct):
     cursor: Words  # what workers take their shares of a path from
     account: Account
     limit: i64  # of bytes
-    error: i64  # ERROR_*
+    error: i64  # `Error`
     error_path: i64  # address of the path that failed
     shared: i64  # whether several workers run
     phase: i64
@@ -304,7 +315,7 @@ class Control(Struct):
     bulk: i64  # rows from which on a path is for several workers
     running: i64  # whether a path does
     changes: i64
-    marks: i64  # address of the marks of all OP_EXTEND
+    marks: i64  # address of the marks of all `Extend`s
     number: i64  # of the worker
     run_path: Path
     batch: Work

@@ -1,7 +1,7 @@
 """The structs of traces: layers of sorted updates, how unsorted ones are packed, and a merge of layers.
 
-A layer's *fields* are the columns of its rows, the coordinates of its times, and the diff. Rows are ordered lexicographically by
-(columns, time), each pair once, no diff is zero; values compare as signed 64-bit words.
+A layer's *fields* are the columns of its rows, the coordinates of its times, and the diff. Rows are ordered by (columns, time),
+each pair once, no diff is zero; values compare as signed 64-bit words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LayerHeader(Struct):
     rows: i64
     arity: i64
     depth: i64  # coordinates of a time
-    index: Numbers  # per value of the first column the first row with it or a greater one; null: none; 1: place_fields makes one
+    index: Numbers  # by value of the first column, the first row with it or a greater one; null: none; 1: it is asked for
     low: i64  # the first value in the index,
     range: i64  # and how many values it has: there is one entry more
     fields: Inside[Fields]  # columns, coordinates, diff

@@ -65,7 +65,7 @@ class Merge:
         layers, elements = self._layers, self.description.since.elements
         depth, stride = layers[0].depth, len(layers[0].words)
         block = min(sum(layer.rows for layer in layers), MERGE_TOGETHER)
-        # Behind the inputs: both outputs' headers, the frontier, its least time, where columns are, updates that wait, a history.
+        # Behind the inputs: both outputs' headers, the frontier, the least time, columns, updates that wait, a row's history.
         outputs = _MERGE.inputs + _INPUT.size * len(layers)
         frontier = outputs + 2 * stride
         waiting = frontier + (len(elements) + 1) * depth + Stored.place.size * len(layers)

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.incremental.store.implied import BITS as SAMPLED
+from dlog.engine.kernels.row_structs import CandidatePlace
 from dlog.engine.runtime.storage.native import Struct
 
 PER_ROW = {
@@ -178,9 +179,8 @@ def reduction_cells(reduction: HasStruct) -> Iterator[Cells]:
 
 def reduction_arrays(reduction: HasStruct) -> Iterator[Array]:
     """The reduction's own array; groups and candidates are collections."""
-    yield _whole(
-        reduction.struct, L.reduction.table, reduction.struct[L.reduction.table_count] * L.PLACE_BYTES, L.PLACE_BYTES // 4
-    )
+    size, words = CandidatePlace.size, CandidatePlace.place.size
+    yield _whole(reduction.struct, L.reduction.table, reduction.struct[L.reduction.table_count] * size, words)
 
 
 def _whole(struct: Struct, field: int, size: int, columns: int = 1) -> Array:

@@ -14,12 +14,11 @@ from dlog.engine.kernels.incremental.reduce.grouped import announce_group, group
 from dlog.engine.kernels.incremental.reduce.sums import add_to_sum, sum_at, sum_value
 from dlog.engine.kernels.incremental.store.histories import get_bit
 from dlog.engine.kernels.incremental.store.lists import list_push, list_room
-from dlog.engine.kernels.layout import (
-    BLOCK,
-)
+from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
 from dlog.engine.kernels.row_structs import Change
+from dlog.engine.kernels.static.storage import behind
 
 TOUCHED_WORDS = 3
 """What is noted of a group in an open round: its number, its members and its value before."""
@@ -152,9 +151,9 @@ def flush_grouped(ctl: Control, reduction: Reduction):
     """All contributions of several paths, in the order of their rounds; false with ctl.error set."""
     derived = reduction.derived
     rows = ctl.scratch
-    times = Words(rows.address + BLOCK * 8)
-    diffs = Words(times.address + BLOCK * 8)
-    values = Words(diffs.address + BLOCK * 8)
+    times = behind(rows, BLOCK)
+    diffs = behind(times, BLOCK)
+    values = behind(diffs, BLOCK)
     for first in range(0, derived.count, BLOCK):
         n = min(BLOCK, derived.count - first)
         for i in range(n):

@@ -9,11 +9,12 @@ a row; all others ask whether the row is present.
 from __future__ import annotations
 
 from dlog.engine.kernels.block import compact, gather
+from dlog.engine.kernels.codes import Operation
 from dlog.engine.kernels.core.jit import kernel
 from dlog.engine.kernels.core.memory import bit_length
 from dlog.engine.kernels.generate import copy_carried
 from dlog.engine.kernels.incremental.reduce.grouped import fresh_groups, split_entries
-from dlog.engine.kernels.incremental.steps.finding import find_block, scratch_block
+from dlog.engine.kernels.incremental.steps.finding import find_block
 from dlog.engine.kernels.incremental.store.collections import cell
 from dlog.engine.kernels.incremental.store.groups import row_at, slab_at, slab_first
 from dlog.engine.kernels.incremental.store.histories import (
@@ -42,21 +43,12 @@ from dlog.engine.kernels.instructions import (
     Stagger,
     ValueOf,
 )
-from dlog.engine.kernels.layout import (
-    BLOCK,
-    IMPLIED,
-    OP_ANY,
-    OP_INDEX,
-    OP_PRESENT,
-    OP_ROW,
-    OP_STAGGER,
-    ROUND,
-)
+from dlog.engine.kernels.layout import BLOCK, IMPLIED, ROUND
 from dlog.engine.kernels.machine_structs import Column, Level, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Index, Reduction
 from dlog.engine.kernels.row_structs import ChangeArray, History
 from dlog.engine.kernels.static.arrange import column_of
-from dlog.engine.kernels.static.storage import behind, register
+from dlog.engine.kernels.static.storage import behind, register, scratch_block
 
 _ITERATION = 0xFFFFFFFF
 SPACING = 256
@@ -65,7 +57,7 @@ SPACING = 256
 
 @kernel
 def scan_changes(ctl: Control, code: ScanChanges, level: Level):
-    """[op, length, collection, list, negated, T, I or -1, D, columns, (column, dst)*]: the list's part in use."""
+    """The list's part in use."""
     at = level.at
     end = level.end
     n = min(BLOCK, end - at)
@@ -115,7 +107,7 @@ def scan_changes(ctl: Control, code: ScanChanges, level: Level):
         number = code.binds[c].column
         target = register(ctl, code.binds[c].target)
         if packed:
-            unpack_column(rows.address, number, n, target, 1)
+            unpack_column(rows, number, n, target, 1)
         elif not grouped:
             take_cells(column_of(collection, number), rows, n, target)
         else:
@@ -156,7 +148,7 @@ def fresh_rows(collection: Collection, first, last, rows: Words):
 
 @kernel
 def once(ctl: Control, code: Once, level: Level):
-    """[op, length, T, I or -1, D]: one row, at the first round."""
+    """One row, at the first round."""
     if level.at >= level.end:
         return 0
     level.at = 1
@@ -299,8 +291,7 @@ def inner_rows(ctl: Control, code: RowsOf, level: Level):
 
 @kernel
 def entries_of(ctl: Control, code: EntriesOf, level: Level):
-    """[op, length, collection, row register, neu, T, I, D, I dst, D dst, carried, (src, dst)*]: the inner entries of each block
-    row's row of the collection."""
+    """The inner entries of each block row's row of the collection."""
     history = code.collection.inner
     numbers = register(ctl, code.row)
     neu = code.neu
@@ -361,19 +352,19 @@ def keep_rows(ctl: Control, live: Words, count, kept, n):
 def step_lookup(ctl: Control, pc: Instruction, n):
     """Runs one look-up instruction on a block of n rows; returns the rows left."""
     op = pc.operation
-    if op == OP_INDEX:
+    if op == Operation.INDEX:
         sought = FindIndexGroup(pc)
         find_index_groups(sought.index, ctl, sought.keys, n, scratch_block(ctl, 2), register(ctl, sought.group))
         return n
-    if op == OP_ROW:
+    if op == Operation.ROW:
         return step_row(ctl, HasRow(pc), n)
-    if op == OP_PRESENT:
+    if op == Operation.PRESENT:
         return step_present(ctl, Present(pc), n)
-    if op == OP_STAGGER:
+    if op == Operation.STAGGER:
         late = Stagger(pc)
         stagger(register(ctl, late.value), register(ctl, late.iteration), late.ordered, late.advance, n)
         return n
-    if op == OP_ANY:
+    if op == Operation.ANY:
         wanted = HasAny(pc)
         index = wanted.index
         groups = register(ctl, wanted.group)

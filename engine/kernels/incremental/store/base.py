@@ -9,8 +9,8 @@ traces.)
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
-from dlog.engine.kernels.machine_structs import Numbers, Words
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.machine_structs import Numbers, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release
 
@@ -43,9 +43,9 @@ def compare_base(collection: Collection, row, values: Words):
 
 
 @kernel
-def find_base(collection: Collection, values):
+def find_base(collection: Collection, values: Words):
     """The base row with these values, dead or alive, or -1."""
-    group = base_group(collection, Words(values))
+    group = base_group(collection, values)
     if group < 0:
         return -1
     offsets = collection.base_offsets
@@ -53,7 +53,7 @@ def find_base(collection: Collection, values):
     last = offsets[group + 1]
     while first < last:
         middle = (first + last) >> 1
-        order = compare_base(collection, middle, Words(values))
+        order = compare_base(collection, middle, values)
         if order == 0:
             return middle
         if order < 0:
@@ -64,14 +64,14 @@ def find_base(collection: Collection, values):
 
 
 @kernel
-def search_base(collection: Collection, columns: Words, step, first, n, rows: Words, buffer: Words):
-    """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is word
-    r * step at the address that is word c of `columns`; `buffer` has room for a row.
+def search_base(collection: Collection, columns: WordColumns, step, first, n, rows: Words, buffer: Words):
+    """rows[i] = the base row, dead or alive, with the values of row first + i of columns, or -1. Value c of row r is
+    columns[c][r * step]; `buffer` has room for a row.
 
     First all offsets are asked for, then the keys' rows, so that memory answers while the search goes on."""
     key = collection.base_key
     arity = collection.arity
-    find_base_groups(collection, Words(columns[key]), step, first, n, rows)
+    find_base_groups(collection, columns[key], step, first, n, rows)
     offsets = collection.base_offsets
     number = 1 if key == 0 and arity > 1 else 0
     column = collection.columns[number]
@@ -89,7 +89,7 @@ def search_base(collection: Collection, columns: Words, step, first, n, rows: Wo
                 prefetch(data.address + low * width)
                 prefetch(data.address + high * width)
     if arity == 2 and width == 4:
-        wanted = Words(columns[number])
+        wanted = columns[number]
         for i in range(n):
             group = rows[i]
             if group >= 0:
@@ -99,8 +99,8 @@ def search_base(collection: Collection, columns: Words, step, first, n, rows: Wo
     for i in range(n):
         if rows[i] >= 0:
             for c in range(arity):
-                buffer[c] = load_i64(columns[c], (first + i) * step)
-            rows[i] = find_base(collection, buffer.address)
+                buffer[c] = columns[c][(first + i) * step]
+            rows[i] = find_base(collection, buffer)
 
 
 @kernel

@@ -10,11 +10,9 @@ which keeps half-joins right under compaction).
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import bit_length, load_i64, store_i64, wrapped_product
+from dlog.engine.kernels.core.memory import bit_length, wrapped_product
 from dlog.engine.kernels.incremental.store.lists import list_empty, list_room, pool_give, pool_take
-from dlog.engine.kernels.layout import (
-    NEVER,
-)
+from dlog.engine.kernels.layout import NEVER
 from dlog.engine.kernels.machine_structs import Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.row_structs import Entry, History, Item
@@ -319,8 +317,9 @@ def close_item(history: History, row):
     items.count = last
     moved = data[last]
     if moved != item:
-        for word in range(Item.size >> 3):
-            store_i64(item.address, word, load_i64(moved.address, word))
+        item.row = moved.row
+        item.head = moved.head
+        item.slot = moved.slot
         number = (item.address - data.address) // (Item.size)
         if iterations:
             iterations[item.row] = number

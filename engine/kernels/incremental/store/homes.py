@@ -16,8 +16,8 @@ that gets as many homes as it had is only rid of what was removed from it.
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i32, load_i64, load_u8
-from dlog.engine.kernels.machine_structs import Homes
+from dlog.engine.kernels.core.memory import load_u8
+from dlog.engine.kernels.machine_structs import Homes, Numbers, Words
 
 ALL = 1 << 32
 """The edge when nothing has moved yet."""
@@ -53,8 +53,8 @@ def set_homes(homes: Homes, count, room):
 def is_taken(places, width, at):
     """Whether a place of so many bytes (1, 4 or 8) has something in it."""
     if width == 8:
-        return load_i64(places, at) != 0
-    return load_i32(places, at) != 0 if width == 4 else load_u8(places, at) != 0
+        return Words(places)[at] != 0
+    return Numbers(places)[at] != 0 if width == 4 else load_u8(places, at) != 0
 
 
 @kernel

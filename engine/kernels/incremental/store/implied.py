@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import prefetch
-from dlog.engine.kernels.layout import (
-    IMPLIED,
-)
+from dlog.engine.kernels.layout import IMPLIED
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import load_cell, release, resize, zeroed

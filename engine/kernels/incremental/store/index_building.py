@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import load_i32, prefetch, store_i32
-from dlog.engine.kernels.incremental.store.groups import BULK, SPREAD, fits_dense, grow_groups, item_of_row, key_of, slab_at
+from dlog.engine.kernels.core.memory import prefetch
+from dlog.engine.kernels.incremental.store.groups import (
+    BULK,
+    SPREAD,
+    clear_slab,
+    copy_slab,
+    fits_dense,
+    grow_groups,
+    item_of_row,
+    key_of,
+    slab_at,
+)
 from dlog.engine.kernels.incremental.store.homes import set_homes
 from dlog.engine.kernels.incremental.store.implied import write_keys
 from dlog.engine.kernels.incremental.store.indexes import index_insert
@@ -128,10 +138,10 @@ def drop_leading(index: Index):
         first += 1
     slabs = index.slabs
     if first > 0:
-        for word in range((groups - first) * (Slab.size >> 2)):
-            store_i32(slabs.address, word, load_i32(slabs.address, word + first * (Slab.size >> 2)))
-        for word in range((groups - first) * (Slab.size >> 2), groups * (Slab.size >> 2)):
-            store_i32(slabs.address, word, 0)
+        for group in range(first, groups):
+            copy_slab(slabs[group - first], slabs[group])
+        for group in range(groups - first, groups):
+            clear_slab(slabs[group])
         index.groups = groups - first
         index.low += first
 

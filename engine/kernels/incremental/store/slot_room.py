@@ -38,11 +38,7 @@ from dlog.engine.kernels.incremental.store.slots import (
     tag_of,
     warm_slot,
 )
-from dlog.engine.kernels.layout import (
-    TAG_FREE,
-    TAG_GONE,
-    TAG_ROW,
-)
+from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
 from dlog.engine.kernels.machine_structs import Bytes, Numbers, Words
 from dlog.engine.kernels.round_structs import Collection, Control
 from dlog.engine.kernels.static.storage import lengthen, release, resize, zeroed

@@ -10,23 +10,14 @@ Not all rows have slots: those of a base (base.py) and those of a direct table (
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import kernel
-from dlog.engine.kernels.core.memory import load_i64, prefetch
+from dlog.engine.kernels.core.memory import prefetch
 from dlog.engine.kernels.incremental.store.base import find_base
-from dlog.engine.kernels.incremental.store.direct import (
-    find_direct,
-    set_direct,
-)
+from dlog.engine.kernels.incremental.store.direct import find_direct, set_direct
 from dlog.engine.kernels.incremental.store.histories import get_bit
-from dlog.engine.kernels.incremental.store.homes import (
-    home_of,
-)
+from dlog.engine.kernels.incremental.store.homes import home_of
 from dlog.engine.kernels.incremental.store.implied import cell_at
-from dlog.engine.kernels.layout import (
-    TAG_FREE,
-    TAG_GONE,
-    TAG_ROW,
-)
-from dlog.engine.kernels.machine_structs import Homes, Words
+from dlog.engine.kernels.layout import TAG_FREE, TAG_GONE, TAG_ROW
+from dlog.engine.kernels.machine_structs import Homes, WordColumns, Words
 from dlog.engine.kernels.round_structs import Collection
 from dlog.engine.kernels.static.storage import SMALL, mix
 
@@ -84,17 +75,17 @@ def more_slots(rows):
 
 
 @kernel
-def has_values(collection: Collection, row, values):
+def has_values(collection: Collection, row, values: Words):
     columns = collection.columns
     for c in range(collection.arity):
         column = columns[c]
-        if cell_at(column, row) != load_i64(values, c):
+        if cell_at(column, row) != values[c]:
             return False
     return True
 
 
 @kernel
-def find_values(collection: Collection, values, hashed):
+def find_values(collection: Collection, values: Words, hashed):
     """The row with these values, or -1."""
     if collection.base_rows != 0:
         row = find_base(collection, values)
@@ -104,10 +95,10 @@ def find_values(collection: Collection, values, hashed):
 
 
 @kernel
-def find_slotted(collection: Collection, values, hashed):
+def find_slotted(collection: Collection, values: Words, hashed):
     """The row with these values that is not of the base, or -1."""
     if collection.direct_count != 0:
-        return find_direct(collection, load_i64(values, 0))
+        return find_direct(collection, values[0])
     tags = collection.tags
     if not tags:
         return -1
@@ -194,14 +185,14 @@ def warm_slots(collection: Collection, hashes: Words, n):
 
 
 @kernel
-def warm_others(collection: Collection, columns: Words, step, first, n, rows: Words, hashes: Words):
+def warm_others(collection: Collection, columns: WordColumns, step, first, n, rows: Words, hashes: Words):
     """Hashes the rows first + i of columns (see `search_base`) where rows[i] is -1, and asks for their slots."""
     count = collection.slot_homes.count
     arity = collection.arity
     for i in range(n):
         hashed = 0
         for c in range(arity):
-            hashed = mix(hashed, load_i64(columns[c], (first + i) * step))
+            hashed = mix(hashed, columns[c][(first + i) * step])
         hashes[i] = hashed
         if count != 0 and rows[i] < 0:
             warm_slot(collection, hashed)
