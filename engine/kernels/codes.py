@@ -140,6 +140,15 @@ class Comparison(Code):
     LE_F = auto()
 
 
+class ScopePhase(Code):
+    """What a recursive scope does next."""
+
+    NEXT = auto()  # go to the next round in which an import changed
+    ENTER = auto()  # run the paths that its changes seed
+    BUCKETS = auto()  # make changes of what was derived at the next iteration
+    LOOP = auto()  # run the paths that these seed
+
+
 class TaskKind(Code):
     """What a task of a batch is."""
 

@@ -104,8 +104,8 @@ def match_groups(arrangement: Arrangement, groups: Words, level: Level, source: 
 
 @kernel
 def match_sorted(offsets: Numbers, groups: Words, level: Level, source: Words, places: Words):
-    """`match_groups` where a group is a range. Of a small one as many matches are written as fit, and those kept that are: how
-    many there are, and whether any, is nothing a processor could guess."""
+    """`match_groups` where a group is a range. Of a small one SMALL matches are written whatever its size, and the next group's
+    go over those that are none: how many there are is nothing that a processor could guess."""
     rows = level.rows
     row = level.row
     at = level.at
@@ -225,9 +225,10 @@ def bind_columns(ctl: Control, arrangement: Arrangement, binds: Binds, count, pl
 
 
 # --------------------------------------------------------------------------------------------------------------- extend
-# Worst-case optimal extension by one variable: the proposer that makes the least work proposes, the sorted others validate;
-# growing ones are validated by the set of their relation, in an instruction after this one. When consecutive rows share a
-# proposer's group, its values are marked in a bitmap once and each candidate is one bit test (the marker of triangle counting).
+# Worst-case optimal extension by one variable (the generic join of Ngo, Re and Rudra, Skew Strikes Back): the proposer that
+# makes the least work proposes, the sorted others validate; growing ones are validated by the set of their relation, in an
+# instruction after this one. When consecutive rows share a proposer's group, its values are marked in a bitmap once and each
+# candidate is one bit test (the marker of triangle counting).
 
 
 @kernel
@@ -310,6 +311,7 @@ def choose_proposer(ctl: Control, code: Extend, row):
     least = 0
     for p in range(code.proposers):
         mark = mark_at(ctl, code, p)
+        # Each of its rows is written, and validated by all the others.
         work = mark.rows * (1 + total - mark.cost)
         if best < 0 or work < least:
             best = p
@@ -439,7 +441,8 @@ def is_pair_marked(ctl: Control, code: Extend, chosen, row):
 
 @kernel
 def propose_marked(ctl: Control, code: Extend, chosen, row, at, count, target: Words, source: Words, n):
-    """Writes the candidates that the other proposer's marks have, from position n on; returns the new n."""
+    """Writes the candidates that the other proposer's marks have, from position n on; returns the new n. Marks cover the values
+    of all proposers (`_mark_range` in lowering), so none is outside."""
     proposer = code.listed[chosen]
     entry = values_of(proposer.arrangement, proposer.column)
     data = entry.data

@@ -64,7 +64,7 @@ class Instruction(Struct):
     @classmethod
     def operands(cls, **named: int) -> list[int]:
         """The words of the operands, as named; lists follow."""
-        wanted = [name for name, field in cls.members.items() if not isinstance(field.declared, InsideOf)][2:]
+        wanted = [name for name, field in cls.layout.items() if not isinstance(field.declared, InsideOf)][2:]
         if set(wanted) != set(named):
             raise TypeError(f"{cls.__name__} has the operands {', '.join(wanted)}, not {', '.join(named)}")
         return [named[name] for name in wanted]

@@ -276,7 +276,7 @@ def run_path(path: Path, ctl: Control):
         codes = path.run_code
     levels = ctl.levels
     depth = ctl.level
-    pc = ctl.pc
+    pc = ctl.pc  # 0: the level's generator is to make its next block; else its block has n rows left
     n = ctl.rows
     work = ctl.work
     budget = ctl.budget
@@ -293,6 +293,7 @@ def run_path(path: Path, ctl: Control):
             n = generate(ctl, code, levels[depth])
             work += n + 8
             if n == 0:
+                # The block above is done with: its level goes on with the next, at `pc` 0 still.
                 if depth == 0:
                     break
                 depth -= 1

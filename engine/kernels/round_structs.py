@@ -237,9 +237,9 @@ class Scope(Struct):
     touched: Array[Pointer[Collection]]  # that this round has changed (of lattices: their candidates)
     touched_count: i64
     tail: i64  # how many collections the batch had touched before
-    phase: i64
-    round: i64
-    iteration: i64
+    phase: i64  # `ScopePhase`
+    round: i64  # its time
+    iteration: i64  # from which on the next one is sought
     bits: Words  # iterations with something to do
     bit_words: i64
     heads: Collections  # per iteration the first with rows to look at; `Bucket.next` goes on

@@ -138,6 +138,14 @@ class Slab(Struct):
 Slabs = Array[Slab]
 
 
+class TouchedGroup(Struct):
+    """A group that the open round of a streamed reduction has touched (streamed.py)."""
+
+    group: i64
+    members: i64  # that it had before
+    value: i64  # that it had before
+
+
 class Sums(Struct):
     """What a group holds of a sum; counts have the first word, sums of integers the first two. Of a minimum or maximum the one
     word is the best candidate, plus one."""

@@ -266,7 +266,11 @@ def sweep_runs(ctl: Control, code: Sweep, level: Level):
 
 @kernel
 def test_matches(code: Sweep, data, width, at, count, base, row, candidates: Words, kept):
-    """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then."""
+    """Keeps the matches [at, at + count) that the sink's bitmap lacks; returns how many candidates there are then.
+
+    Each match is written as a candidate and counted if its bit is clear: no branch, as nobody could guess it. Two may be the
+    same row, and a worker's share may have it: `take_candidates` asks again. Codes without a page have page 0, whose bits
+    are clear (bitmaps.py)."""
     relation = code.relation
     slots = relation.slots
     column = swept_column(code)
@@ -379,6 +383,7 @@ def take_candidates(ctl: Control, code: Sweep, target: Relation, count):
     bases = register(ctl, code.bases)
     stride = swept_column(code).stride
     slots = Words(target.slots)
+    # Those that were new move to the front of the list as it is gone through: `novel` never passes k.
     novel = 0
     for k in range(count):
         candidate = candidates[k]

@@ -8,7 +8,7 @@ state is in tables: a run stops and resumes anywhere (see machine).
 
 from __future__ import annotations
 
-from dlog.engine.kernels.codes import Error, Status, TaskKind
+from dlog.engine.kernels.codes import Error, ScopePhase, Status, TaskKind
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.incremental.loop.activation import (
     mark_readers,
@@ -34,7 +34,6 @@ from dlog.engine.kernels.machine import run_path
 from dlog.engine.kernels.machine_structs import Level, Words
 from dlog.engine.kernels.round_structs import Collection, Control, Log, Path, Reduction, Scope, Task, Work
 
-_ENTER, _BUCKETS, _LOOP, _NEXT = 1, 2, 3, 0
 _UNLIMITED = 4611686018427387904
 
 
@@ -160,6 +159,7 @@ def next_round(scope: Scope, work: Work):
     for i in range(scope.changed_count):
         seed = changed[i]
         log = seed.list
+        # The part in use moves on: before `hi` are the rounds that the scope has gone through in this batch.
         at = log.hi
         first = at
         last = log.count
@@ -177,7 +177,9 @@ def next_round(scope: Scope, work: Work):
 
 @entry()
 def next_iteration(scope: Scope):
-    """The next iteration, from the scope's `iteration` on, at which something is scheduled; -1 if there is none."""
+    """The next iteration, from the scope's `iteration` on, at which something is scheduled; -1 if there is none.
+
+    Loop paths derive at later iterations than that of their seeds (`advance`), so none is scheduled behind where a round is."""
     at = scope.iteration
     bits = scope.bits
     words = min(scope.bit_words, (scope.last >> 6) + 1)
@@ -254,29 +256,32 @@ def end_round(ctl: Control, scope: Scope):
 
 @kernel
 def run_scope(scope: Scope, work: Work, ctl: Control):
-    """Runs (or resumes) a recursive scope over all rounds of the batch."""
+    """Runs (or resumes) a recursive scope over all rounds of the batch, in the order of times (round, iteration).
+
+    In each round NEXT finds the imports that changed, ENTER runs the paths that these seed; then, iteration by iteration,
+    BUCKETS makes changes of what was derived there, and LOOP runs the paths that those seed."""
     while True:
         phase = scope.phase
-        if phase == _NEXT:
+        if phase == ScopePhase.NEXT:
             if not next_round(scope, work):
                 return Status.DONE
             scope.iteration = 0
             scope.done = -1
             scope.round_tick = next_tick(work)
             scope.tick = scope.round_tick
-            scope.phase = _ENTER
+            scope.phase = ScopePhase.ENTER
             warm_rounds(scope)
-        elif phase == _ENTER:
+        elif phase == ScopePhase.ENTER:
             status = run_seeds(scope, work, ctl)
             if status != Status.DONE:
                 return status
-            scope.phase = _BUCKETS
-        elif phase == _BUCKETS:
+            scope.phase = ScopePhase.BUCKETS
+        elif phase == ScopePhase.BUCKETS:
             iteration = next_iteration(scope)
             if iteration < 0:
                 if not end_round(ctl, scope):
                     return Status.FAILED
-                scope.phase = _NEXT
+                scope.phase = ScopePhase.NEXT
                 continue
             if iterations_of(scope, iteration) > work.limit:
                 ctl.error = Error.ITERATIONS
@@ -285,12 +290,12 @@ def run_scope(scope: Scope, work: Work, ctl: Control):
             if not process_iteration(ctl, scope, work, iteration):
                 return Status.FAILED
             scope.iteration = iteration + 1
-            scope.phase = _LOOP
+            scope.phase = ScopePhase.LOOP
         else:
             status = run_seeds(scope, work, ctl)
             if status != Status.DONE:
                 return status
-            scope.phase = _BUCKETS
+            scope.phase = ScopePhase.BUCKETS
 
 
 # ----------------------------------------------------------------------------------------------------------------- batch
@@ -315,7 +320,7 @@ def begin_batch(work: Work, ctl: Control, rounds):
 @entry()
 def start_scope(scope: Scope, work: Work):
     """Prepares a recursive scope for a batch. In the first one it looks at all its imports: some may have rows of old."""
-    scope.phase = _NEXT
+    scope.phase = ScopePhase.NEXT
     scope.round = 0
     scope.path = 0
     scope.tail = work.touched_count
@@ -338,7 +343,7 @@ def end_scope(scope: Scope, work: Work):
 
 @kernel
 def run_task(work: Work, task: Task, ctl: Control):
-    """Runs (or resumes) a task: [kind, address]."""
+    """Runs (or resumes) a task. Returns a `Status`."""
     kind = task.kind
     what = task.what
     if kind == TaskKind.PATH:

@@ -17,11 +17,9 @@ from dlog.engine.kernels.incremental.store.lists import list_push, list_room
 from dlog.engine.kernels.layout import BLOCK
 from dlog.engine.kernels.machine_structs import Words
 from dlog.engine.kernels.round_structs import Collection, Control, Reduction
-from dlog.engine.kernels.row_structs import Change
+from dlog.engine.kernels.row_structs import Change, TouchedGroup
 from dlog.engine.kernels.static.storage import behind
 
-TOUCHED_WORDS = 3
-"""What is noted of a group in an open round: its number, its members and its value before."""
 FEW = 8
 """Contributions of a round that are compared with each other."""
 
@@ -216,6 +214,7 @@ def extend_round(ctl: Control, reduction: Reduction, rows: Words, time, diffs: W
             stamps[group] = tick
             members = place.count
             before = sum_value(op, place) if members > 0 else 0
+            # The words of a `TouchedGroup`.
             noted = list_push(ctl, touched, group) and list_push(ctl, touched, members) and list_push(ctl, touched, before)
             if not noted:
                 return False
@@ -229,9 +228,9 @@ def close_round(ctl: Control, reduction: Reduction):
     time = reduction.open
     touched = reduction.groups.touched
     reduction.open = 0
-    for i in range(0, touched.count, TOUCHED_WORDS):
-        item = Words(touched.data.address + i * 8)
-        if not announce_group(ctl, reduction, item[0], time, item[1] > 0, item[2]):
+    for i in range(0, touched.count, TouchedGroup.size >> 3):
+        noted = TouchedGroup(touched.data.address + i * 8)
+        if not announce_group(ctl, reduction, noted.group, time, noted.members > 0, noted.value):
             return False
     touched.count = 0
     return True

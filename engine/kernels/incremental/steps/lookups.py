@@ -2,8 +2,12 @@
 
 A block's rows carry three registers besides their variables: T, the time of the change that seeded them; I, the latest
 iteration of what they met (partial model only); D, the product of the diffs. A view is `neu` (1) or `alt` (0): entries before
-T + 1 or before T. Look-ups in a collection of the own recursive scope (`inner`) read its inner history and meet every entry of
-a row; all others ask whether the row is present.
+T + 1 or before T. A path's seed meets what comes before it in the rule at `neu` and what comes behind it at `alt`: of changes
+that come at one time a combination is found once, by the path of the last of them (half-joins, as in differential dataflow's
+dogsdogsdogs; ir/nodes.py, "Over rounds").
+
+Look-ups in a collection of the own recursive scope (`inner`) read its inner history and meet every entry of a row; all others
+ask whether the row is present.
 """
 
 from __future__ import annotations
@@ -209,6 +213,8 @@ def outer_rows(ctl: Control, code: RowsOf, level: Level):
             continue
         limit = times[row] + neu
         last = min(end, at + BLOCK - n)
+        # Each row is written, and then counted if it is present: a branch that nobody could guess would cost more. One without
+        # its bit is there since the history's base.
         plain = 1 if base < limit else 0
         while at < last:
             number = row_at(pool, at)
@@ -245,6 +251,7 @@ def inner_rows(ctl: Control, code: RowsOf, level: Level):
     row = level.row
     at = level.at
     end = level.end
+    # The entry, plus one, at which to go on with the row at `at`; 0: nothing of that row has been looked at.
     extra = level.extra
     n = 0
     while n < BLOCK:
@@ -303,7 +310,7 @@ def entries_of(ctl: Control, code: EntriesOf, level: Level):
     source = scratch_block(ctl, 0)
     rows = level.rows
     row = max(level.row, 0)
-    extra = level.extra
+    extra = level.extra  # as in `inner_rows`
     n = 0
     while n < BLOCK and row < rows:
         number = numbers[row]
@@ -380,8 +387,8 @@ def step_lookup(ctl: Control, pc: Instruction, n):
 
 @kernel
 def stagger(values: Words, iterations: Words, ordered, advance, n):
-    """Values enter a minimum no earlier than is their turn; the sink
-    adds `advance`."""
+    """Has values enter a minimum no earlier than is their turn, so that most are the least of their groups when they do, and no
+    greater one has to be taken back. The sink adds `advance`."""
     for i in range(n):
         value = values[i]
         if ordered != 0:

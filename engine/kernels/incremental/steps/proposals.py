@@ -77,7 +77,7 @@ def propose_some(ctl: Control, code: Propose, level: Level):
     row = level.row
     at = level.at
     end = level.end
-    chosen = level.extra
+    chosen = level.extra  # who proposes for this row
     n = 0
     while n < BLOCK:
         if at >= end:
@@ -161,7 +161,10 @@ def values_at_view(ctl: Control, code: Propose, target: Words, choice: Words, so
 
 @kernel
 def sieve(ctl: Control, code: Propose, target: Words, choice: Words, source: Words, n):
-    """Leaves out values that another proposer's group does not have; returns how many are left."""
+    """Leaves out values that another proposer's group does not have; returns how many are left.
+
+    An index has every row that a view of the batch may show, so what it lacks is absent at any; and a sieve lets
+    through all that it was filled with, and some that only share a bit: a Bloom filter of one hash."""
     if not has_values_of_others(code):
         return n
     bits = scratch_block(ctl, 1)

@@ -58,7 +58,7 @@ def run_few(path: Path, ctl: Control, first, last):
             if group >= 0:
                 slab = slab_at(lower.index, group)
                 if slab.count > SHORT:
-                    return at
+                    return at  # nothing has come of this change yet: blocks begin with it
                 way = path.few
                 if way == Few.VALUE:
                     passed = join_values(ctl, registers, lower, slab, path.key)
@@ -148,7 +148,7 @@ def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
     collection = index.collection
     columns = collection.columns
     pool = index.pool
-    limit = value_at(registers, code.time)[0] + code.neu
+    limit = value_at(registers, code.time)[0] + code.neu  # of what is seen (lookups.py)
     inner = code.inner != 0
     history = collection.inner if inner else collection.outer
     bits = history.bits
@@ -160,7 +160,7 @@ def join_slab(ctl: Control, registers, code: RowsOf, slab: Slab, shared):
     for at in range(start, start + count):
         row = row_at(pool, at)
         if not shared:
-            carry(registers, code)
+            carry(registers, code)  # again: the row before may have changed what was carried over
         if inner:
             done = join_entries(ctl, registers, code, columns, history, row, limit)
         elif plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
@@ -205,7 +205,7 @@ def join_values(ctl: Control, registers, code: RowsOf, slab: Slab, key):
         row = row_at(pool, at)
         if plain if not marked or get_bit(bits, row) == 0 else presence(history, row, limit) > 0:
             group = find_direct(groups, load_cell(data, width, row))
-            if group >= 0:
+            if group >= 0:  # else the group is to be made, which the sink does
                 done = contribute(ctl, reduction, group, value, iteration, diff)
             else:
                 done = join_row(ctl, registers, code, columns, row)

@@ -271,6 +271,7 @@ def settle_entries(history: History, item: Item):
     at = item.head
     kept = 0
     item.head = 0
+    # The chain is taken apart, and those entries chained again whose iterations have not come before.
     while at != 0:
         entry = entry_at(history, at)
         following = entry.next
@@ -329,7 +330,9 @@ def close_item(history: History, row):
 
 @kernel
 def leave_table(history: History, hole):
-    """Empties a slot of the table; later items of its run move up."""
+    """Empties a slot of the table; later items of its run move up.
+
+    An item may move into the hole unless its home is behind that, on the way round to where it is (Knuth, 6.4, Algorithm R)."""
     table = history.table
     mask = history.table_count - 1
     data = history.items.data

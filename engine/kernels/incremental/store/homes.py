@@ -83,7 +83,8 @@ def begin_growing(homes: Homes, count, room):
 
 @kernel
 def still_fits(homes: Homes, places, width, extra):
-    """Whether so many more entries leave the last place of the part that has not moved free, wherever they go."""
+    """Whether so many more entries leave the last place of the part that has not moved free, wherever they go: they may fill
+    the places from its last run up to the first new home."""
     edge = homes.edge
     old = homes.old
     count = homes.count
@@ -116,6 +117,7 @@ def last_to_move(homes: Homes, places, width):
 
 @kernel
 def move_edge(homes: Homes, first):
-    """Notes that everything from a place on has been taken out."""
+    """Notes that everything from a place on has been taken out: the edge is the least hash with its old home there or behind,
+    first * 2**32 / old rounded up."""
     old = homes.old
     homes.edge = ((first << 32) + old - 1) // old

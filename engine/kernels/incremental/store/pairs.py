@@ -194,6 +194,7 @@ def move_pairs(ctl: Control, collection: Collection, fuel):
         words[n] = word
         n += 1 if word != 0 else 0
         table[at] = 0
+    # Only now, with all of them out: a new home may be a place that one of the others was in.
     move_edge(homes, first)
     count = collection.pair_homes.count
     for i in range(n):
@@ -225,7 +226,10 @@ def put_pair(table: Words, word, home):
 
 @kernel
 def take_pair(table: Words, count, old, edge, word, home):
-    """Removes a pair if it is there; returns whether it was. Later ones of its run move up."""
+    """Removes a pair if it is there; returns whether it was. Later ones of its run move up.
+
+    A pair may move into the hole where its home is not behind that (Knuth, 6.4, Algorithm R). No run goes on at the beginning
+    of the table (homes.py), so places compare as they are."""
     hole = home
     found = table[hole]
     while found != word:
