@@ -142,13 +142,13 @@ def collection_arrays(collection: HasColumns) -> Iterator[Array]:
     yield Array(struct, L.collection.free, struct[L.collection.free_count] * 4, struct[L.collection.free_capacity] * 4)
     yield _whole(struct, L.collection.row_slots, struct[L.collection.slot_homes_room] * 4)
     yield _whole(struct, L.collection.tags, struct[L.collection.slot_homes_room], 0)
-    yield _whole(struct, L.collection.direct, struct[L.collection.direct_count] * 4)
+    yield _whole(struct, L.collection.direct_rows, struct[L.collection.direct_count] * 4)
     yield _whole(struct, L.collection.pairs, struct[L.collection.pair_homes_room] * 8, 2)
     base = struct[L.collection.base_rows]
     yield _whole(struct, L.collection.base_offsets, (struct[L.collection.base_keys] + 1) * 4)
     if any(columns[at] == L.IMPLIED for at in widths):
-        yield _whole(struct, L.collection.key_samples, sample_bytes(base))
-        yield Array(struct, L.collection.key_tail, (rows - base) * 4, (capacity - base) * 4)
+        yield _whole(struct, L.collection.base_samples, sample_bytes(base))
+        yield Array(struct, L.collection.base_tail, (rows - base) * 4, (capacity - base) * 4)
     for history in collection.histories:
         yield Array(history, L.history.bits, marked, capacity // 8)
         yield Array(history, L.history.iters, rows * 4, capacity * 4)

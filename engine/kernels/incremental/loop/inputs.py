@@ -50,7 +50,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
     places = behind(hashes, BLOCK)
     for first in range(0, count, AHEAD):
         size = min(AHEAD, count - first)
-        based = collection.base_rows != 0
+        based = collection.base.rows != 0
         search_rows(collection, columns, step, first, size, places, hashes, values)
         for i in range(size):
             diff = diffs[(first + i) * step]
@@ -77,7 +77,7 @@ def apply_columns(ctl: Control, collection: Collection, columns: WordColumns, st
 def search_rows(collection: Collection, columns: WordColumns, step, first, n, places: Words, hashes: Words, buffer: Words):
     """places[i] = the base row, dead or alive, with the values of row first + i of columns or, of a collection without a base,
     what `search_ahead` tells; and the hashes of their values."""
-    if collection.base_rows != 0:
+    if collection.base.rows != 0:
         search_base(collection, columns, step, first, n, places, buffer)
         warm_others(collection, columns, step, first, n, places, hashes)
         return

@@ -134,7 +134,7 @@ def lattice_block(ctl: Control, reduction: Reduction, pc: Reduce, values: Words,
 
 @kernel
 def warm_results(reduction: Reduction, n, rows: Words):
-    """Asks for the results of groups, which say whether what is derived matters (outdone.py); after `warm_candidates`."""
+    """Asks for the results of groups, which say whether what is derived matters (dominance.py); after `warm_candidates`."""
     groups = reduction.groups
     result = reduction.result
     if result.fresh == 0:

@@ -34,8 +34,8 @@ def hash_registers(ctl: Control, registers: Words, arity, n, hashes: Words):
 def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: Words, making):
     """`find_block` of a collection with a direct table."""
     if n > 1:
-        table = collection.direct
-        low = collection.direct_low
+        table = collection.direct.rows
+        low = collection.direct.low
         for i in range(n):
             if has_place(collection, values[i]):
                 prefetch(table.address + (values[i] - low) * 4)
@@ -43,7 +43,7 @@ def find_directly(ctl: Control, collection: Collection, values: Words, n, rows: 
         row = find_direct(collection, values[i])
         if row < 0 and making:
             hashed = mix(0, values[i])
-            if collection.direct_count == 0:
+            if collection.direct.count == 0:
                 # A row of this block was too far away from the others: the table has given way to slots.
                 row = find_values(collection, behind(values, i), hashed)
             if row < 0:
@@ -86,10 +86,10 @@ def find_in_base(ctl: Control, collection: Collection, registers: Words, n, rows
 def find_block(ctl: Control, collection: Collection, registers: Words, n, rows: Words, making):
     """rows[i] = the collection's row with the values of block row i; where there is none -1 or, with `making`, a new one. False
     with ctl.error set. Uses scratch blocks 2, 3 and 4."""
-    if collection.direct_count != 0 and collection.base_rows == 0:
+    if collection.direct.count != 0 and collection.base.rows == 0:
         return find_directly(ctl, collection, register(ctl, registers[0]), n, rows, making)
     arity = collection.arity
-    if collection.base_rows != 0 and n > 1 and arity <= WIDE:
+    if collection.base.rows != 0 and n > 1 and arity <= WIDE:
         return find_in_base(ctl, collection, registers, n, rows, making)
     buffer = scratch_block(ctl, 2)
     hashes = scratch_block(ctl, 3)

@@ -287,7 +287,7 @@ def derive_one(ctl: Control, registers, pc: Reduce):
     if pc.operation != Operation.REDUCE or not reduction.candidates:
         return derive(ctl, pc, 1)
     groups = reduction.groups
-    if not reduction.candidates.scope or groups.direct_count == 0:
+    if not reduction.candidates.scope or groups.direct.count == 0:
         return derive(ctl, pc, 1)
     group = find_direct(groups, value_at(registers, pc.keys[0])[0])
     if group < 0:

@@ -19,9 +19,9 @@ from dlog.engine.kernels.incremental.store.slot_room import make_slot, resize_sl
 from dlog.engine.kernels.incremental.store.slots import find_values, place_row, remove_slot, slotted
 from dlog.engine.kernels.layout import IMPLIED, NEVER
 from dlog.engine.kernels.machine_structs import Column, Numbers, Words
-from dlog.engine.kernels.round_structs import Collection, Control, Index
+from dlog.engine.kernels.round_structs import Collection, Control, GroupLink, Index
 from dlog.engine.kernels.row_structs import History
-from dlog.engine.kernels.static.storage import ROWS_MAX, grown, release, resize, spare
+from dlog.engine.kernels.static.storage import ROWS_MAX, behind, clear_words, grown, release, resize, spare
 
 AHEAD = 8
 """Rows whose groups are asked for before they are looked at."""
@@ -68,7 +68,7 @@ def bytes_per_row(collection: Collection):
     for array in (collection.support, collection.stamps, collection.current):
         total += 4 if array else 0
     total += 8 if collection.counts else 0
-    total += 8 if collection.heads else 0
+    total += GroupLink.size if collection.heads else 0
     total += collection.sum_words * 8 + collection.record_bytes
     return total + 4 if collection.inner else total
 
@@ -152,7 +152,7 @@ def put_cell(ctl: Control, collection: Collection, number, row, value):
     if column.width != 8:
         if -2147483648 <= value <= 2147483647:
             if column.width == IMPLIED:
-                collection.key_tail[row - collection.base_rows] = value
+                collection.base.tail[row - collection.base.rows] = value
             else:
                 Numbers(column.data)[row] = value
             return True
@@ -195,12 +195,9 @@ def clear_row(collection: Collection, row):
     if collection.counts:
         collection.counts[row] = 0
     if collection.heads:
-        collection.heads[row * 2] = 0
-        collection.heads[row * 2 + 1] = 0
-    sums = collection.sums
-    words = collection.sum_words
-    for word in range(words):
-        sums[row * words + word] = 0
+        collection.heads[row].candidate = 0
+        collection.heads[row].result = 0
+    clear_words(behind(collection.sums, row * collection.sum_words), collection.sum_words)
 
 
 @kernel
@@ -233,9 +230,9 @@ def new_row(ctl: Control, collection: Collection, values: Words, hashed):
 def add_values(ctl: Control, collection: Collection, values: Words, hashed):
     """Makes a row with values that no row has; returns its number, -1 with ctl.error set. It is not present at any time yet
     (in a fresh collection: it has always been, as far as other scopes see)."""
-    row = find_base(collection, values) if collection.base_rows != 0 else -1
+    row = find_base(collection, values) if collection.base.rows != 0 else -1
     if row >= 0:
-        collection.base_dead -= 1
+        collection.base.dead -= 1
     else:
         row = new_row(ctl, collection, values, hashed)
         if row < 0:
@@ -324,8 +321,8 @@ def remove_row(ctl: Control, collection: Collection, row):
             return False
     clear_bit(collection.alive, row)
     collection.live -= 1
-    if row < collection.base_rows:
-        collection.base_dead += 1
+    if row < collection.base.rows:
+        collection.base.dead += 1
         return True
     remove_slot(collection, row)
     return free_number(ctl, collection, row)
@@ -351,8 +348,8 @@ def free_number(ctl: Control, collection: Collection, row):
 @kernel
 def leave_base(ctl: Control, collection: Collection):
     """Makes rows of a base that is mostly dead ordinary ones; false with ctl.error set."""
-    rows = collection.base_rows
-    if collection.base_dead * 2 <= rows:
+    rows = collection.base.rows
+    if collection.base.dead * 2 <= rows:
         return True
     if not write_keys(ctl, collection):
         return False

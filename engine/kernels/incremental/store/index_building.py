@@ -47,9 +47,9 @@ def build_index(ctl: Control, index: Index, rows):
     dense = index.dense != 0 and index.key_count == 1
     if index.used == 0:
         index.values = 0
-    if dense and index.used == 0 and collection.base_rows == rows:
+    if dense and index.used == 0 and collection.base.rows == rows:
         column = index.keys[0]
-        if column == collection.base_key:
+        if column == collection.base.key:
             hold_values(index)
             return build_runs(ctl, index, collection)
     if index.used != 0 or rows < BULK:
@@ -203,11 +203,11 @@ def lay_out(ctl: Control, index: Index):
 @kernel
 def build_runs(ctl: Control, index: Index, collection: Collection):
     """`build_index` of a dense index by the column that the collection's base is sorted by; false with ctl.error set."""
-    keys = collection.base_keys
-    offsets = collection.base_offsets
+    keys = collection.base.keys
+    offsets = collection.base.offsets
     if not grow_groups(ctl, index, keys):
         return False
-    index.low = collection.base_low
+    index.low = collection.base.low
     index.groups = keys
     used = 0
     for group in range(keys):

@@ -105,18 +105,18 @@ def load_base(ctl: Control, collection: Collection, columns: WordColumns, count,
     offsets = Numbers(zeroed(ctl, (groups + 1) * 4))
     if not offsets:
         return False
-    collection.base_offsets = offsets
-    collection.base_keys = groups
-    collection.base_low = low
-    collection.base_key = key
-    collection.base_dead = 0
+    collection.base.offsets = offsets
+    collection.base.keys = groups
+    collection.base.low = low
+    collection.base.key = key
+    collection.base.dead = 0
     count_keys(offsets, keys, low, groups, count)
     for c in range(collection.arity):
         if c != key:
             scatter(collection, c, columns[c], keys, offsets, low, count)
             rewind(offsets, groups)
     rows = order_groups(collection, offsets, groups)
-    collection.base_rows = rows
+    collection.base.rows = rows
     collection.rows = rows
     collection.live = rows
     collection.free_count = 0
@@ -168,8 +168,8 @@ def rewind(offsets: Numbers, groups):
 @kernel
 def order_groups(collection: Collection, offsets: Numbers, groups):
     """Sorts each key's rows by the other columns, drops repeated ones, writes the keys; returns how many rows are left."""
-    key = collection.base_key
-    low = collection.base_low
+    key = collection.base.key
+    low = collection.base.low
     column = collection.columns[key]
     data = column.data
     width = column.width

@@ -87,7 +87,7 @@ def has_values(collection: Collection, row, values: Words):
 @kernel
 def find_values(collection: Collection, values: Words, hashed):
     """The row with these values, or -1."""
-    if collection.base_rows != 0:
+    if collection.base.rows != 0:
         row = find_base(collection, values)
         if row >= 0:
             return row if get_bit(collection.alive, row) != 0 else -1
@@ -97,7 +97,7 @@ def find_values(collection: Collection, values: Words, hashed):
 @kernel
 def find_slotted(collection: Collection, values: Words, hashed):
     """The row with these values that is not of the base, or -1."""
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         return find_direct(collection, values[0])
     tags = collection.tags
     if not tags:
@@ -121,7 +121,7 @@ def place_row(collection: Collection, hashed, row):
     """Enters a row that the table does not have; the slot of a removed one will do."""
     if collection.unkeyed != 0:
         return
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         set_direct(collection, only_value(collection, row), row + 1)
         return
     tags = collection.tags
@@ -139,7 +139,7 @@ def remove_slot(collection: Collection, row):
     """Takes a row out of the table. Its slot is free again if no search needs to pass it."""
     if collection.unkeyed != 0:
         return
-    if collection.direct_count != 0:
+    if collection.direct.count != 0:
         set_direct(collection, only_value(collection, row), 0)
         return
     table = collection.row_slots
@@ -165,7 +165,7 @@ def only_value(collection: Collection, row):
 @kernel
 def slotted(collection: Collection):
     """Living rows that are not of the base."""
-    return collection.live - collection.base_rows + collection.base_dead
+    return collection.live - collection.base.rows + collection.base.dead
 
 
 @kernel
@@ -205,7 +205,7 @@ def search_ahead(collection: Collection, hashes: Words, n, making, places: Words
     count = collection.slot_homes.count
     table = collection.row_slots
     arity = collection.arity
-    others = collection.base_rows != 0 or collection.direct_count != 0
+    others = collection.base.rows != 0 or collection.direct.count != 0
     if n == 1 or count == 0 or arity == 0 or others:
         for i in range(n):
             places[i] = UNKNOWN if others or count != 0 else ABSENT
