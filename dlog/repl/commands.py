@@ -222,11 +222,13 @@ def relations(shell: Shell, arguments: str) -> None:
 
 
 def drop(shell: Shell, arguments: str) -> None:
+    from dlog.sessions.text import is_name
+
     if not arguments:
         raise _usage(".drop")
     session = shell.session
     what = arguments.rstrip()
-    if what.isidentifier():
+    if is_name(what):
         shell.announce(session.drop_relation(what))
     else:
         rule = _placed(shell, what)

@@ -14,13 +14,10 @@ from dlog.grammar.syntax import (
     BranchTerm,
     Call,
     Clause,
-    ComponentDecl,
-    ComponentInit,
     Counter,
     FunctorDecl,
     Item,
     LatticeDecl,
-    Override,
     Program,
     RelationDecl,
     Subsumption,
@@ -40,8 +37,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case ComponentDecl() | ComponentInit() | Override():
-            yield "components", item.span
         case AdtDecl():
             yield "algebraic data types", item.span
         case FunctorDecl():

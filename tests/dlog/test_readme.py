@@ -34,6 +34,14 @@ def test_recursion_through_count_and_sum_runs() -> None:
     assert result["core"] == {("a",), ("b",), ("c",), ("d",)}
 
 
+def test_the_components_run() -> None:
+    [text] = [block for block in blocks("prolog") if ".comp" in block]
+    result = run_text(text, {"roads.edge": [("Bonn", "Jena")], "flights.edge": [("Bonn", "Rome"), ("Rome", "Oslo")]})
+    assert result["trip"] == {(x, y) for x in ("Bonn", "Jena") for y in ("Rome", "Oslo")}
+    assert ("Jena", "Bonn") in result["roads.reach"]
+    assert ("Rome", "Bonn") not in result["flights.reach"]
+
+
 def test_the_tour_runs() -> None:
     result = run_text(blocks("prolog")[1], {})
     assert result["terminus"] == {("Aachen",), ("Ulm",)}
