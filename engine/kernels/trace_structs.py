@@ -6,7 +6,7 @@ each pair once, no diff is zero; values compare as signed 64-bit words.
 
 from __future__ import annotations
 
-from dlog.engine.kernels.core.structs import Array, Inside, Struct, i64
+from dlog.engine.kernels.core.structs import Array, Inside, Pointer, Struct, i64
 from dlog.engine.kernels.machine_structs import Numbers, Words
 
 
@@ -32,6 +32,9 @@ class LayerHeader(Struct):
     low: i64  # the first value in the index,
     range: i64  # and how many values it has: there is one entry more
     fields: Inside[Fields]  # columns, coordinates, diff
+
+
+Layers = Array[Pointer[LayerHeader]]
 
 
 # ------------------------------------------------------------------------------------------------------------- building
