@@ -64,6 +64,14 @@ class Error(Code):
     SUM = auto()  # such a sum beyond SUM_MOST
 
 
+class RangeForm(Code):
+    """What the values of a range are."""
+
+    NUMBER = auto()
+    UNSIGNED = auto()
+    FLOAT = auto()
+
+
 class TextForm(Code):
     """What an argument of a function on texts is."""
 
@@ -91,6 +99,8 @@ class Operation(Code):
     UNIT = auto()
     JOIN = auto()
     EXTEND = auto()
+    RANGE = auto()
+    CALLED = auto()
     SWEEP = auto()
     SWEEP_RUNS = auto()
     RUNS = auto()

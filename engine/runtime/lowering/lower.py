@@ -18,7 +18,7 @@ from dlog.engine.ir.signatures import KEEP
 from dlog.engine.kernels import instructions as I
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.arithmetic import Arithmetic
-from dlog.engine.kernels.codes import Comparison, Operation, TextForm
+from dlog.engine.kernels.codes import Comparison, Operation, RangeForm, TextForm
 from dlog.engine.kernels.values.texts import READING, Text
 from dlog.engine.plan.joins.emit import sink_terms
 from dlog.engine.runtime.lowering.sweeping import is_twin, swept_columns
@@ -38,6 +38,7 @@ _COMPARE = {
     Kind.SYMBOL: {"=": Comparison.EQ, "!=": Comparison.NE},
     Kind.RECORD: {"=": Comparison.EQ, "!=": Comparison.NE},
 }
+_RANGES = {Kind.NUMBER: RangeForm.NUMBER, Kind.UNSIGNED: RangeForm.UNSIGNED, Kind.FLOAT: RangeForm.FLOAT}
 _FORMS = {
     Kind.SYMBOL: TextForm.ID,
     Kind.NUMBER: TextForm.NUMBER,
@@ -214,6 +215,8 @@ class PathLowering:
                 self._emit(Operation.MOVE, *I.Copy.operands(source=source, target=target))
             case nodes.UnpackRecord():
                 self._unpack(step, needed)
+            case nodes.Generate():
+                self._generate(step, needed)
             case nodes.LookUp():
                 self._look_up(step, needed)
             case _:
@@ -382,6 +385,22 @@ class PathLowering:
         records = self.storage.records(len(kinds)).address
         head = I.Unpack.operands(relation=records, record=source, bound=len(bound), live=len(live))
         self._emit(Operation.UNPACK, *head, *flat, *live)
+
+    def _generate(self, step: nodes.Generate, needed: frozenset[int]) -> None:
+        args = [self._term(t) for t in step.args]
+        carried = self._next_level(needed)
+        targets = [self._bind(v, step.kind) for _, v in step.binds if v in needed]
+        target = targets[0] if targets else self._fresh()
+        first, end, *steps = args
+        head = I.Range.operands(
+            form=_RANGES[step.kind],
+            first=first,
+            end=end,
+            step=steps[0] if steps else -1,
+            target=target,
+            carried=len(carried),
+        )
+        self._emit(Operation.RANGE, *head, *(w for pair in carried for w in pair))
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
@@ -556,6 +575,8 @@ def _terms_of(step: nodes.Step) -> Sequence[Term | None]:
             return args
         case nodes.Filter(compare=compare):
             return compare.left, compare.right
+        case nodes.Generate(args=args):
+            return args
         case nodes.Map(term=term):
             return (term,)
         case nodes.UnpackRecord(variable=variable):
