@@ -17,7 +17,7 @@ from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
 from dlog.engine.compile.warnings.relations import Usage
 from dlog.engine.compile.warnings.variables import single_variables
-from dlog.grammar.diagnostics import Diagnostic
+from dlog.grammar.diagnostics import Diagnostic, without_floods
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Clause, Program, RelationDecl
 
@@ -31,7 +31,8 @@ def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
     found.sort(key=_place)
-    return [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
+    marked = [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
+    return without_floods(marked)
 
 
 def _place(warning: Diagnostic) -> tuple[bool, int]:
