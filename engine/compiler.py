@@ -23,6 +23,7 @@ Stage: TypeAlias = Literal["ast", "typed", "strata"]
 STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
 
 
+@uncollected
 def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], None] | None = None) -> Program:
     """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
     `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
