@@ -9,9 +9,7 @@ from dlog.engine.compile.walk import Node, parts, walk
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import Source, Span
 from dlog.grammar.syntax import (
-    AdtDecl,
     AggregateTerm,
-    BranchTerm,
     Call,
     Clause,
     ComponentDecl,
@@ -42,8 +40,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
         case ComponentDecl() | ComponentInit() | Override():
             yield "components", item.span
-        case AdtDecl():
-            yield "algebraic data types", item.span
         case FunctorDecl():
             yield "user-defined functors", item.span
         case LatticeDecl():
@@ -67,8 +63,6 @@ def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
         case Counter():
             yield "autoincrement ($)", node.span
-        case BranchTerm():
-            yield "algebraic data types", node.span
         case Call(name="range"):
             yield "range", node.span
         case Call(name=name) if name.startswith("@"):

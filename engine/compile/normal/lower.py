@@ -8,7 +8,7 @@ Literals are still as written: `RawAtom` arguments are any terms, `=` is not yet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,12 +26,12 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
-from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.rules import PAD, Compare, Constant, Functor, Kind, Record, Term, Type, Variable
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
+from dlog.grammar.syntax import BranchTerm, Call, Cast, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
 
 
@@ -90,8 +90,9 @@ class Variables:
 
 
 class Lowering:
-    def __init__(self, clause: TypedClause, problems: Problems) -> None:
+    def __init__(self, clause: TypedClause, types: Mapping[str, Type], problems: Problems) -> None:
         self.clause = clause
+        self.types = types
         self.problems = problems
         self.variables = Variables()
 
@@ -147,6 +148,8 @@ class Lowering:
                 return Constant(None, Kind.RECORD)
             case RecordTerm():
                 return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
+            case BranchTerm(branch=branch):
+                return self._branch(f"${branch}", term.args)
             case Call(name=name, args=args):
                 row = find_functor(name, len(args))
                 if row is None:
@@ -156,6 +159,13 @@ class Lowering:
                 return self._cast(term, kind)
             case _:
                 raise InternalError("lower", f"a {type(term.node).__name__} came through")
+
+    def _branch(self, name: str, args: tuple[TypedTerm, ...]) -> Record:
+        """A value of an algebraic data type, as rules.py says."""
+        branch = self.types[name]
+        tag = Constant(self.types[branch.adt].branches.index(name), Kind.NUMBER)
+        rest = (PAD,) * (len(branch.fields) - 1 - len(args))
+        return Record(name, (tag, *(self._term(a) for a in args), *rest))
 
     def _call(self, row: Intrinsic, term: TypedTerm, kind: Kind) -> Term:
         args = tuple(self._term(a) for a in term.args)

@@ -28,7 +28,7 @@ from dlog.engine.compile.typing.typed import (
 from dlog.engine.compile.typing.types import PRIMITIVES
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Cast, RecordTerm, Variable
+from dlog.grammar.syntax import BranchTerm, Cast, RecordTerm, Variable
 
 
 def check_subtypes(clause: TypedClause, resolved: Resolved, problems: Problems) -> None:
@@ -136,9 +136,16 @@ class _Subtypes:
 
     def _fields(self, term: TypedTerm) -> None:
         """Fields of a record pattern or construction are of the field's type."""
-        record = self.clause.records[term.slot] if isinstance(term.node, RecordTerm) else None
-        fields = self.table.types[record].fields if record is not None else ()
-        for arg, (_, type_name) in zip(term.args, fields, strict=False):
+        match term.node:
+            case BranchTerm(branch=branch):
+                _, declared = self.table.branches[branch]
+                types = [field.type for field in declared.fields]
+            case RecordTerm():
+                record = self.clause.records[term.slot]
+                types = [] if record is None else [name for _, name in self.table.types[record].fields]
+            case _:
+                return
+        for arg, type_name in zip(term.args, types, strict=False):
             self._narrow(arg, type_name)
 
     def _types(self, term: TypedTerm) -> frozenset[str]:

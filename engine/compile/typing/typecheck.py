@@ -168,11 +168,13 @@ class _Checker:
                 return self.nils[-1]
             case RecordTerm(args=args):
                 return self._record(term, args)
+            case BranchTerm():
+                return self._branch(term)
             case Call():
                 return self._call(term)
             case Cast():
                 return self._cast(term)
-            case Number() | Counter() | BranchTerm() | AggregateTerm():
+            case Number() | Counter() | AggregateTerm():
                 return TypedTerm(term, self.slots.new())
             case _:
                 assert_never(term)
@@ -189,6 +191,18 @@ class _Checker:
         slot = self.slots.new(_RECORD, Evidence(term.span, "record", "a record"))
         self.records.append(TypedTerm(term, slot, fields))
         return self.records[-1]
+
+    def _branch(self, term: BranchTerm) -> TypedTerm:
+        """The name of a branch says its type, and so those of its arguments."""
+        adt, declared = self.resolved.table.branches[term.branch]
+        args = tuple(self._term(a) for a in term.args)
+        for arg, field in zip(args, declared.fields, strict=True):
+            found, why = self.types[field.type], f"field `{field.name}` of `${term.branch}`"
+            self.slots.restrict_type(arg.slot, found, Evidence(arg.node.span, _what(found), why, field.span))
+        slot = self.slots.new()
+        why = f"`${term.branch}` is a branch of `{adt}`"
+        self.slots.restrict_type(slot, self.types[adt], Evidence(term.span, adt, why))
+        return TypedTerm(term, slot, args)
 
     def _call(self, call: Call) -> TypedTerm:
         row = find_functor(call.name, len(call.args))
@@ -217,7 +231,7 @@ class _Checker:
         slot = self.slots.new()
         why = Evidence(cast.span, _what(found), f"`as(..., {cast.type})`")
         self.slots.restrict_type(slot, found, why)
-        if isinstance(cast.term, String | Nil | RecordTerm) or literal_text(cast.term) is not None:
+        if isinstance(cast.term, String | Nil | RecordTerm | BranchTerm) or literal_text(cast.term) is not None:
             self.slots.restrict_type(inner.slot, found, why)
         return TypedTerm(cast, slot, (inner,))
 
@@ -233,6 +247,11 @@ class _Checker:
             waiting = later
         if len(self.problems) > self.before:
             return  # the type may be unknown because of the mistake already found
+        for nil in self.nils:
+            name = self.slots.record(nil.slot)
+            if name is not None and self.types[name].branches:
+                message = f"`nil` is a record, but `{name}` is an algebraic data type"
+                self.problems.add("type-mismatch", message, Label(nil.node.span), notes=[self._branches(name)])
         for record in (*waiting, *(n for n in self.nils if self.slots.record(n.slot) is None)):
             if self.slots.kinds(record.slot) == _RECORD and self.slots.record(record.slot) is None:
                 what = "`nil`" if isinstance(record.node, Nil) else "this record"
@@ -244,6 +263,10 @@ class _Checker:
         if name is None:
             return False
         fields = self.types[name].fields
+        if self.types[name].branches:
+            message = f"this is a record, but `{name}` is an algebraic data type"
+            self.problems.add("type-mismatch", message, Label(record.node.span), notes=[self._branches(name)])
+            return True
         if len(fields) != len(record.args):
             shown = ", ".join(f"{f}: {t}" for f, t in fields)
             message = f"record type `{name}` has {len(fields)} fields, but {len(record.args)} here"
@@ -253,6 +276,10 @@ class _Checker:
             found = self.types[type_name]
             self.slots.restrict_type(arg.slot, found, Evidence(arg.node.span, _what(found), f"field `{field}` of `{name}`"))
         return True
+
+    def _branches(self, adt: str) -> str:
+        shown = ", ".join(f"`{name}`" for name in self.types[adt].branches[:5])
+        return f"its values are made by {shown}{', ...' if len(self.types[adt].branches) > 5 else ''}"
 
     def _choose(self, slot: int) -> Kind:
         """The kind of a slot: a number where several are possible."""
