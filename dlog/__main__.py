@@ -26,7 +26,7 @@ def run_command(arguments: list[str]) -> int:
 
             print(f"dlog {__version__}")
             return 0
-        from dlog.cli import invoke
+        from dlog.command.cli import invoke
 
         return invoke([argument for argument in arguments if argument != "--debug"])
     except Exception as error:

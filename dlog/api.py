@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dlog import arguments
+from dlog.display.preview import Preview
 from dlog.engine.ir import rules
 from dlog.engine.runtime.static.executor import Executor
 from dlog.given import Facts, check_names, load_given
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.pipeline import available_cores, compile_program, load_inputs, readable, stage, write_outputs
-from dlog.preview import Preview
 from dlog.relation import Relation, overview, unknown_relation
 from dlog.tabular import Shown
 from dlog.values import Codec, Row

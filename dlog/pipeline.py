@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from dlog.display.report import Report
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
-from dlog.report import Report
 
 if TYPE_CHECKING:
+    from dlog.display.progress import Display
     from dlog.engine.compiler import Stage
     from dlog.engine.ir.rules import Io, Program
     from dlog.engine.plan.statistics import Declared
     from dlog.engine.runtime.static.executor import Executor
     from dlog.engine.runtime.storage.catalog import Catalog
     from dlog.engine.values.table import Table
-    from dlog.progress import Display
 
 STDOUT = "-"
 
@@ -203,10 +203,10 @@ def run_job(job: Job, display: Display) -> Report:
     written_program = compile_program(job.program, job.include, job.macros, job.on_warnings)
     program = optimized(written_program)
     with stage("start"):
+        from dlog.display.progress import Loading, Writing
         from dlog.engine.formats import check_outputs
         from dlog.engine.runtime.static.executor import Executor
         from dlog.memory import peak_bytes
-        from dlog.progress import Loading, Writing
 
         check_outputs(program)
         executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)

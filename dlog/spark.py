@@ -16,15 +16,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from dlog.display.preview import Preview
+from dlog.display.report import Report
 from dlog.engine.ir import rules
 from dlog.engine.spark import application, job, sources
 from dlog.engine.spark.error_translation import failures
 from dlog.given import check_names, load_given
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import STDOUT, Job, compile_program, observed_relations, optimized, stage
-from dlog.preview import Preview
 from dlog.relation import Relation, overview, title, unknown_relation
-from dlog.report import Report
 from dlog.rows import is_frame
 from dlog.tabular import Shown, Tabular
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from dlog.display.progress import Display
     from dlog.engine.runtime.static.executor import Progress
     from dlog.engine.values.table import Table
-    from dlog.progress import Display
     from dlog.values import Codec, Row
 
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dlog import preview
+from dlog.display import preview
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 from dlog.engine.compile.check import Checked, check
+from dlog.engine.compile.components import expand
 from dlog.engine.compile.resolve import resolve
 from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.supported import refuse_unsupported
@@ -25,12 +26,13 @@ STAGES: Final[tuple[Stage, ...]] = ("ast", "typed", "strata")
 def compile_source(source: Source, on_warnings: Callable[[list[Diagnostic]], None] | None = None) -> Program:
     """The typed, normalized, stratified program; raises DlogError with all mistakes of the first stage that has some.
     `on_warnings` hears what is right and may not be meant, once, even if that is nothing."""
-    tree = parse(source)
-    program = stratify(check_tree(tree, source))
+    expansion = expand(parse(source), source)
+    with expansion.written_names():
+        program = stratify(check_tree(expansion.program, source))
     if on_warnings is not None:
         from dlog.engine.compile.warnings import find_warnings
 
-        on_warnings(find_warnings(tree, source))
+        on_warnings(find_warnings(expansion, source))
     return program
 
 
@@ -43,7 +45,8 @@ def parse(source: Source) -> syntax.Program:
 
 @uncollected
 def check_tree(tree: syntax.Program, source: Source) -> Checked:
-    """A syntax tree to typed rules: what is not executed yet is refused, names are resolved, clauses checked and normalized."""
+    """A syntax tree without components to typed rules: what is not executed yet is refused, names are resolved, clauses checked
+    and normalized."""
     refuse_unsupported(tree, source)
     return check(resolve(tree, source))
 
@@ -53,8 +56,10 @@ def compile_until(source: Source, stage: Stage) -> syntax.Program | Checked | Pr
     tree = parse(source)
     if stage == "ast":
         return tree
-    checked = check_tree(tree, source)
-    return checked if stage == "typed" else stratify(checked)
+    expansion = expand(tree, source)
+    with expansion.written_names():
+        checked = check_tree(expansion.program, source)
+        return checked if stage == "typed" else stratify(checked)
 
 
 def print_stage(source: Source, stage: Stage) -> str:

@@ -50,6 +50,7 @@ from tests.naive_bodies import (
     variables,
     walk,
 )
+from tests.naive_components import without_components
 from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
@@ -69,7 +70,7 @@ class TooBig(Exception):
 
 def evaluate(program: Program, facts: Facts | None = None, budget: int | None = None) -> dict[str, set[Row]]:
     """All relations of the program over the given facts. `budget` bounds the number of rows looked at (`TooBig`)."""
-    return _Evaluation(program, facts or {}, budget).run()
+    return _Evaluation(without_components(program), facts or {}, budget).run()
 
 
 class _Evaluation:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from dlog.engine.compile.components import expand
 from dlog.engine.compile.normal.comparisons import COMPARISONS, Comparison
 from dlog.engine.compile.warnings import CODES, find_warnings
 from dlog.engine.compiler import parse
@@ -56,7 +57,7 @@ def warnings_page() -> str:
     parts = [_WARNINGS]
     for code, kind in CODES.items():
         source = Source(kind.example, "example.dl")
-        said = render_all(find_warnings(parse(source), source))
+        said = render_all(find_warnings(expand(parse(source), source), source))
         parts += [f"## {code}\n", f"{kind.meaning}\n", f"```\n{kind.example}\n```\n", f"```\n{said}\n```\n"]
     return _MADE + "\n".join(parts).rstrip("\n") + "\n"
 

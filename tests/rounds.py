@@ -8,7 +8,7 @@ changes, which must be exactly the difference of consecutive states.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -182,4 +182,4 @@ def stories(draw: Any, cases: st.SearchStrategy[Case] | None = None, most: int =
     if known and draw(st.integers(0, 4)) == 0:
         rounds.append([(name, row, -1) for name, row in known])
     groups = draw(st.sampled_from([[1], [len(rounds)], [1, 2], [3, 1], [2]]))
-    return Story(Case(case.relations, case.rules, {}), rounds, groups)
+    return Story(replace(case, facts={}), rounds, groups)

@@ -17,6 +17,7 @@ from tests.engines import EVERY_ENGINE
 from tests.examples import examples
 from tests.naive import TooBig, evaluate
 from tests.strategies import Case, counting_programs, graph_programs, programs, random_programs, shuffled
+from tests.strategies_components import ComponentCase, component_programs
 
 BUDGET = 200_000
 """Rows the naive evaluator may look at: about a second."""
@@ -63,6 +64,17 @@ def test_executor_equals_naive_evaluation_on_recursion_through_count_and_sum(run
 @given(case=counting_programs())
 def test_executor_equals_naive_evaluation_on_thousands_of_counting_programs(run_text: RunText, case: Case) -> None:
     assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(100)
+@given(cases=component_programs())
+def test_programs_in_components_equal_naive_evaluation_and_the_same_program_without(
+    run_text: RunText, cases: tuple[ComponentCase, Case]
+) -> None:
+    case, plain = cases
+    found = executed(run_text, case)
+    assert found == by_naive_evaluation(case)
+    assert list(found.values()) == list(executed(run_text, plain).values())
 
 
 @pytest.mark.exhaustive

@@ -19,6 +19,7 @@ from tests.examples import examples
 from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import counting_programs, graph_programs, random_programs
+from tests.strategies_components import component_programs
 
 ENGINES: dict[str, MakeEngine] = {
     "recompute": Recompute,
@@ -40,6 +41,12 @@ def engine(request: pytest.FixtureRequest) -> MakeEngine:
 @examples(40)
 @given(story=stories(random_programs()))
 def test_every_round_equals_naive_evaluation_on_random_programs(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(20)
+@given(story=stories(component_programs().map(lambda cases: cases[0])))
+def test_every_round_equals_naive_evaluation_on_programs_in_components(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

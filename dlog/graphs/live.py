@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, assert_never
 import numpy as np
 import pyarrow as pa
 
+from dlog.display.preview import Preview
 from dlog.grammar.diagnostics import DlogError
 from dlog.graphs.analyses import ArrayAnalyses
 from dlog.graphs.changing import ChangingEdges, Edited
@@ -27,7 +28,6 @@ from dlog.graphs.results import decoded, ordered, python_rows, title
 from dlog.graphs.running import Columns, Running, as_table
 from dlog.graphs.shared import Sharing, changed
 from dlog.graphs.sources import read
-from dlog.preview import Preview
 from dlog.tabular import Tabular
 
 if TYPE_CHECKING:

@@ -222,11 +222,13 @@ def relations(shell: Shell, arguments: str) -> None:
 
 
 def drop(shell: Shell, arguments: str) -> None:
+    from dlog.sessions.text import is_name
+
     if not arguments:
         raise _usage(".drop")
     session = shell.session
     what = arguments.rstrip()
-    if what.isidentifier():
+    if is_name(what):
         shell.announce(session.drop_relation(what))
     else:
         rule = _placed(shell, what)
@@ -256,8 +258,8 @@ def _check_relation(shell: Shell, name: str) -> None:
 
 
 def stats(shell: Shell, arguments: str) -> None:
+    from dlog.display.render import byte_size
     from dlog.memory import current_bytes, peak_bytes
-    from dlog.render import byte_size
 
     session = shell.session
     rows = sum(session.rows(name) for name in session)

@@ -197,7 +197,7 @@ class Shell:
     def _insert(self, statement: Statement) -> bool:
         """Inserts facts; false if that is not all there is to it: of a relation with rules they are part of the program."""
         rows = self.session.written(statement.placed)
-        from dlog.watch import changeable
+        from dlog.watch.watch import changeable
 
         open_ones = changeable(self.session.program)
         if any(name not in open_ones for name, _ in rows):
@@ -250,7 +250,7 @@ class Shell:
     def announce(self, round: Round, always: bool = True) -> None:
         """Shows the changes of a round: how many everywhere, and the rows themselves in the relations of interest. A change of
         the program that changes no rows goes without saying."""
-        from dlog.watch import watched
+        from dlog.watch.watch import watched
 
         counts = []
         for name in round:

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from dlog.display.preview import Preview
 from dlog.engine.garbage import uncollected
 from dlog.engine.interruption import Delayed, delayed
 from dlog.engine.ir import rules
 from dlog.engine.state.store import Sync
-from dlog.grammar import syntax
 from dlog.grammar.diagnostics import DlogError
-from dlog.preview import Preview
 from dlog.relation import overview
 from dlog.sessions import text as program_text
 from dlog.sessions.changing import Changing
@@ -130,8 +129,8 @@ class Session(Changing):
         """
         with self._lock:
             self._check_open()
-            whole, new = program_text.added(self._text, text, *self._options.preprocessing)
-            facts = tuple(item for item in new.items if isinstance(item, syntax.Clause) and item.body is None)
+            whole = program_text.added(self._text, text, *self._options.preprocessing)
+            facts = program_text.new_facts(self._text, whole)
             rows = whole.compiled((*whole.declarations, *facts)).facts if facts else {}
             return self._replace(whole, rows)
 

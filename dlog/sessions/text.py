@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from dlog.arguments import path
 from dlog.arguments import text as argument_text
+from dlog.engine.compile.components import Expansion, expand
 from dlog.engine.compile.strata.stratify import stratify
 from dlog.engine.compile.walk import walk
 from dlog.engine.compiler import check_tree, parse
@@ -27,9 +29,9 @@ from dlog.relation import unknown_relation
 from dlog.sessions.mistakes import mistake
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
-    """A program, parsed. `items` are those in force; `source` holds every text there ever was."""
+    """A program, parsed. `items` are those in force, as written; `source` holds every text there ever was."""
 
     source: Source
     items: tuple[syntax.Item, ...]
@@ -47,17 +49,34 @@ class Text:
 
         return [format_program(syntax.Program((item,))).rstrip("\n") for item in self.items]
 
+    @cached_property
+    def expansion(self) -> Expansion:
+        """The program with the items of components in the place of their instances."""
+        with stage("compiler"):
+            return expand(syntax.Program(self.items), self.source)
+
+    @property
+    def expanded(self) -> tuple[syntax.Item, ...]:
+        """The items in force, without components."""
+        return self.expansion.program.items
+
     @property
     def declarations(self) -> tuple[syntax.Item, ...]:
         """The items that say what relations and types there are, not what rows they have or where from; clauses of inline
         relations are such."""
-        inline = {n for i in self.items if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
-        return tuple(item for item in self.items if _declares(item, inline))
+        inline = {n for i in self.expanded if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
+        return tuple(item for item in self.expanded if _declares(item, inline))
 
     def compiled(self, items: tuple[syntax.Item, ...] | None = None) -> Program:
-        """The typed program of all items, or of these."""
-        with stage("compiler"):
-            return stratify(check_tree(syntax.Program(self.items if items is None else items), self.source))
+        """The typed program of all items, or of these, which are without components."""
+        with stage("compiler"), self.expansion.written_names():
+            return stratify(check_tree(syntax.Program(self.expanded if items is None else items), self.source))
+
+    def placed_in(self, source: Source) -> Text:
+        """The same program whose text goes on in `source`."""
+        text = Text(source, self.items)
+        vars(text)["expansion"] = self.expansion  # not computed again
+        return text
 
     def parsed(self, more: Source) -> Text:
         """The items of a further text alone; their spans are in the joined text."""
@@ -84,18 +103,34 @@ def stored_text(text: str, folder: Path) -> Text:
             raise damaged(folder / NAME, "the text of its program is no program") from None
 
 
-def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> tuple[Text, Text]:
-    """The program with the clauses, declarations and directives of `more`, and those alone."""
+def added(text: Text, more: Path | str, include: Sequence[str] = (), macros: Sequence[str] = ()) -> Text:
+    """The program with the clauses, declarations and directives of `more`."""
     path("text", more, "rules as text, or the Path of a file of them")
     with stage("preprocessor"):
         new = text.parsed(preprocess(more, include, macros))
-    return Text(new.source, text.items + new.items), new
+    return Text(new.source, text.items + new.items)
+
+
+def new_facts(before: Text, now: Text) -> tuple[syntax.Clause, ...]:
+    """The facts of a program that stand behind those of an earlier one, or come with the instances of components there."""
+    written = len(before.items)
+    facts = [item for item in now.items[written:] if isinstance(item, syntax.Clause) and item.body is None]
+    if now.expanded is not now.items:
+        known = {item for item in before.expanded if isinstance(item, syntax.Clause) and item.body is None}
+        own = _of_components(now)
+        facts += [item for item in own if isinstance(item, syntax.Clause) and item.body is None and item not in known]
+    return tuple(facts)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a relation, with those of component instances before it or not."""
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def without_rules(text: Text, which: str) -> Text:
     """The program without the clauses that `which` writes out or, if it is the name of a relation, without its rules."""
     argument_text("which", which, "rules written out, or the name of their relation")
-    if which.strip().isidentifier():
+    if is_name(which.strip()):
         return _without_rules_of(text, which.strip())
     clauses = [item for item in text.parsed(Source(which, "<dropped>")).items if isinstance(item, syntax.Clause)]
     left = list(text.items)
@@ -114,6 +149,7 @@ def _without_rules_of(text: Text, name: str) -> Text:
     declared = relations(text)
     if name not in declared:
         raise unknown_relation(name, declared)
+    _check_rules_written(text, name)
     left: list[syntax.Item] = []
     for item in text.items:
         if isinstance(item, syntax.Clause) and item.body is not None:
@@ -141,8 +177,10 @@ def _without_relation(text: Text, name: str) -> Text:
     declared = relations(text)
     if name not in declared:
         raise unknown_relation(name, declared)
+    if name not in _declared(text.items):
+        raise mistake("of-component", f"`{name}` is declared in a component: an instance keeps all of its relations")
     found = replace(text, items=tuple(kept for item in text.items if (kept := _without(item, name)) is not None))
-    readers = [item for item in found.items if isinstance(item, syntax.Clause) and _reads(item, name)]
+    readers = [item for item in found.expanded if isinstance(item, syntax.Clause) and _reads(item, name)]
     if readers:
         raise _in_use(text, name, readers)
     return found
@@ -150,7 +188,29 @@ def _without_relation(text: Text, name: str) -> Text:
 
 def relations(text: Text) -> list[str]:
     """The names of the declared relations."""
-    return [name for item in text.items if isinstance(item, syntax.RelationDecl) for name in item.names]
+    return _declared(text.expanded)
+
+
+def _declared(items: Sequence[syntax.Item]) -> list[str]:
+    return [name for item in items if isinstance(item, syntax.RelationDecl) for name in item.names]
+
+
+def _of_components(text: Text) -> list[syntax.Item]:
+    """The items that are in the program because of components."""
+    written = set(map(id, text.items))
+    return [item for item in text.expanded if id(item) not in written]
+
+
+def _check_rules_written(text: Text, name: str) -> None:
+    own = [item for item in _of_components(text) if isinstance(item, syntax.Clause) and item.body is not None]
+    rules = [item for item in own if any(head.name == name for head in item.heads)]
+    if rules:
+        raise _of_component(text, name, rules)
+
+
+def _of_component(text: Text, name: str, rules: Sequence[syntax.Clause]) -> DlogError:
+    message = f"rules of `{name}` are those of a component: an instance keeps all of its rules"
+    return DlogError(Diagnostic("of-component", message, tuple(Label(rule.span) for rule in rules), (), text.source))
 
 
 def _declares(item: syntax.Item, inline: set[str]) -> bool:
@@ -164,7 +224,7 @@ def _declares(item: syntax.Item, inline: set[str]) -> bool:
 
 
 def _has_rules(text: Text, name: str) -> bool:
-    clauses = (item for item in text.items if isinstance(item, syntax.Clause) and item.body is not None)
+    clauses = (item for item in text.expanded if isinstance(item, syntax.Clause) and item.body is not None)
     return any(head.name == name for clause in clauses for head in clause.heads)
 
 
@@ -202,6 +262,9 @@ def _names_without(name: str, names: tuple[str, ...], spans: tuple[Span, ...]) -
 def _no_such_rule(text: Text, clause: syntax.Clause) -> Exception:
     from dlog.grammar.unparse import format_clause
 
+    own = [item for item in _of_components(text) if item == clause and isinstance(item, syntax.Clause)]
+    if own:
+        return _of_component(text, own[0].heads[0].name, own)
     wanted = format_clause(clause)
     known = [format_clause(item) for item in text.items if isinstance(item, syntax.Clause) and item.body is not None]
     close = closest(wanted, known)

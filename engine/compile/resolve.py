@@ -205,10 +205,21 @@ def _count(number: int, noun: str) -> str:
 
 
 def _unknown_relation(name: str, span: Span, relations: Iterable[str], problems: Problems) -> None:
-    hint = suggestion(name, relations) or f"declare it with .decl {name}(...)"
+    hint = suggestion(name, relations) or _declaration_hint(name, relations)
     if name in written_functors():
         hint = f"`{name}` is a functor: compare its value, as in `y = {name}(x)`"
     problems.add("unknown-relation", f"unknown relation `{name}`", Label(span), notes=[hint])
+
+
+def _declaration_hint(name: str, relations: Iterable[str]) -> str:
+    """How there could be a relation of a name; one with dots is of an instance of a component."""
+    instance, dot, _ = name.rpartition(".")
+    if not dot:
+        return f"declare it with .decl {name}(...)"
+    own = [known for known in relations if known.rpartition(".")[0] == instance]
+    if own:
+        return f"the relations of `{instance}` are {', '.join(f'`{known}`' for known in own)}"
+    return f"there is no instance `{instance}`: it needs `.init {instance} = ...`"
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:

@@ -12,13 +12,10 @@ from dlog.grammar.syntax import (
     AggregateTerm,
     Call,
     Clause,
-    ComponentDecl,
-    ComponentInit,
     Counter,
     FunctorDecl,
     Item,
     LatticeDecl,
-    Override,
     Program,
     RelationDecl,
     Subsumption,
@@ -38,8 +35,6 @@ def refuse_unsupported(program: Program, source: Source) -> None:
 
 def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
-        case ComponentDecl() | ComponentInit() | Override():
-            yield "components", item.span
         case FunctorDecl():
             yield "user-defined functors", item.span
         case LatticeDecl():

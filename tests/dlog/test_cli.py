@@ -7,9 +7,9 @@ import typer
 from typer.testing import CliRunner
 
 from dlog import __version__
-from dlog.cli import _jobs, app
+from dlog.command.cli import _jobs, app
+from dlog.command.warmup import warm
 from dlog.grammar.diagnostics import DlogError
-from dlog.warmup import warm
 from tests.dlog.command import CLOSURE, closure, dlog
 
 UNFORMATTED = ".decl   a( x:number )\na(1) .\na( 2 ).\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dlog import cli
 from dlog.__main__ import run_command
+from dlog.command import cli
 from dlog.grammar.diagnostics import Diagnostic, DlogError, InternalError
 from dlog.pipeline import stage
 from tests.dlog.command import CLOSURE, ROOT, arguments
@@ -60,7 +60,8 @@ def test_any_other_exception_gives_2(monkeypatch: Patch, capsys: Capture) -> Non
 
 HALF_IMPORTED = """
 import sys
-from dlog import __main__, cli
+from dlog import __main__
+from dlog.command import cli
 class Part:
     def __del__(self):
         raise KeyError("half imported")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dlog.display.render import byte_size, count, rows_text, value_text
 from dlog.memory import current_bytes, parse_size, peak_bytes
-from dlog.render import byte_size, count, rows_text, value_text
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 import dlog
 from dlog.__main__ import run_command
-from dlog.watch import Watch, watch
+from dlog.watch.watch import Watch, watch
 
 NAN = 0x7FF8000000000000
 

@@ -63,7 +63,8 @@ def test_the_wheel_holds_each_source_file_once_and_no_machine_code(built: Path) 
 def test_the_sdist_holds_tests_programs_and_no_links_twice(built: Path) -> None:
     with tarfile.open(only(built, "*.tar.gz")) as archive:
         names = [name.partition("/")[2] for name in archive.getnames()]
-    assert {"pyproject.toml", "LICENSE", "README.md", "grammar/parser.py", "engine/compiler.py", "dlog/cli.py"} <= set(names)
+    sources = {"grammar/parser.py", "engine/compiler.py", "dlog/command/cli.py"}
+    assert {"pyproject.toml", "LICENSE", "README.md", *sources} <= set(names)
     assert any(name.startswith("tests/") for name in names)
     assert any(name.startswith("programs/") for name in names)
     unwanted = (".nbi", ".nbc", ".pyc")

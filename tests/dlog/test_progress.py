@@ -6,7 +6,7 @@ import pty
 import time
 from dataclasses import dataclass
 
-from dlog.progress import Display, Loading, Writing, describe
+from dlog.display.progress import Display, Loading, Writing, describe
 
 
 @dataclass(frozen=True, slots=True)

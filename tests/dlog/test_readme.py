@@ -42,6 +42,14 @@ def test_values_of_algebraic_data_types_are_built_and_taken_apart() -> None:
     assert result["sign"] == {(whole, Branch("Zero")), (last, Branch("Minus")), (Branch("Num", -3), Branch("Minus"))}
 
 
+def test_the_components_run() -> None:
+    [text] = [block for block in blocks("prolog") if ".comp" in block]
+    result = run_text(text, {"roads.edge": [("Bonn", "Jena")], "flights.edge": [("Bonn", "Rome"), ("Rome", "Oslo")]})
+    assert result["trip"] == {(x, y) for x in ("Bonn", "Jena") for y in ("Rome", "Oslo")}
+    assert ("Jena", "Bonn") in result["roads.reach"]
+    assert ("Rome", "Bonn") not in result["flights.reach"]
+
+
 def test_the_tour_runs() -> None:
     result = run_text(blocks("prolog")[1], {})
     assert result["terminus"] == {("Aachen",), ("Ulm",)}

@@ -31,7 +31,7 @@ from dlog.engine.spark.arrow import ArrowCodec
 from dlog.engine.values.symbols import SymbolTable
 from dlog.grammar.diagnostics import DlogError
 from dlog.repl import Options, run_repl
-from dlog.watch import Watch, watch
+from dlog.watch.watch import Watch, watch
 from tests.engine.formats.fakes import relation
 from tests.examples import examples
 

@@ -11,7 +11,7 @@ import pytest
 from dlog.engine.formats.text import read_bytes
 from dlog.engine.state import files
 from dlog.grammar.diagnostics import DlogError
-from dlog.watch import _begun
+from dlog.watch.watch import _begun
 from tests.security.planted import dlog
 
 SIZE = 1 << 20

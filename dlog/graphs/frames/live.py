@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
 
+from dlog.display.preview import Preview
 from dlog.graphs.analyses import Analyses
 from dlog.graphs.frames.changing import ChangedNumbers, ChangingFrame
 from dlog.graphs.frames.following import SparkMaintained, SparkRecomputed
@@ -28,7 +29,6 @@ from dlog.graphs.questions import Computation, Question, Rules, Shape
 from dlog.graphs.results import title
 from dlog.graphs.running import as_facts
 from dlog.graphs.sources import SourceGraph
-from dlog.preview import Preview
 from dlog.spark import first_of
 from dlog.tabular import Tabular
 

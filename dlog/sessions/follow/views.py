@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
+from dlog.display.preview import Preview
 from dlog.engine.ir.rules import Program
 from dlog.engine.values.table import Table
-from dlog.preview import Preview
 from dlog.relation import Relation, overview
 from dlog.sessions.mistakes import mistake
 from dlog.tabular import Shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from dlog.arguments import text as argument_text
@@ -24,7 +23,7 @@ def rows_of_facts(text: Text, facts: str, shown: str | None = None) -> list[tupl
     wrong = [item.span for item in new.items if item not in clauses]
     if wrong or not clauses:
         raise _no_facts(wrong, new.source)
-    program = replace(text, source=new.source).compiled((*text.declarations, *clauses))
+    program = text.placed_in(new.source).compiled((*text.declarations, *clauses))
     computed = [rule.span for stratum in program.strata for rule in stratum.rules]
     if computed:
         raise _no_facts(computed, new.source)

@@ -251,9 +251,15 @@ _FORMAT = (("rfc4180", "true"),)
 
 def _reading(text: Text, inputs: Sequence[str]) -> str:
     """The program without facts, which reads these inputs from the files of a dump."""
-    items = tuple(item for item in text.items if not _says_rows(item))
+    items = _without_rows(text.items)
     lines = [f'.input {name}(filename="{name}.csv", rfc4180=true)' for name in inputs]
     return "\n".join([str(replace(text, items=items)).rstrip("\n"), *lines, ""])
+
+
+def _without_rows(items: tuple[syntax.Item, ...]) -> tuple[syntax.Item, ...]:
+    """Items but for facts and inputs, those in components included."""
+    left = (item for item in items if not _says_rows(item))
+    return tuple(replace(i, items=_without_rows(i.items)) if isinstance(i, syntax.ComponentDecl) else i for i in left)
 
 
 def _says_rows(item: syntax.Item) -> bool:

@@ -59,7 +59,7 @@ class Question:
 def compile_question(text: Text, question: str, pending: frozenset[str] = frozenset()) -> Question:
     """`pending` are the relations with rules that are to be computed. Raises DlogError for whatever is wrong with it."""
     clause, local, source = _parts(text, question)
-    program = replace(text, source=source)
+    program = text.placed_in(source)
     with stage("compiler"):
         names = _variables(clause)
         types = _types(clause, program, local)
@@ -70,7 +70,7 @@ def compile_question(text: Text, question: str, pending: frozenset[str] = frozen
         typed = program.compiled((*text.declarations, *asked))
         if not pending.isdisjoint(_read(typed)):
             typed = program.compiled((*text.declarations, *_rules(text), *asked))
-    inline = {n for i in text.items if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
+    inline = {n for i in text.expanded if isinstance(i, syntax.RelationDecl) and "inline" in i.qualifiers for n in i.names}
     own = frozenset(relations(Text(source, local))).union(inline & typed.relations.keys())  # inline, but counted: has rows here
     return _question(typed, pending, own)
 
@@ -103,7 +103,7 @@ def _rules(text: Text) -> list[syntax.Item]:
     """The rules of a program, and the limits of its relations."""
     return [
         item
-        for item in text.items
+        for item in text.expanded
         if (isinstance(item, syntax.Clause) and item.body is not None)
         or (isinstance(item, syntax.Directive) and item.kind == "limitsize")
     ]
@@ -130,15 +130,16 @@ def _parts(text: Text, question: str) -> tuple[syntax.Clause, tuple[syntax.Item,
     *local, clause = parsed.items
     if not isinstance(clause, syntax.Clause) or [head.name for head in clause.heads] != ["query"]:
         raise bad_query()
-    _check_local(Text(parsed.source, tuple(local)))
+    own = Text(parsed.source, tuple(local))
+    _check_local(own)
     begin = clause.span.start + len(_HEAD) + len(margin) + len(body) - len(body.lstrip())
-    return replace(clause, span=Span(begin, clause.span.end)), tuple(local), parsed.source
+    return replace(clause, span=Span(begin, clause.span.end)), own.expanded, parsed.source
 
 
 def _check_local(local: Text) -> None:
     """Rules of a question are for relations of its own, and nothing is read or written for it."""
     declared = relations(local)
-    for item in local.items:
+    for item in local.expanded:
         if isinstance(item, syntax.Directive):
             raise mistake("bad-query", f"a query has no directives: `.{item.kind} {', '.join(item.relations)}`")
         for head in item.heads if isinstance(item, syntax.Clause) else ():

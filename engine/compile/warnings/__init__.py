@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dlog.engine.compile.components import Expansion
+from dlog.engine.compile.components.checks import unused_overrides
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
@@ -19,9 +21,13 @@ from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Clause, Program
 
 
-def find_warnings(tree: Program, source: Source) -> list[Diagnostic]:
-    """All warnings about a program without mistakes, in the order of the text; those about the whole program come last."""
-    found = sorted(_found(tree), key=_place)
+def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
+    """All warnings about a program without mistakes, in the order of the text; those about the whole program come last. One
+    in a component comes once for all instances."""
+    found = expansion.warnings(list(_found(expansion.program)))
+    if expansion.components is not None:
+        found += unused_overrides(expansion.components)
+    found.sort(key=_place)
     return [Diagnostic(w.code, w.message, w.labels, w.notes, source, source.name, severity="warning") for w in found]
 
 

@@ -41,6 +41,10 @@ CODES: Final[dict[str, WarningKind]] = {
         "A rule derives nothing: its body reads what is always empty, or has a condition that never holds.",
         ".decl p(x: number)\n.output p\np(x) :- p(x).",
     ),
+    "unused-override": WarningKind(
+        "A component overrides a relation that it does not inherit: the rules of no other component are replaced.",
+        ".comp A { .decl p(x: number) overridable\np(1). }\n.comp B : A { .override q\np(2). }\n.init b = B\n.output b.p",
+    ),
     "without-output": WarningKind(
         "The program has no `.output` and no `.printsize`: running it shows nothing.",
         "e(1).\n.decl e(x: number)",

@@ -28,7 +28,7 @@ from numba.extending import (
     unbox,
 )
 
-from dlog.engine.kernels.core.structs import STRUCTS, WORD, ArrayOf, InsideOf, PointerTo, Struct, i64
+from dlog.engine.kernels.core.structs import STRUCTS, WORD, ArrayOf, InsideOf, PointerTo, Struct, i64, numba_types
 
 _WORD = ir.IntType(64)
 
@@ -322,3 +322,6 @@ def array_cast(name: str, declared: ArrayOf) -> types.Type:
     context = cpu_target.typing_context
     context.refresh()
     return context._lookup_global(declared)
+
+
+numba_types.numba_type, numba_types.array_cast = numba_type, array_cast

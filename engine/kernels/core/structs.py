@@ -34,6 +34,8 @@ Value = TypeVar("Value")
 STRUCTS: dict[str, type[Struct]] = {}
 """All that are declared, by name: they may refer to each other wherever they are."""
 WORD = 8
+numba_types: Any = SimpleNamespace()
+"""What these types are to Numba: `numba_type` and `array_cast` of struct_types.py, which only compiling imports."""
 
 
 # ------------------------------------------------------------------------------------------------------- types of fields
@@ -98,9 +100,7 @@ class ArrayOf(_Pointing):
     @property
     def _numba_type_(self) -> Any:
         """Of the name as a kernel has it, which calls it to cast."""
-        from dlog.engine.kernels.core.struct_types import array_cast
-
-        return array_cast(self.name, self)
+        return numba_types.array_cast(self.name, self)
 
 
 class InsideOf:
@@ -205,9 +205,7 @@ class Address:
 
     @property
     def _numba_type_(self) -> Any:
-        from dlog.engine.kernels.core.struct_types import numba_type
-
-        return numba_type(self.declared)
+        return numba_types.numba_type(self.declared)
 
     @property
     def declared(self) -> Any:

@@ -145,7 +145,7 @@ def test_the_prompt_needs_no_engine() -> None:
     """It is there at once: what takes long to import is imported when the first statement needs it."""
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "import dlog.cli, dlog.repl.prompt\n"
+        "import dlog.command.cli, dlog.repl.prompt\n"
         "print(sorted({'numpy', 'numba', 'pyarrow', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dlog.engine.compile.components import expand
 from dlog.engine.compile.warnings import CODES, find_warnings
 from dlog.engine.compiler import check_tree, parse
 from dlog.grammar.diagnostics import Diagnostic
@@ -23,9 +24,9 @@ one(3).
 
 
 def warnings(source: Source) -> list[Diagnostic]:
-    tree = parse(source)
-    check_tree(tree, source)
-    return find_warnings(tree, source)
+    expansion = expand(parse(source), source)
+    check_tree(expansion.program, source)
+    return find_warnings(expansion, source)
 
 
 def codes(rules: str, declared: str = DECLARED) -> list[tuple[str, str]]:

@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 from dlog.pipeline import Job, run_job
-from dlog.progress import Display
-from dlog.warmup import warm
+from dlog.display.progress import Display
+from dlog.command.warmup import warm
 from tests.engine.runtime.runs import ran, variant
 from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS
 import dlog
@@ -49,7 +49,7 @@ LIGHT = """
 import sys
 from pathlib import Path
 from dlog.pipeline import Job, run_job
-from dlog.progress import Display
+from dlog.display.progress import Display
 
 program = Path(sys.argv[1])
 run_job(Job(program, facts=str(program.parent), output=str(program.parent), threads=1), Display())
@@ -57,7 +57,7 @@ assert "pandas" not in sys.modules and "numba" not in sys.modules
 """
 FRESH = """
 from pathlib import Path
-from dlog.warmup import warm
+from dlog.command.warmup import warm
 from dlog.engine.kernels.core.versions import cache_folder
 from tests.engine.runtime.runs import ran
 from tests.engine.runtime.test_thread_pool import DECLS, EDGES, PROGRAMS, WEIGHTS

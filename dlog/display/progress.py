@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from dlog.display.render import byte_size, count
 from dlog.memory import current_bytes
-from dlog.render import byte_size, count
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -10,8 +10,8 @@ from dlog.branch import Branch
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from dlog.display.report import Report
     from dlog.engine.runtime.static.executor import RuleProfile
-    from dlog.report import Report
 
 
 def count(number: int) -> str:

@@ -18,7 +18,7 @@ import typer
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 
 if TYPE_CHECKING:
-    from dlog.findings import WarningChoice
+    from dlog.command.findings import WarningChoice
 
 app = typer.Typer(
     name="dlog",
@@ -173,10 +173,10 @@ def run(
     warn: Warnings = None,
 ) -> None:
     """Run a program: read its inputs, evaluate it, write its outputs."""
-    from dlog.findings import warning_choice
+    from dlog.command.findings import warning_choice
+    from dlog.display.progress import Display
     from dlog.interruption import prompt_interruption
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
-    from dlog.progress import Display
 
     texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
     job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell)
@@ -188,7 +188,7 @@ def run(
         else:
             report = run_job(job, display)
     if stats:
-        from dlog.render import print_statistics
+        from dlog.display.render import print_statistics
 
         print_statistics(report)
     if stats_json is not None:
@@ -226,8 +226,8 @@ def watch(
     A line of the stream is round,relation,+1 or -1,values... or {"round": 1, "relation": "edge", "diff": 1, "row": [1, 2]}."""
     from dlog.interruption import prompt_interruption
     from dlog.pipeline import available_cores
-    from dlog.watch import Watch
-    from dlog.watch import watch as run_watch
+    from dlog.watch.watch import Watch
+    from dlog.watch.watch import watch as run_watch
 
     written, text = None if format is None else format.value, (tuple(include or ()), tuple(_macros(macro)))
     threads = jobs or available_cores()
@@ -274,7 +274,7 @@ def check(
     """Report every mistake in the programs, and warnings, without running them.
 
     As text they go to standard error; as JSON, or SARIF for editors and code scanning, to standard output."""
-    from dlog import findings
+    from dlog.command import findings
 
     choice = findings.warning_choice(no_warn, warn or ())
     found: list[Diagnostic] = []
@@ -335,7 +335,7 @@ def fmt(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a file is not formatted.")] = False,
 ) -> None:
     """Print the programs in the one canonical layout."""
-    from dlog.formatting import formatted, rewrite
+    from dlog.command.formatting import formatted, rewrite
 
     if write and check:
         _usage_error("--write and --check exclude each other")
@@ -399,7 +399,7 @@ def warmup() -> None:
 
     started = time.perf_counter()
     with stage("warmup"):
-        from dlog.warmup import warm
+        from dlog.command.warmup import warm
 
         warm()
     print(f"kernels are ready ({time.perf_counter() - started:.1f} s)")

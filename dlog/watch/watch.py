@@ -23,17 +23,17 @@ from typing import TextIO, TypeAlias
 
 from dlog.branch import Branch
 from dlog.caches import stays
-from dlog.change_lines import Change, ChangeReader, LineSource
+from dlog.display.render import quoted_text, value_text
 from dlog.engine.formats import TO_STDOUT
 from dlog.engine.ir.rules import Program, Relation
 from dlog.engine.state.files import open_to_append
 from dlog.engine.state.store import Sync
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import stage
-from dlog.render import quoted_text, value_text
 from dlog.sessions import Session
 from dlog.spark import quieten
 from dlog.values import Row
+from dlog.watch.change_lines import Change, ChangeReader, LineSource
 
 _MAX_CHANGES = 1 << 16
 """Changes committed together, if the rounds end there: trades the latency of the first against the cost of a commit."""

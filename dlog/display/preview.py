@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from dlog.render import count
+from dlog.display.render import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
