@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.strategies_terms import Names, Scope, expression, head_term, test
-from tests.strategies_values import BRANCHES, FLOATS, LITERALS, NEEDED, RECORDS, SMALL, TYPE_DECLS, VALUES, Row
+from tests.strategies_values import BRANCHES, FLOATS, LITERALS, RECORDS, SMALL, VALUES, Row, type_declarations
 
 Draw = Any
 Facts = dict[str, list[Row]]
@@ -59,9 +59,7 @@ class Case:
 
     @property
     def text(self) -> str:
-        used = {t for r in self.relations for t in r.types}
-        used |= {NEEDED[t] for t in used if t in NEEDED}
-        types = [decl for name, decl in TYPE_DECLS.items() if name in used]
+        types = type_declarations(t for r in self.relations for t in r.types)
         return "\n".join([*types, *(r.declaration for r in self.relations), *(r.text for r in self.rules), ""])
 
     def __repr__(self) -> str:

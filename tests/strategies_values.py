@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -22,8 +23,14 @@ TYPE_DECLS = {
     "Tree": ".type Tree = Tip {s: symbol} | Node {left: Tree, n: number, right: Tree} | Leaf {} | Of {pair: Pair}",
     "Colour": ".type Colour = Red {} | Green {} | Blue {}",
 }
-NEEDED = {"Tree": "Pair"}
-"""The type that another one's fields have."""
+
+
+def type_declarations(used: Iterable[str]) -> list[str]:
+    """The declarations of those types that need one, and of those of their fields."""
+    names = set(used)
+    names |= {"Pair"} if "Tree" in names else set()
+    return [declaration for name, declaration in TYPE_DECLS.items() if name in names]
+
 
 SMALL = st.integers(0, 4)
 NUMBERS = st.one_of(
