@@ -242,16 +242,21 @@ def explain_plan(path: Path, include: Sequence[str], macros: Sequence[str], fact
         from dlog.engine.plan.explain import explain
         from dlog.engine.plan.incremental.thresholds import summed
         from dlog.engine.plan.static.build import build_scope
+        from dlog.engine.plan.static.iterations import explain_iterated
         from dlog.engine.plan.static.restrict import restrict
         from dlog.engine.plan.statistics import Declared
 
         with stage("planner"):
             program = summed(program)
-            statistics, scopes = Declared(), []
+            statistics, texts = Declared(), []
             for stratum in program.strata:
-                scopes.append(build_scope(stratum, program, statistics))
-                statistics.keys.learn(scopes[-1].keys)
-            return "\n".join(explain(restrict(scope), program) for scope in scopes)
+                if not program.iterated.isdisjoint(stratum.relations):
+                    texts.append(explain_iterated(stratum, program, statistics))
+                    continue
+                scope = build_scope(stratum, program, statistics)
+                statistics.keys.learn(scope.keys)
+                texts.append(explain(restrict(scope), program))
+            return "\n".join(texts)
     from dlog.engine.runtime.static.executor import Executor
 
     with stage("start"):

@@ -157,8 +157,15 @@ class Actions:
             seen.setdefault(group, qualifier)
 
     def debug_delta(self, c: Children) -> syntax.RelationDecl:
-        READING.get().problem("unsupported", "not supported yet: debug_delta", Span(_start(c[3]), _end(c[6])))
-        return syntax.RelationDecl((c[1].value,), (), span=Span(_start(c[0]), _end(c[6])), name_spans=(_place(c[1]),))
+        self._check_qualifiers(c[7])
+        return syntax.RelationDecl(
+            (c[1].value,),
+            (),
+            tuple(q.value for q in c[7]),
+            span=Span(_start(c[0]), _end(c[7][-1] if c[7] else c[6])),
+            name_spans=(_place(c[1]),),
+            debug_delta=syntax.DebugDelta(c[5].value, span=_place(c[5])),
+        )
 
     def attribute(self, c: Children) -> syntax.Attribute:
         return syntax.Attribute(c[0].value, c[2].value, span=_whole(c), type_span=_place(c[2]))

@@ -182,13 +182,23 @@ class FunctionalDependency:
 
 
 @dataclass(frozen=True, slots=True)
+class DebugDelta:
+    """`debug_delta(relation)`: the rows of a relation with the iteration at which each came."""
+
+    relation: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class RelationDecl:
-    """One `.decl` with one or several names; qualifiers as written (`input`, `inline`, `eqrel`, ...)."""
+    """One `.decl` with one or several names; qualifiers as written (`input`, `inline`, `eqrel`, ...). One with a `debug_delta`
+    has no attributes of its own."""
 
     names: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     qualifiers: tuple[str, ...] = ()
     choice_domain: tuple[FunctionalDependency, ...] = ()
+    debug_delta: DebugDelta | None = None
     span: Span = _span()
     name_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 

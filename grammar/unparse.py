@@ -203,6 +203,8 @@ def _attributes(attributes: tuple[syntax.Attribute, ...]) -> str:
 
 
 def _relation(decl: syntax.RelationDecl) -> str:
+    if decl.debug_delta is not None:
+        return f".decl {decl.names[0]} = debug_delta({decl.debug_delta.relation})" + "".join(f" {q}" for q in decl.qualifiers)
     text = f".decl {', '.join(decl.names)}({_attributes(decl.attributes)})" + "".join(f" {q}" for q in decl.qualifiers)
     keys = [d.keys[0] if len(d.keys) == 1 else f"({', '.join(d.keys)})" for d in decl.choice_domain]
     return text + (f" choice-domain {', '.join(keys)}" if keys else "")

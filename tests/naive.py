@@ -3,7 +3,8 @@
 It is slow and short on purpose: strata by naive reachability, every rule over all rows again until nothing changes, a body by
 trying every row of every atom. It reads the grammar's tree and nothing of the engine. Values are Python's: int, float, str, a
 tuple for a record, None for nil, a `Branch`. Recursion through aggregates (`min`, `max`, or a `count` or `sum` that is compared
-with a bound which more rows only make truer) recomputes the stratum from its previous rows until they stay.
+with a bound which more rows only make truer) recomputes the stratum from its previous rows until they stay. Relations that do
+not keep all of their rows are evaluated iteration by iteration (naive_retention).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from tests.naive_bodies import (
 )
 from tests.naive_components import without_components
 from tests.naive_functors import DivisionByZero, aggregated, apply, literal, result_type
+from tests.naive_retention import Iterations, retentions
 
 __all__ = ["DivisionByZero", "NotStratified", "TooBig", "Ungrounded", "evaluate"]
 
@@ -81,7 +83,9 @@ class _Evaluation:
         }
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
         self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [i for i in program.items if isinstance(i, Clause)]
+        self.retentions = retentions(program)
         self.given = {name: {self.row(row, types) for row in facts.get(name, ())} for name, types in self.types.items()}
         self.rows: dict[str, set[Row]] = {name: set(rows) for name, rows in self.given.items()}
         self.budget = budget
@@ -185,6 +189,9 @@ class _Evaluation:
 
     def run(self) -> dict[str, set[Row]]:
         for stratum, through_aggregate in self.strata():
+            if not self.retentions.keys().isdisjoint(stratum):
+                Iterations(self, stratum).run()
+                continue
             while True:
                 before = {name: self.rows[name] for name in stratum}
                 derived = self.derive(stratum)
@@ -201,6 +208,13 @@ class _Evaluation:
             for head in clause.heads:
                 for name, how in used_relations(clause):
                     uses[head.name].setdefault(name, set()).add(how)
+        for name, kept in self.retentions.items():
+            for subsumption in kept.subsumptions:
+                for read, how in used_relations(subsumption.body):
+                    uses[name].setdefault(read, set()).add(how)
+            for log in kept.logs:
+                uses[name].setdefault(log, set()).add("plain")
+                uses[log].setdefault(name, set()).add("plain")
         reach = {name: set(used) for name, used in uses.items()}
         while (further := {n: ys.union(*(reach[y] for y in ys)) for n, ys in reach.items()}) != reach:
             reach = further
@@ -215,8 +229,11 @@ class _Evaluation:
 
     def derive(self, stratum: set[str]) -> dict[str, set[Row]]:
         """One application of all rules of the stratum to the present rows."""
+        return self.derived(self.clauses, stratum)
+
+    def derived(self, clauses: Iterable[Clause], stratum: set[str]) -> dict[str, set[Row]]:
         derived: dict[str, set[Row]] = {name: set() for name in stratum}
-        for clause in self.clauses:
+        for clause in clauses:
             heads = [h for h in clause.heads if h.name in stratum]
             if heads:
                 self.infer(clause)

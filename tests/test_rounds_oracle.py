@@ -20,6 +20,7 @@ from tests.rounds import Driver, MakeEngine, Story, check, stories
 from tests.shards import exchanging_rounds, sharded_rounds
 from tests.strategies import counting_programs, graph_programs, random_programs
 from tests.strategies_components import component_programs
+from tests.strategies_retention import retention_programs
 
 ENGINES: dict[str, MakeEngine] = {
     "recompute": Recompute,
@@ -59,6 +60,12 @@ def test_every_round_equals_naive_evaluation_on_graphs(engine: MakeEngine, story
 @examples(60)
 @given(story=stories(counting_programs()))
 def test_every_round_equals_naive_evaluation_on_recursion_through_count_and_sum(engine: MakeEngine, story: Story) -> None:
+    check(engine, story)
+
+
+@examples(30)
+@given(story=stories(retention_programs()))
+def test_every_round_equals_naive_evaluation_of_what_relations_keep(engine: MakeEngine, story: Story) -> None:
     check(engine, story)
 
 

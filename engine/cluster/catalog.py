@@ -122,6 +122,11 @@ class ShardCatalog(Catalog):
                 self.remove(copy)
         super().forget(name)
 
+    def renew(self, name: str) -> None:
+        """What workers told each other of the rows goes, too."""
+        super().renew(name)
+        self.shard_statistics.pop(name, None)
+
     # ------------------------------------------------------------------------------------------------------- statistics
 
     def holds(self, name: str) -> bool:

@@ -17,11 +17,11 @@ import numpy as np
 from dlog.engine.cluster.dictionary import Dictionary
 from dlog.engine.cluster.reused_inputs import ReusedInput, reused_inputs, same_types
 from dlog.engine.cluster.session_worker import ECHO, SentColumns, definitions_for, types_of
-from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.ir.rules import Kind, Program
 from dlog.engine.kernels.static.partition import group_by_owner
 from dlog.engine.plan.column_types import ColumnType
 from dlog.engine.plan.exchange.decomposable import DecomposablePlan, Feed, Maintainer, decomposable_plan, exchanged
+from dlog.engine.plan.exchange.numbering import counts
 from dlog.engine.plan.exchange.pivots import PivotPlan, pivot_plan
 from dlog.engine.plan.exchange.places import EVERYWHERE, ROOT
 from dlog.engine.rounds import Frames, PlainRounds, RoundsEngine
@@ -292,8 +292,8 @@ def assignment(program: Program, workers: int) -> DecomposablePlan:
     """The assignment of strata to workers: all locally where that is possible, else all workers together, else what is left
     over is one worker's."""
     plan = decomposable_plan(program, workers)
-    counts = through_aggregates(program) - program.lattices.keys()  # sums within recursion are in one place
-    if workers > 1 and not counts and plan.alone is not None and any(s.rules for s in plan.alone.strata):
+    alone = counts(program)  # sums within recursion are in one place, and so is what decides which rows are kept
+    if workers > 1 and not alone and plan.alone is not None and any(s.rules for s in plan.alone.strata):
         found = pivot_plan(program)
         if found is not None and is_incremental(found.program):
             return exchanged(program, found)

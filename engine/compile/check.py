@@ -5,7 +5,8 @@ The mistakes of all clauses are reported together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
@@ -19,7 +20,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
-from dlog.engine.ir.rules import Io, Relation, Rule, Type
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -36,6 +37,7 @@ class Checked:
     rules: tuple[Rule, ...]
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
+    retentions: dict[str, Retention] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -55,10 +57,34 @@ def check(resolved: Resolved) -> Checked:
                 rules.append(rule)
             else:
                 facts.setdefault(rule.head.relation, {})[row] = None
+    retentions = _retentions(resolved, problems)
     problems.check()
     found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
-    return Checked(resolved.source, resolved.table.types, relations, found, tuple(rules), resolved.io, resolved.inline)
+    rules += _reading_rules(retentions, rules, relations)
+    table, io = resolved.table.types, resolved.io
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions)
+
+
+def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:
+    """What relations keep, of those that do not keep every row."""
+    dominated: dict[str, list[Rule]] = {}
+    for clause in resolved.subsumptions:
+        dominated.setdefault(clause.heads[0].name, []).extend(_checked(clause, resolved, problems))
+    logs: dict[str, list[str]] = {}
+    for log, name in resolved.logs.items():
+        logs.setdefault(name, []).append(log)
+    return {
+        name: Retention(tuple(dominated.get(name, ())), resolved.choices.get(name, ()), tuple(logs.get(name, ())))
+        for name in resolved.relations
+        if dominated.get(name) or name in resolved.choices or name in logs
+    }
+
+
+def _reading_rules(retentions: Iterable[str], rules: list[Rule], relations: dict[str, Relation]) -> list[Rule]:
+    """Rules for the relations that have only rows from outside and do not keep them all: they are evaluated, too."""
+    ruled = {rule.head.relation for rule in rules}
+    return [reading_rule(relations[name]) for name in retentions if name not in ruled and name in relations]
 
 
 def _without_inline(resolved: Resolved, problems: Problems) -> Resolved:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
 from dlog.engine.compile.problems import Label, Problems, suggestion
+from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
@@ -26,6 +27,7 @@ from dlog.grammar.syntax import (
     Program,
     RecordDecl,
     RelationDecl,
+    Subsumption,
     SubtypeDecl,
     UnionDecl,
 )
@@ -45,6 +47,12 @@ class Resolved:
     clauses: tuple[Clause, ...]
     io: tuple[Io, ...]
     inline: frozenset[str]
+    subsumptions: tuple[Clause, ...] = ()
+    """Their heads are dominated rows (retention)."""
+    choices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    """The keys of choice domains, by relation."""
+    logs: Mapping[str, str] = field(default_factory=dict)
+    """By `debug_delta` relation, the one whose rows it has."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -60,8 +68,11 @@ def resolve(program: Program, source: Source) -> Resolved:
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
     inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline)
-    for clause in clauses:
+    subsumptions = _subsumptions(program, decls, problems)
+    choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
+    logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs)
+    for clause in (*clauses, *subsumptions):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
@@ -80,8 +91,12 @@ def _relations(
     relations: dict[str, Relation] = {}
     attributes: dict[str, tuple[Attribute, ...]] = {}
     type_spans = {t.name: t.span for t in reversed(types)}
-    for decl in decls:
-        columns = _columns(decl, table, problems)
+    for decl in sorted(decls, key=lambda d: d.debug_delta is not None):
+        if decl.debug_delta is not None and (made := debug_relation(decl, relations, problems)) is not None:
+            columns = made.attributes
+            declared = (*attributes[decl.debug_delta.relation], Attribute(*ITERATION, span=decl.debug_delta.span))
+        else:
+            columns, declared = _columns(decl, table, problems), decl.attributes
         for index, name in enumerate(decl.names):
             span = _name_span(decl.name_spans, index, decl.span)
             if name in relations:
@@ -92,7 +107,7 @@ def _relations(
                 labels = (Label(span), Label(type_spans[name], "the type is declared here"))
                 problems.add("name-clash", f"`{name}` names both a relation and a type", *labels)
             relations[name] = Relation(name, columns, span)
-            attributes[name] = decl.attributes
+            attributes[name] = declared
     return relations, attributes
 
 
@@ -109,6 +124,17 @@ def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[
             problems.add("unknown-type", message, Label(span), notes=[suggestion(a.type, table.types)])
     unknown = Type("number", Kind.NUMBER)
     return tuple((a.name, table.types.get(a.type, unknown)) for a in decl.attributes)
+
+
+def _subsumptions(program: Program, decls: list[RelationDecl], problems: Problems) -> tuple[Clause, ...]:
+    by_name = {name: decl for decl in decls for name in decl.names}
+    found = [i for i in program.items if isinstance(i, Subsumption) and check_subsumption(i, by_name, problems)]
+    return tuple(map(dominated_clause, found))
+
+
+def _choices(decls: list[RelationDecl], subsumptive: set[str], problems: Problems) -> dict[str, tuple[tuple[int, ...], ...]]:
+    found = {name: choice_keys(decl, subsumptive, problems) for decl in decls if decl.choice_domain for name in decl.names}
+    return {name: keys for name, keys in found.items() if keys}
 
 
 def _name_span(spans: tuple[Span, ...], index: int, default: Span) -> Span:
@@ -156,6 +182,10 @@ def _action(name: str) -> Literal["input", "output", "printsize", "limitsize"]:
 
 
 def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> None:
+    for head in clause.heads:
+        if head.name in resolved.logs:
+            message = f"`{head.name}` gets its rows by debug_delta: it can have no rules and no facts"
+            problems.add("debug-delta", message, Label(head.span))
     for root in parts(clause):
         for node in walk(root):
             match node:

@@ -18,7 +18,6 @@ from dlog.grammar.syntax import (
     LatticeDecl,
     Program,
     RelationDecl,
-    Subsumption,
 )
 
 
@@ -39,13 +38,9 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
             yield "user-defined functors", item.span
         case LatticeDecl():
             yield "lattices", item.span
-        case Subsumption():
-            yield "subsumption", item.span
-        case RelationDecl(qualifiers=qualifiers, choice_domain=choice):
+        case RelationDecl(qualifiers=qualifiers):
             if "eqrel" in qualifiers:
                 yield "eqrel relations", item.span
-            if choice:
-                yield "choice-domain", choice[0].span
         case Clause():
             for root in parts(item):
                 for node in walk(root):

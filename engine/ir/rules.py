@@ -19,7 +19,7 @@ tables. Subtypes and unions share the representation of their base.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from math import copysign
@@ -257,6 +257,19 @@ class Lattice:
     column: int
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The rows that a relation keeps of those that come, iteration by iteration.
+
+    `dominated` are rules of subsumption: their first two atoms are two rows of the relation, and the first one, which is the
+    head, leaves where the body holds. `keys` are those of a choice domain, their columns ascending: of rows that agree on one,
+    the first stays. `logs` are relations of all rows that came (`debug_delta`), each with the number of its iteration."""
+
+    dominated: tuple[Rule, ...] = ()
+    keys: tuple[tuple[int, ...], ...] = ()
+    logs: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Program:
     """`facts[r]` are rows of constants written in the program text (constant tuples, already checked), `strata` are in the
@@ -271,6 +284,16 @@ class Program:
     lattices: dict[str, Lattice]
     inline: frozenset[str] = frozenset()
     """The declared relations that have no rows: their bodies stand where they are read."""
+    retentions: dict[str, Retention] = field(default_factory=dict)
+    """By relation; one that is a lattice too is kept as that says, which is the same."""
+    first_symbols: tuple[str, ...] = ()
+    """The strings of facts in the text, which come first in the order by which choice domains choose."""
+
+    @cached_property
+    def iterated(self) -> frozenset[str]:
+        """The relations of strata that are evaluated iteration by iteration: what these keep depends on those."""
+        single = self.retentions.keys() - self.lattices.keys()
+        return frozenset(name for s in self.strata if not single.isdisjoint(s.relations) for name in s.relations)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
@@ -307,6 +330,14 @@ class Program:
                 if len(rule.body) == 1 and isinstance(atom := rule.body[0], Atom) and head not in self.lattices:
                     found.setdefault(head, {}).setdefault(atom.relation, []).append(rule)
         return found
+
+
+def reading_rule(relation: Relation) -> Rule:
+    """A rule for the rows that a relation has without rules, once it has no others."""
+    names = tuple(name for name, _ in relation.attributes)
+    args = tuple(Variable(i) for i in range(relation.arity))
+    text = f"{relation.name}({', '.join(names)})."
+    return Rule(Head(relation.name, args), (Atom(relation.name, args),), names, relation.kinds, text, relation.span)
 
 
 def with_inputs(program: Program, relations: Iterable[str]) -> Program:

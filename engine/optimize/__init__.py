@@ -2,8 +2,8 @@
 
 `PASSES` are run in order, each with the reason for its place. A pass takes a program and the names of its observed relations
 and returns a program in which those have exactly the same rows; other relations may lose their rules, so that what is stored
-under their names means nothing. Rows of a relation with rules are taken to come from those rules, from facts in the text and
-from `.input` only.
+under their names means nothing. What keeps not all of its rows stays as it is, with all of its stratum. Rows of a relation with
+rules are taken to come from those rules, from facts in the text and from `.input` only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from dlog.engine.compile.strata.dependencies import relations_read
+from dlog.engine.compile.strata.dependencies import relations_read, retained
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
 from dlog.engine.optimize.drop_redundant_rules import drop_redundant_rules
@@ -36,8 +36,9 @@ PASSES: Final[tuple[tuple[Pass, str], ...]] = (
 @uncollected
 def optimize(program: Program, observed: frozenset[str]) -> Program:
     """The program after all passes: the `observed` relations have the same rows as before."""
+    kept = observed | retained(program)
     for run, _ in PASSES:
-        before, program = program, run(program, observed)
+        before, program = program, run(program, observed if run is prune else kept)
         if program is not before:
             _check(before, program, run.__name__)
     return program
@@ -52,7 +53,6 @@ def _check(before: Program, after: Program, name: str) -> None:
     changed = after.lattices.items() - before.lattices.items()
     if changed:
         raise InternalError(f"pass {name}", f"other lattices: {', '.join(sorted(r for r, _ in changed))}")
-
 
 
 def defined(program: Program) -> frozenset[str]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import components, relations_read, through_aggregates
+from dlog.engine.compile.strata.dependencies import components, relations_read, retained, through_aggregates
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -35,11 +35,12 @@ from dlog.engine.ir.rules import (
     Rule,
     Unpack,
     Variable,
+    reading_rule,
 )
 from dlog.engine.ir.traversal import literal_variables
 from dlog.engine.optimize.bindings import Known, next_atom, settled
 from dlog.engine.optimize.filters import with_named_head
-from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, reading_rule, rules_by_relation, with_rules
+from dlog.engine.optimize.rewriting import Body, Rules, has_given_rows, rules_by_relation, with_rules
 from dlog.grammar.diagnostics import DlogError
 
 MAX_DEMANDS = 64
@@ -113,6 +114,7 @@ class _Rewriting:
         self._rules: Rules = {}
         self._component = _components(self.old)
         self._through_aggregates = through_aggregates(program)
+        self._kept = retained(program)
 
     def result(self) -> Rules:
         """The new rules, and the old ones of relations that are whole."""
@@ -222,7 +224,7 @@ class _Rewriting:
 
     def _must_be_whole(self, relation: str) -> bool:
         limited = any(io.action == "limitsize" and io.relation == relation for io in self.program.io)
-        return limited or relation in self._through_aggregates
+        return limited or relation in self._through_aggregates or relation in self._kept
 
     def _ask(self, asked: Demand) -> str:
         """The name of the relation of the rows that are asked for."""

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from dlog.engine.compile.strata.dependencies import relations_read
+from dlog.engine.compile.strata.dependencies import relations_read, retained
 from dlog.engine.ir.rules import Atom, Constant, Program, Relation, Rule, Variable
 from dlog.engine.ir.traversal import occurrences
 from dlog.engine.optimize.rewriting import Rules, has_given_rows, rules_by_relation, with_rules
@@ -43,8 +43,11 @@ class _Transitive:
 def linearize(program: Program, observed: frozenset[str]) -> Program:
     rules, made = rules_by_relation(program), dict[str, Relation]()
     readers = cache(lambda: _readers(rules))
+    kept = retained(program)
     for stratum in program.strata:
         name = stratum.relations[0]
+        if name in kept:
+            continue
         found = _transitive_rule(program, name, rules[name]) if len(stratum.relations) == 1 else None
         if found is not None:
             steps = _steps_of(program, name)

@@ -22,7 +22,19 @@ from functools import cache
 from typing import Final, TypeAlias
 
 from dlog.engine.compile.strata.dependencies import relations_read, through_aggregates
-from dlog.engine.ir.rules import Aggregate, Atom, Head, Literal, Negation, Program, Relation, Rule, Stratum, Variable
+from dlog.engine.ir.rules import (
+    Aggregate,
+    Atom,
+    Head,
+    Literal,
+    Negation,
+    Program,
+    Relation,
+    Rule,
+    Stratum,
+    Variable,
+    reading_rule,
+)
 from dlog.engine.ir.traversal import literal_variables, occurrences
 from dlog.engine.optimize.filters import ColumnFilter, can_filter, filtered, filters_of, in_order, show_filters, tests_of
 from dlog.engine.optimize.rewriting import (
@@ -30,7 +42,6 @@ from dlog.engine.optimize.rewriting import (
     Rules,
     has_given_rows,
     map_atoms,
-    reading_rule,
     rules_by_relation,
     with_rules,
 )

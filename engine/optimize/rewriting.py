@@ -8,19 +8,7 @@ from typing import TypeAlias, assert_never
 
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.strata.stratify import stratify
-from dlog.engine.ir.rules import (
-    Aggregate,
-    Atom,
-    Compare,
-    Head,
-    Literal,
-    Negation,
-    Program,
-    Relation,
-    Rule,
-    Unpack,
-    Variable,
-)
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Relation, Rule, Unpack
 
 Body: TypeAlias = tuple[Literal, ...]
 Rules: TypeAlias = dict[str, list[Rule]]
@@ -34,20 +22,13 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     """The program with these rules, and `more` relations, in strata of their own."""
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
-    return stratify(Checked(program.source, program.types, relations, program.facts, flat, program.io))
+    kept = program.retentions
+    return stratify(Checked(program.source, program.types, relations, program.facts, flat, program.io, retentions=kept))
 
 
 def has_given_rows(program: Program, relation: str) -> bool:
     """Whether a relation gets rows from elsewhere than its rules."""
     return relation in program.inputs or bool(program.facts.get(relation))
-
-
-def reading_rule(relation: Relation) -> Rule:
-    """A rule for the rows that a relation has without rules, once it has no others."""
-    names = tuple(name for name, _ in relation.attributes)
-    args = tuple(Variable(i) for i in range(relation.arity))
-    text = f"{relation.name}({', '.join(names)})."
-    return Rule(Head(relation.name, args), (Atom(relation.name, args),), names, relation.kinds, text, relation.span)
 
 
 def map_atoms(body: Body, change: Callable[[Atom, Body], Atom]) -> Body:

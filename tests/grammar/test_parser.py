@@ -29,6 +29,7 @@ from dlog.grammar.syntax import (
     ComponentType,
     Constraint,
     Counter,
+    DebugDelta,
     Directive,
     ExecutionPlan,
     FunctionalDependency,
@@ -367,10 +368,8 @@ def test_refused(text: str) -> None:
         items(text)
 
 
-def test_debug_delta_is_refused_by_name() -> None:
-    with pytest.raises(DlogError) as refused:
-        items(".decl d = debug_delta(r)")
-    assert refused.value.diagnostics[0].message == "not supported yet: debug_delta"
+def test_debug_delta_declares_a_relation_of_another_ones_rows() -> None:
+    assert items(".decl d = debug_delta(r) output") == (RelationDecl(("d",), (), ("output",), debug_delta=DebugDelta("r")),)
 
 
 def test_a_thousand_rules_parse_at_once() -> None:

@@ -41,8 +41,10 @@ def rename(item: Item, layer: Layer) -> Item:
     """An item other than `.comp`, `.init` and `.override` with the full names of what it declares and mentions."""
     prefix = layer.instance.prefix
     match item:
-        case RelationDecl(names=names, attributes=attributes):
-            return replace(item, names=tuple(prefix + n for n in names), attributes=_attributes(attributes, layer))
+        case RelationDecl(names=names, attributes=attributes, debug_delta=of):
+            of = None if of is None else replace(of, relation=layer.instance.relation(of.relation))
+            full = tuple(prefix + n for n in names)
+            return replace(item, names=full, attributes=_attributes(attributes, layer), debug_delta=of)
         case Clause():
             return _clause(item, layer)
         case Directive(relations=relations):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Unpack
+from dlog.engine.ir.rules import Aggregate, Atom, Compare, Literal, Negation, Program, Rule, Stratum, Unpack
 from dlog.grammar.source import Span
 
 
@@ -57,6 +57,24 @@ def through_aggregates(program: Program) -> frozenset[str]:
         and any(d.how == "aggregation" and d.on in stratum.relations for rule in stratum.rules for d in dependencies(rule))
         for name in stratum.relations
     )
+
+
+def relations_asked(program: Program, stratum: Stratum) -> set[str]:
+    """The relations that a stratum's rules read, those of subsumption included."""
+    found = {on for rule in stratum.rules for on in relations_read(rule)}
+    return found | _read_by_subsumption(program, stratum)
+
+
+def retained(program: Program) -> frozenset[str]:
+    """The relations that stay as the text has them: those of which rows may go, all others of their strata, and what
+    subsumption reads."""
+    strata = [s for s in program.strata if any(name in program.retentions for name in s.relations)]
+    return frozenset(name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s)))
+
+
+def _read_by_subsumption(program: Program, stratum: Stratum) -> set[str]:
+    kept = (program.retentions[name] for name in stratum.relations if name in program.retentions)
+    return {on for retention in kept for rule in retention.dominated for on in relations_read(rule)}
 
 
 def components(nodes: Iterable[str], edges: dict[str, list[str]]) -> list[list[str]]:

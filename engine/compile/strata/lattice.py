@@ -9,13 +9,17 @@ ensure that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.functors import FUNCTORS
 from dlog.engine.ir.kinds import NUMERIC
 from dlog.engine.ir.rules import (
     Aggregate,
+    Arg,
     Atom,
     Compare,
     Constant,
@@ -24,6 +28,7 @@ from dlog.engine.ir.rules import (
     Literal,
     Negation,
     Record,
+    Retention,
     Rule,
     Term,
     Unpack,
@@ -53,8 +58,53 @@ def lattice_of(relation: str, rules: list[Rule]) -> Lattice:
     if dominance is None:
         raise NotWellDefined(f"only the value of `min` or `max` can be a column, not that of `{aggregate.op}`")
     for body in aggregate.alternatives:
-        _check_alternative(relation, column, aggregate, body, rule)
+        _check_body(relation, column, aggregate.target, body, aggregate.outer, rule)
     return Lattice(relation, dominance, column)
+
+
+def lattice_of_subsumption(relation: str, retention: Retention, rules: list[Rule]) -> Lattice:
+    """The lattice that a relation is whose rows with the same key are dominated by a comparison of one column; raises
+    NotWellDefined with the reason."""
+    column, dominance = _compared(retention)
+    for rule in rules:
+        values = _check_body(relation, column, rule.head.args[column], rule.body, (), rule)
+        if not values.isdisjoint(v for c, term in enumerate(rule.head.args) if c != column for v in term_variables(term)):
+            raise NotWellDefined(f"a key of `{relation}` depends on a value, which may go")
+    return Lattice(relation, dominance, column)
+
+
+def _compared(retention: Retention) -> tuple[int, Dominance]:
+    """The column that a subsumption compares, and which value of a key stays."""
+    if len(retention.dominated) != 1 or retention.keys or retention.logs:
+        raise NotWellDefined("more than one comparison says which rows are dominated")
+    (rule,) = retention.dominated
+    match rule.body:
+        case (Atom(args=less), Atom(args=greater), *rest):
+            columns = [c for c, (a, b) in enumerate(zip(less, greater, strict=True)) if a != b]
+            if len(columns) != 1 or len({*less, *greater}) != len(less) + 1 or None in less or None in greater:
+                raise NotWellDefined("the rows that are compared do not differ in one column alone")
+            (column,) = columns
+            dominance = _direction(less[column], greater[column], rest)
+            if dominance is not None:
+                return column, dominance
+        case _:
+            pass
+    raise NotWellDefined("the values of a key are compared by more than one `<`, `<=`, `>` or `>=`")
+
+
+def _direction(less: Arg, greater: Arg, conditions: Iterable[Literal]) -> Dominance | None:
+    """Which value dominates, where that is said by one comparison (beside that which tells the rows apart)."""
+    found = None
+    for literal in conditions:
+        if not isinstance(literal, Compare) or {literal.left, literal.right} != {less, greater} or literal.kind not in NUMERIC:
+            return None
+        if literal.op == "!=":
+            continue
+        op = literal.op if literal.left == greater else COMPARISONS[literal.op].mirrored
+        if found is not None or op[0] not in "<>":
+            return None
+        found = Dominance(op[0])
+    return found
 
 
 def _aggregate_of(relation: str, rule: Rule) -> Aggregate:
@@ -92,7 +142,11 @@ def _column(rule: Rule, aggregate: Aggregate) -> int:
 # ------------------------------------------------------------------------------------------------------------ alternatives
 
 
-def _check_alternative(relation: str, column: int, aggregate: Aggregate, body: tuple[Literal, ...], rule: Rule) -> None:
+def _check_body(
+    relation: str, column: int, target: Term | None, body: tuple[Literal, ...], outer: tuple[Variable, ...], rule: Rule
+) -> set[int]:
+    """Checks that a row whose value is `target` grows with those of the relation that the body reads; returns the variables
+    that do."""
     atoms = [x for x in body if isinstance(x, Atom) and x.relation == relation]
     if any(_mentions(relation, x) and not isinstance(x, Atom) for x in body):
         raise NotWellDefined(f"inside the aggregate `{relation}` must not be negated or aggregated again")
@@ -104,7 +158,7 @@ def _check_alternative(relation: str, column: int, aggregate: Aggregate, body: t
         if not isinstance(value, Variable):
             raise NotWellDefined(f"the value column of `{relation}` must be a variable inside the aggregate")
         name = rule.variables[value.id]
-        if value in aggregate.outer:
+        if value in outer:
             raise NotWellDefined(f"`{name}` comes from outside: rows with that very value go as they improve")
         if value.id in values:
             raise NotWellDefined(f"`{name}` is the value of two rows: they would have to be equal")
@@ -112,7 +166,8 @@ def _check_alternative(relation: str, column: int, aggregate: Aggregate, body: t
             raise NotWellDefined(f"`{name}` is a value and a key")
         values.add(value.id)
     if values:
-        _check_values(values, aggregate.target, [x for x in body if x not in atoms], rule)
+        _check_values(values, target, [x for x in body if x not in atoms], rule)
+    return values
 
 
 def _check_values(values: set[int], target: Term | None, others: list[Literal], rule: Rule) -> None:

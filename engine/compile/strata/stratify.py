@@ -9,29 +9,50 @@ through `count` or `sum` (thresholds.py).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from dlog.engine.compile.check import Checked
 from dlog.engine.compile.problems import Label, Problems
 from dlog.engine.compile.strata.dependencies import Dependency, components, dependencies, path_between, relations_read
-from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of
+from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, lattice_of_subsumption
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
-from dlog.engine.ir.rules import Lattice, Program, Rule, Stratum
+from dlog.engine.ir.printing import Printer
+from dlog.engine.ir.rules import (
+    Constant,
+    Head,
+    Lattice,
+    Program,
+    Record,
+    Relation,
+    Retention,
+    Rule,
+    Stratum,
+)
+
+MAX_FACT_RULES = 64
+"""Facts in the text up to which a relation with a subsumption can be a lattice, whose facts are rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """Rules by head; `edges[r]` are the relations that r's rules read, each once."""
+    """Rules by head; `edges[r]` are the relations that r's rules read, each once, or that decide which of its rows stay."""
 
     rules: dict[str, list[Rule]]
     edges: dict[str, list[str]]
+    retentions: dict[str, Retention]
 
     def reads(self, name: str) -> list[Dependency]:
-        """The dependencies of a relation's rules."""
-        return [d for rule in self.rules[name] for d in dependencies(rule)]
+        """The dependencies of a relation's rules, and of its subsumption."""
+        return [d for rule in (*self.rules[name], *self.conditions(name)) for d in dependencies(rule)]
+
+    def conditions(self, name: str) -> list[Rule]:
+        """The rules of a relation's subsumption, without the two rows that they compare."""
+        found = self.retentions.get(name)
+        return [] if found is None else [replace(rule, body=rule.body[2:]) for rule in found.dominated]
 
 
 @uncollected
@@ -40,18 +61,41 @@ def stratify(checked: Checked) -> Program:
     graph = _graph(checked)
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
+    facts = dict(checked.facts)
     for component in components(graph.rules, graph.edges):
         inner = _inner(component, graph)
+        lattice = None
         if any(d.how != "positive" for d in inner):
             lattice = _lattice(component, graph, checked, inner, problems)
-            if lattice is not None:
-                lattices[lattice.relation] = lattice
+        elif not graph.retentions.keys().isdisjoint(component):
+            lattice = _subsumed(component, graph, checked)
+        if lattice is not None:
+            lattices[lattice.relation] = lattice
         rules = tuple(rule for name in component for rule in graph.rules[name])
-        strata.append(Stratum(tuple(component), rules, bool(inner)))
+        if lattice is not None and lattice.relation in graph.retentions:
+            rules = (*rules, *map(partial(_fact_rule, checked.relations[lattice.relation]), facts.pop(lattice.relation, ())))
+        strata.append(Stratum(tuple(component), rules, bool(inner) or lattice is not None))
     problems.check()
     return Program(
-        checked.source, checked.types, checked.relations, checked.facts, tuple(strata), checked.io, lattices, checked.inline
+        checked.source,
+        checked.types,
+        checked.relations,
+        facts,
+        tuple(strata),
+        checked.io,
+        lattices,
+        checked.inline,
+        checked.retentions,
+        _first_symbols(checked),
     )
+
+
+def _first_symbols(checked: Checked) -> tuple[str, ...]:
+    """The strings of facts, relation by relation, where there is something to choose by them."""
+    if not any(kept.keys for kept in checked.retentions.values()):
+        return ()
+    values = (value for rows in checked.facts.values() for row in rows for value in row)
+    return tuple(dict.fromkeys(v.value for v in values if isinstance(v, Constant) and isinstance(v.value, str)))
 
 
 def _graph(checked: Checked) -> _Graph:
@@ -59,9 +103,14 @@ def _graph(checked: Checked) -> _Graph:
     by_head: dict[str, list[Rule]] = {}
     for rule in checked.rules:
         by_head.setdefault(rule.head.relation, []).append(rule)
-    rules = {name: by_head[name] for name in checked.relations if name in by_head}
-    edges = {name: list(dict.fromkeys([on for rule in found for on in relations_read(rule)])) for name, found in rules.items()}
-    return _Graph(rules, edges)
+    logs = {log: name for name, kept in checked.retentions.items() for log in kept.logs}
+    rules = {name: by_head.get(name, []) for name in checked.relations if name in by_head or name in logs}
+    graph = _Graph(rules, {}, checked.retentions)
+    for name, found in rules.items():
+        read = [on for rule in (*found, *graph.conditions(name)) for on in relations_read(rule)]
+        read += checked.retentions[name].logs if name in checked.retentions else [logs[name]] if name in logs else []
+        graph.edges[name] = list(dict.fromkeys(read))
+    return graph
 
 
 def _inner(component: list[str], graph: _Graph) -> list[Dependency]:
@@ -79,6 +128,8 @@ def _lattice(
     reason = ""
     try:
         if all(d.how != "negation" for d in inner):
+            if not graph.retentions.keys().isdisjoint(component):
+                raise NotWellDefined("a relation of the cycle does not keep all of its rows: they may go as others come")
             if not any(_is_extreme(d) for d in inner):
                 for name in component:
                     for rule in graph.rules[name]:
@@ -89,6 +140,25 @@ def _lattice(
         reason = f"recursion through this aggregate is not well defined: {why}"
     _report_cycle(component, graph, inner, reason, problems)
     return None
+
+
+def _subsumed(component: list[str], graph: _Graph, checked: Checked) -> Lattice | None:
+    """The lattice of a relation with a subsumption that is one."""
+    (name, *others) = component
+    if others or any(i.action == "input" and i.relation == name for i in checked.io):
+        return None
+    if len(checked.facts.get(name, ())) > MAX_FACT_RULES:
+        return None
+    try:
+        return lattice_of_subsumption(name, graph.retentions[name], graph.rules[name])
+    except NotWellDefined:
+        return None
+
+
+def _fact_rule(relation: Relation, row: tuple[Constant | Record, ...]) -> Rule:
+    """A fact as a rule."""
+    text = Printer((), explicit=False).call(relation.name, row) + "."
+    return Rule(Head(relation.name, row, relation.span), (), (), (), text, relation.span)
 
 
 def _is_extreme(dependency: Dependency) -> bool:

@@ -22,6 +22,7 @@ from dlog.grammar.syntax import (
     Program,
     RelationDecl,
     String,
+    Subsumption,
     Term,
     Truth,
 )
@@ -37,11 +38,15 @@ class Usage:
         self._declared: dict[str, Span] = {}
         self._given: set[str] = set()
         self._shown: set[str] = set()
+        self._read: set[str] = set()
         self._rules: list[Clause] = []
+        self._kept: list[Body] = []
+        """The bodies that say which rows stay."""
         for item in tree.items:
             self._note(item)
         self._derived = {head.name for rule in self._rules for head in rule.heads}
-        self._read = {n.name for rule in self._rules for n in walk(_body(rule)) if isinstance(n, Atom)}
+        bodies = [*map(_body, self._rules), *self._kept]
+        self._read |= {n.name for body in bodies for n in walk(body) if isinstance(n, Atom)}
         self._filled = self._possibly_filled()
 
     def _note(self, item: object) -> None:
@@ -50,6 +55,11 @@ class Usage:
                 self._declared |= dict(zip(item.names, item.name_spans or (item.span,) * len(item.names), strict=True))
                 self._given |= set(item.names) if "input" in item.qualifiers else set()
                 self._shown |= set(item.names) if _SHOWN & set(item.qualifiers) else set()
+                if item.debug_delta is not None:
+                    self._given |= set(item.names)
+                    self._read.add(item.debug_delta.relation)
+            case Subsumption(body=body):
+                self._kept.append(body)
             case Directive(kind="input"):
                 self._given |= set(item.relations)
             case Directive(kind=kind) if kind in _SHOWN:

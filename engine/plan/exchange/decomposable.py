@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.ir.rules import (
     Aggregate,
     Atom,
@@ -140,7 +141,7 @@ def _needed(program: Program, strata: list[Stratum]) -> list[Stratum]:
     wanted = {name for s in strata for name in s.relations}
     for stratum in reversed(program.strata):
         if wanted.intersection(stratum.relations):
-            wanted |= {x.atom.relation for rule in stratum.rules for x in occurrences(rule.body)}
+            wanted |= relations_asked(program, stratum)
     placed = {name for s in program.strata for name in s.relations}
     inputs = [Stratum((name,), (), False) for name in program.relations if name in wanted and name not in placed]
     return [*inputs, *(s for s in program.strata if wanted.intersection(s.relations))]
@@ -158,6 +159,8 @@ def _homes(program: Program) -> dict[str, Place]:
     homes: dict[str, Place] = {}
     limited = {io.relation for io in program.io if io.action == "limitsize"}
     for stratum in program.strata:
+        if not program.iterated.isdisjoint(stratum.relations):
+            continue  # which rows stay is decided in one place
         if stratum.rules and not limited.intersection(stratum.relations):
             homes |= _homes_of(stratum, program, homes) or {}
     return homes

@@ -1,5 +1,5 @@
 """Checks for what several workers cannot do: rules that use the number of a string or a record, as each worker numbers its own,
-and recursion through `count` and `sum`, whose sums are in one place."""
+recursion through `count` and `sum`, whose sums are in one place, and relations that do not keep all of their rows."""
 
 from __future__ import annotations
 
@@ -43,17 +43,23 @@ def refuse_for_workers(program: Program) -> None:
 
 
 def counts(program: Program) -> bool:
-    """Whether a program is recursive through `count` or `sum`: one worker runs it."""
+    """Whether a program is recursive through `count` or `sum`, or has relations that do not keep all of their rows: one worker
+    runs it."""
     return any(_counting(program))
 
 
 def refuse_counting(program: Program) -> None:
-    """Raises DlogError for a program with recursion through `count` or `sum`."""
+    """Raises DlogError for a program that one worker alone can run for what it counts or keeps."""
     if found := list(_counting(program)):
         raise DlogError(found)
 
 
 def _counting(program: Program) -> Iterator[Diagnostic]:
+    for name, kept in program.retentions.items():
+        if name in program.iterated:
+            what = "subsumption" if kept.dominated else "a choice domain" if kept.keys else "debug_delta"
+            span = kept.dominated[0].span if kept.dominated else program.relations[name].span
+            yield _refused(what, span, f"which rows `{name}` keeps is decided in one place", program)
     cycles = through_aggregates(program) - program.lattices.keys()
     spans = (span for name in sorted(cycles) for span in _recursive(program.rules.get(name, ()), cycles))
     for span in dict.fromkeys(spans):

@@ -64,9 +64,9 @@ class PivotPlan:
 
 def pivot_plan(program: Program, sending: int = _SEND) -> PivotPlan | None:
     """The plan by which workers maintain a program together; None where they cannot: ids that must be the same on all workers,
-    limits on the rows of all of them, an aggregate over its own recursion that is no lattice. `sending` is what a rule that
-    sends costs, where a copy of a whole input costs 4."""
-    if any(io.action == "limitsize" for io in program.io):
+    limits on the rows of all of them, an aggregate over its own recursion that is no lattice, relations that do not keep all of
+    their rows. `sending` is what a rule that sends costs, where a copy of a whole input costs 4."""
+    if program.iterated or any(io.action == "limitsize" for io in program.io):
         return None
     if any(any(ords(rule)) for stratum in program.strata for rule in stratum.rules):
         return None

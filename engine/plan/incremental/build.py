@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of_subsumption
 from dlog.engine.ir.nodes import Path, Scan, Scope
 from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.plan.explain import explain
@@ -33,6 +34,8 @@ MIN_BODIES_WITH_SHAPES = 8
 
 def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistics) -> Scope:
     """The plan that maintains one stratum; raises `NotIncremental` where there is none."""
+    if why := not_maintained(stratum, program):
+        raise NotIncremental(why)
     feedback = frozenset(stratum.relations) if stratum.recursive else frozenset()
     estimator = estimates(stratum, program, statistics)
     stages = Stages(program)
@@ -61,6 +64,24 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
     scope = share_arrangements(with_named_results(scope, single_sources(stratum, program)))
     check_rounds(scope, program)
     return scope
+
+
+def not_maintained(stratum: Stratum, program: Program) -> str:
+    """Why a stratum of relations that do not keep all of their rows is computed anew; empty where there are none."""
+    if program.iterated.isdisjoint(stratum.relations):
+        return ""
+    name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
+    if kept.keys:
+        return f"the choice domain of `{name}` chooses among all rows that come"
+    if not kept.dominated:
+        return f"debug_delta shows the iterations of `{name}`"
+    try:
+        if len(stratum.relations) > 1:
+            raise NotWellDefined(f"`{name}` is not alone in its cycle")
+        lattice_of_subsumption(name, kept, list(stratum.rules))
+    except NotWellDefined as why:
+        return f"the subsumption of `{name}` compares all rows: {why}"
+    return f"the subsumption of `{name}` compares all rows: some come from outside"
 
 
 def explain_maintenance(stratum: Stratum, program: Program, statistics: Statistics) -> str:

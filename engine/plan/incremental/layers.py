@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import relations_read
+from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.ir.rules import Program, Stratum
 
 
@@ -34,7 +34,7 @@ def parts(program: Program, reasons: Mapping[int, str]) -> tuple[Part, ...]:
     for number, stratum in enumerate(program.strata):
         if not stratum.rules:
             continue
-        level = max((depth.get(name, 0) for name in _read(stratum)), default=0)
+        level = max((depth.get(name, 0) for name in relations_asked(program, stratum)), default=0)
         if number in reasons:
             alone.setdefault(level, []).append(number)
         else:
@@ -54,7 +54,7 @@ def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[s
     """The part of some strata; the first one has all relations without rules. `taken` are relations that parts own."""
     ruled = program.derived.keys()
     derived = {name for stratum in strata for name in stratum.relations}
-    used = derived.union(*map(_read, strata))
+    used = derived.union(*(relations_asked(program, stratum) for stratum in strata))
     known = used | (program.relations.keys() - ruled if everything else set())
     fed = tuple(name for name in program.relations if name in known and (name in derived or name not in ruled))
     owns = frozenset(fed) - taken
@@ -68,7 +68,3 @@ def _part(program: Program, strata: list[Stratum], why: str | None, taken: set[s
         lattices={name: lattice for name, lattice in program.lattices.items() if name in derived},
     )
     return Part(part, why, owns, fed, tuple(name for name in part.relations if name not in fed))
-
-
-def _read(stratum: Stratum) -> set[str]:
-    return {on for rule in stratum.rules for on in relations_read(rule)}

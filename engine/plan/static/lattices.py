@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import Aggregate, Head, Lattice, Program, Rule, Variable
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
@@ -30,8 +31,10 @@ def monotone(program: Program, rule: Rule) -> tuple[Rule, ...]:
 
 
 def _own_aggregate(rule: Rule, lattice: Lattice) -> Aggregate | None:
+    """The aggregate through which the relation is recursive; those of rules of a subsumption are as all others."""
     value = rule.head.args[lattice.column]
-    return next((x for x in rule.body if isinstance(x, Aggregate) and x.result == value), None)
+    own = [x for x in rule.body if isinstance(x, Aggregate) and x.result == value and lattice.relation in mentioned((x,))]
+    return own[0] if own else None
 
 
 def _mentions(variable: Variable, parts: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.engine.ir.rules import Program
-from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope
+from dlog.engine.plan.incremental.build import NotIncremental, build_rounds_scope, not_maintained
 from dlog.engine.plan.incremental.thresholds import pieces
 from dlog.engine.plan.query import can_stop
 from dlog.engine.rounds import Image, IncompatibleImage, RoundsEngine, StartingPoint
@@ -62,11 +62,14 @@ def is_incremental(program: Program) -> bool:
 
 
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why. Only functors that can stop the run prevent it."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, or relations that
+    do not keep all of their rows."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
-            if any(can_stop(rule) for rule in stratum.rules):
+            if not program.iterated.isdisjoint(stratum.relations):
+                found[number] = not_maintained(stratum, program)
+            elif any(can_stop(rule) for rule in stratum.rules):
                 whole, made = pieces(program, stratum)
                 for piece in made:
                     build_rounds_scope(piece, whole, DataflowStatistics({}, frozenset(whole.relations)))

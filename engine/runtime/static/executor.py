@@ -6,22 +6,25 @@ Each stratum is planned just before it runs, so that join orders follow the actu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dlog.engine.compile.strata.dependencies import relations_asked
 from dlog.engine.formats import size_limit
 from dlog.engine.interruption import Delayed, check, delayed
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Atom, Program, Stratum
+from dlog.engine.ir.rules import Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.kernels.machine import read_ticks
 from dlog.engine.plan.explain import explain
 from dlog.engine.plan.incremental.thresholds import MARK, summed
 from dlog.engine.plan.static.build import build_scope
+from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.static.restrict import restrict
 from dlog.engine.runtime.preload import preload
+from dlog.engine.runtime.static.iterated import IteratedRun
 from dlog.engine.runtime.static.scope import ScopeRun
 from dlog.engine.runtime.static.thread_pool import ThreadPool
 from dlog.engine.runtime.static.worker import VALUES, RunFailed, Worker
@@ -170,7 +173,7 @@ class Executor:
         """Per relation, the last stratum that reads or makes it."""
         last: dict[str, int] = {}
         for number, stratum in enumerate(self.program.strata):
-            for name in (*stratum.relations, *(a for rule in stratum.rules for a in _mentioned(rule.body))):
+            for name in (*stratum.relations, *relations_asked(self.program, stratum)):
                 last[name] = number
         return last
 
@@ -182,16 +185,22 @@ class Executor:
             raise self._mistake(failure, run, stratum) from None
         except DlogError as error:
             raise self._at_rule(error, run, stratum) from None
-        for rule, text in enumerate(run.scope.rules):
+        for rule, text in enumerate(run.rules):
             if rule in run.costs:
                 costs = run.costs[rule]
                 self._profile.append((text, costs.cycles, costs.derived, costs.new, run.iterations))
 
-    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun:
+    def _scope_run(self, number: int, stratum: Stratum) -> ScopeRun | IteratedRun:
         """Plans a stratum."""
+        pause = lambda: self._pause(number, stratum)  # noqa: E731
+        if self._is_iterated(stratum):
+            return IteratedRun(stratum, self.program, self.catalog, self.thread_pool, pause, self.limits)
         scope = self._plan_alone(stratum)
         self.scopes.append(scope)
-        return ScopeRun(scope, self.catalog, self.thread_pool, lambda: self._pause(number, stratum), self.limits)
+        return ScopeRun(scope, self.catalog, self.thread_pool, pause, self.limits)
+
+    def _is_iterated(self, stratum: Stratum) -> bool:
+        return not self.program.iterated.isdisjoint(stratum.relations)
 
     def _plan_alone(self, stratum: Stratum) -> nodes.Scope:
         scope = build_scope(stratum, self.program, self.catalog, self._loaded)
@@ -208,7 +217,7 @@ class Executor:
         done = number + 1, len(self.program.strata), shown
         self.on_progress(Progress(*done, control[L.control.iteration], control[L.control.changes], rows, self.memory.used))
 
-    def _mistake(self, failure: RunFailed, run: ScopeRun, stratum: Stratum) -> Exception:
+    def _mistake(self, failure: RunFailed, run: ScopeRun | IteratedRun, stratum: Stratum) -> Exception:
         if failure.code == L.ERROR_MEMORY:
             return self.memory.exhausted()
         if failure.code == L.ERROR_ROWS:
@@ -217,7 +226,7 @@ class Executor:
             return self._at_rule(DlogError(Diagnostic(*VALUES[failure.code])), run, stratum)
         return InternalError("evaluation", f"kernel error {failure.code}")
 
-    def _at_rule(self, error: DlogError, run: ScopeRun, stratum: Stratum) -> DlogError:
+    def _at_rule(self, error: DlogError, run: ScopeRun | IteratedRun, stratum: Stratum) -> DlogError:
         """The mistake, shown at the rule that was being evaluated where it has no place yet."""
         rule = run.current_rule()
         if not 0 <= rule < len(stratum.rules) or any(d.labels or d.place for d in error.diagnostics):
@@ -237,21 +246,10 @@ class Executor:
         """The plan of every stratum: as it ran or, before `run`, for the sizes known now."""
         if not self.scopes:
             self._load_facts()
-        strata = [s for s in self.program.strata if s.rules]
-        scopes = self.scopes or [self._plan_alone(s) for s in strata]
-        return "\n".join(explain(scope, self.program) for scope in scopes)
+        ran = iter(self.scopes)
+        return "\n".join(self._explained(s, ran) for s in self.program.strata if s.rules)
 
-
-def _mentioned(literals: Sequence[object]) -> list[str]:
-    """Relations that occur anywhere in a body."""
-    names: list[str] = []
-    for literal in literals:
-        if isinstance(literal, Atom):
-            names.append(literal.relation)
-        elif hasattr(literal, "atom"):
-            names.append(literal.atom.relation)
-        elif hasattr(literal, "alternatives"):
-            for alternative in literal.alternatives:
-                names += _mentioned(alternative)
-    return names
-
+    def _explained(self, stratum: Stratum, ran: Iterator[nodes.Scope]) -> str:
+        if self._is_iterated(stratum):
+            return explain_iterated(stratum, self.program, self.catalog)
+        return explain(next(ran, None) or self._plan_alone(stratum), self.program)

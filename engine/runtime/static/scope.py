@@ -57,6 +57,11 @@ class ScopeRun:
     iterations: int = 0
     growing: dict[nodes.Arrangement, StoredArrangement] = field(default_factory=dict)
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The texts of the rules."""
+        return self.scope.rules
+
     def run(self) -> None:
         """Evaluates the scope; its relations are complete afterwards. Raises RunFailed and DlogError."""
         control = self.thread_pool.workers[0].control

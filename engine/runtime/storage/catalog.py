@@ -95,6 +95,12 @@ class Catalog:
         self.relations[name].pinned = False
         self.relations[name].drop_set()
 
+    def renew(self, name: str) -> None:
+        """Gets ready for other rows of a relation: what is known of those that it has, or built over them, goes."""
+        self.forget(name)
+        self.complete.discard(name)
+        self._figures = {k: v for k, v in self._figures.items() if k[1] != name}
+
     def holds(self, name: str) -> bool:
         """Whether the relation has rows."""
         return self.relations[name].rows > 0

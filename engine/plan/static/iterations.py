@@ -1,0 +1,162 @@
+"""The steps of a stratum that is evaluated iteration by iteration, where relations do not keep all of their rows
+(`rules.Retention`).
+
+An iteration derives from the rows of the last one (the delta) and all that stand, both as they were when it began, and then
+settles what is fresh: rows that are dominated by fresh rows or by rows that stand are rejected, all at once; rows that stand
+and that an accepted one dominates leave; of rows that agree on a key of a choice domain the first stays. So an iteration
+depends on sets of rows alone, not on their order, on plans, or on threads. Rows from outside and rules without recursion come
+before the first iteration. Source: the semi-naive evaluation of subsumption in Souffle.
+
+Each step has relations of its own: `r%new` (derived), `r%fresh` (and not among the rows), `r%bad` (dominated, of these),
+`r%delta` (accepted), `r%gone` (dominated, of the rows that stand), `r%kept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from dlog.engine.ir.nodes import Scope
+from dlog.engine.ir.rules import Atom, Literal, Negation, Program, Relation, Retention, Rule, Stratum, Variable
+from dlog.engine.plan.explain import explain
+from dlog.engine.plan.static.build import build_scope
+from dlog.engine.plan.statistics import Statistics
+
+MARK: Final = "%"
+PARTS: Final = ("given", "new", "fresh", "bad", "delta", "gone", "kept")
+Numbered = tuple[Rule, int]
+"""A rule, and which one of the stratum it comes from."""
+
+
+def part(relation: str, of: str) -> str:
+    return f"{relation}{MARK}{of}"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The rules of each step of a stratum."""
+
+    stratum: Stratum
+    program: Program
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relations of the stratum that rules derive: those of `debug_delta` follow."""
+        logs = {log for name in self.stratum.relations for log in self.retention(name).logs}
+        return tuple(name for name in self.stratum.relations if name not in logs)
+
+    @cached_property
+    def extended(self) -> Program:
+        """The program with the relations that the steps make."""
+        relations = dict(self.program.relations)
+        for name in self.relations:
+            relations |= {part(name, p): replace(relations[name], name=part(name, p)) for p in PARTS}
+        return replace(self.program, relations=relations, strata=(), retentions={}, lattices={})
+
+    def retention(self, name: str) -> Retention:
+        return self.program.retentions.get(name, Retention())
+
+    def derive(self, recursive: bool) -> list[Numbered]:
+        """The rules that fill `r%new`: of recursive ones, one for each atom that reads a delta."""
+        found = [] if recursive else [(self._copy(name, "new", part(name, "given")), 0) for name in self.relations]
+        for number, rule in enumerate(self.stratum.rules):
+            places = [n for n, x in enumerate(rule.body) if isinstance(x, Atom) and x.relation in self.relations]
+            head = replace(rule.head, relation=part(rule.head.relation, "new"))
+            if not places and not recursive:
+                found.append((replace(rule, head=head), number))
+            for place in places if recursive and not _says_nothing(rule) else ():
+                found.append((replace(rule, head=head, body=_reading(rule.body, place, "delta")), number))
+        return found
+
+    def fresh(self, name: str) -> list[Numbered]:
+        """What is new and may come beside the rows that stand."""
+        row = self._row(name)
+        keys = self.retention(name).keys or (tuple(range(len(row))),)
+        open_ = (Negation(Atom(name, tuple(v if c in key else None for c, v in enumerate(row)))) for key in keys)
+        return [(self._rule(name, "fresh", Atom(part(name, "new"), row), *open_), 0)]
+
+    def rejected(self, name: str) -> list[Numbered]:
+        """The fresh rows that others dominate."""
+        among = [self._dominated(name, rule, "bad", "fresh", "fresh") for rule in self.retention(name).dominated]
+        return [*among, *(self._dominated(name, rule, "bad", "fresh", "") for rule in self.retention(name).dominated)]
+
+    def accepted(self, name: str) -> list[Numbered]:
+        row = self._row(name)
+        return [(self._rule(name, "delta", Atom(part(name, "fresh"), row), Negation(Atom(part(name, "bad"), row))), 0)]
+
+    def leaving(self, name: str) -> list[Numbered]:
+        """The rows that accepted ones dominate."""
+        return [self._dominated(name, rule, "gone", "", "delta") for rule in self.retention(name).dominated]
+
+    def overtaken(self, name: str) -> list[Numbered]:
+        """The rows that others dominate now that the stratum has grown, where subsumption asks for that."""
+        asking = [r for r in self.retention(name).dominated if any(_mentions(x, self.relations) for x in r.body[2:])]
+        return [self._dominated(name, rule, "gone", "", "") for rule in asking]
+
+    def kept(self, name: str, of: str = "") -> list[Numbered]:
+        row = self._row(name)
+        read = Atom(part(name, of) if of else name, row)
+        return [(self._rule(name, "kept", read, Negation(Atom(part(name, "gone"), row))), 0)]
+
+    def _dominated(self, name: str, rule: Rule, into: str, less: str, greater: str) -> Numbered:
+        left, right, *rest = rule.body
+        assert isinstance(left, Atom) and isinstance(right, Atom)
+        rows = [replace(a, relation=part(name, p) if p else name) for a, p in ((left, less), (right, greater))]
+        return replace(rule, head=replace(rule.head, relation=part(name, into)), body=(*rows, *rest)), 0
+
+    def _row(self, name: str) -> tuple[Variable, ...]:
+        return tuple(Variable(n) for n in range(self.program.relations[name].arity))
+
+    def _copy(self, name: str, into: str, of: str) -> Rule:
+        return self._rule(name, into, Atom(of, self._row(name)))
+
+    def _rule(self, name: str, into: str, *body: Literal) -> Rule:
+        relation: Relation = self.program.relations[name]
+        names = tuple(n for n, _ in relation.attributes)
+        head = replace(self.stratum.rules[0].head, relation=part(name, into), args=self._row(name))
+        return Rule(head, body, names, relation.kinds, f"{part(name, into)}({', '.join(names)})")
+
+
+def _says_nothing(rule: Rule) -> bool:
+    return rule.body == (Atom(rule.head.relation, tuple(rule.head.args)),)  # type: ignore[arg-type]
+
+
+def _reading(body: tuple[Literal, ...], place: int, of: str) -> tuple[Literal, ...]:
+    atom = body[place]
+    assert isinstance(atom, Atom)
+    return (*body[:place], replace(atom, relation=part(atom.relation, of)), *body[place + 1 :])
+
+
+def _mentions(literal: Literal, names: Iterable[str]) -> bool:
+    return isinstance(literal, Atom) and literal.relation in names
+
+
+# ---------------------------------------------------------------------------------------------------------------- as text
+
+
+def explain_iterated(stratum: Stratum, program: Program, statistics: Statistics) -> str:
+    """What relations keep, and the plans of what enters and of the loop."""
+    steps = Steps(stratum, program)
+    lines = [f"stratum {', '.join(stratum.relations)}, iteration by iteration"]
+    for name in steps.relations:
+        lines += [f"  {line}" for line in _keeping(name, steps)]
+    for title, recursive in (("enter", False), ("loop", True)):
+        if rules := steps.derive(recursive):
+            made = Stratum(tuple(part(n, "new") for n in steps.relations), tuple(rule for rule, _ in rules), False)
+            whole = replace(steps.extended, strata=(made,))
+            scope: Scope = build_scope(made, whole, statistics)
+            lines += [line.replace("  enter:", f"  {title}:", 1) for line in explain(scope, whole).splitlines()[1:]]
+    return "\n".join(lines) + "\n"
+
+
+def _keeping(name: str, steps: Steps) -> Iterator[str]:
+    kept, attributes = steps.retention(name), steps.program.relations[name].attributes
+    if kept.dominated:
+        yield f"{name} keeps the rows that no other dominates"
+        yield from (f"  {text}" for text in dict.fromkeys(" ".join(rule.text.split()) for rule in kept.dominated))
+    for key in kept.keys:
+        yield f"{name} keeps the first row for each {', '.join(attributes[c][0] for c in key)}"
+    for log in kept.logs:
+        yield f"{log} has the rows of {name} with the iterations at which they came"

@@ -1,0 +1,140 @@
+"""The choice of a choice domain: of rows that agree on a key the first one, in the order of their values.
+
+Numbers are ordered by value, records field by field, nil first; strings that stand in facts of the program's text come first,
+in the order of the text, and the others by their bytes. So the choice depends on which rows there are, not on how they came.
+With several keys the rows are gone through in that order, and one stays if it agrees on no key with one that stays already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dlog.engine.formats.order import sort_key
+from dlog.engine.ir.rules import Constant, Kind, Type
+from dlog.engine.kernels.static.choice import choose_rows
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.relation import StoredRelation
+
+
+@dataclass(frozen=True)
+class ValueOrder:
+    """The order of the values of one run."""
+
+    catalog: Catalog
+
+    @cached_property
+    def _text_symbols(self) -> np.ndarray:
+        """The ids of the strings of facts in the program's text, in their order."""
+        symbols = self.catalog.program.first_symbols
+        return np.array([self.catalog.encoder.word(Constant(text, Kind.SYMBOL)) for text in symbols], np.int64)
+
+    def keys(self, type: Type, column: np.ndarray) -> np.ndarray:
+        """Integers that are ordered as the values of a column."""
+        match type.kind:
+            case Kind.RECORD:
+                return self._of_records(type, column)
+            case Kind.SYMBOL:
+                return self._of_symbols(column)
+            case kind:
+                return sort_key(kind, column, self.catalog.symbols).keys
+
+    def _of_symbols(self, ids: np.ndarray) -> np.ndarray:
+        ranks = sort_key(Kind.SYMBOL, ids, self.catalog.symbols).keys.astype(np.int64)
+        first = self._text_symbols
+        if not len(first):
+            return ranks
+        order = np.argsort(first)
+        places = np.searchsorted(first, ids, sorter=order).clip(max=len(first) - 1)
+        at = order[places]
+        return np.where(first[at] == ids, at - len(first), ranks)
+
+    def _of_records(self, type: Type, ids: np.ndarray) -> np.ndarray:
+        """Ranks of records by their fields. What they hold is found level by level, and ranked from the last level up."""
+        levels = [{type.name: np.unique(ids)}]
+        while any(len(found) for found in levels[-1].values()):
+            levels.append(self._held(levels[-1]))
+        ranks = {name: np.zeros(len(found), np.int64) for name, found in levels[-1].items()}
+        for upper, lower in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            ranks = {name: self._ranked(self._type(name), found, lower, ranks) for name, found in upper.items()}
+        return ranks[type.name][np.searchsorted(levels[0][type.name], ids)]
+
+    def _type(self, name: str) -> Type:
+        return self.catalog.program.types[name]
+
+    def _fields(self, type: Type, ids: np.ndarray) -> list[tuple[Type, np.ndarray]]:
+        """The types and values of the fields of ids that are not nil."""
+        types = [self._type(name) for _, name in type.fields]
+        return list(zip(types, self.catalog.records.fields(len(types), ids), strict=True))
+
+    def _held(self, level: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """By type, the records that records hold."""
+        found: dict[str, list[np.ndarray]] = {}
+        for name, ids in level.items():
+            for type, values in self._fields(self._type(name), ids[ids > 0]):
+                if type.kind is Kind.RECORD:
+                    found.setdefault(type.name, []).append(values)
+        return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
+
+    def _ranked(
+        self, type: Type, ids: np.ndarray, lower: Mapping[str, np.ndarray], ranks: Mapping[str, np.ndarray]
+    ) -> np.ndarray:
+        """The ranks of distinct ids, which ascend; `ranks` are those of the ids in `lower`."""
+        result = np.zeros(len(ids), np.int64)
+        some = ids > 0
+        columns = []
+        for field, values in self._fields(type, ids[some]):
+            if field.kind is Kind.RECORD:
+                columns.append(ranks[field.name][np.searchsorted(lower[field.name], values)])
+            else:
+                columns.append(self.keys(field, _as_typed(field.kind, values)))
+        if columns and len(columns[0]):
+            places = np.empty(len(columns[0]), np.int64)
+            places[np.lexsort(columns[::-1])] = np.arange(1, len(places) + 1)
+            result[some] = places
+        return result
+
+
+def first_rows(
+    relation: StoredRelation, types: Sequence[Type], keys: Sequence[tuple[int, ...]], order: ValueOrder
+) -> np.ndarray:
+    """The places of the rows that stay, in their order."""
+    rows = relation.rows
+    if rows == 0:
+        return np.empty(0, np.int64)
+    columns = [relation.typed(c) for c in range(relation.arity)]
+    ordered = [order.keys(type, column) for type, column in zip(types, columns, strict=True)]
+    places = np.lexsort(ordered[::-1]).astype(np.int64)
+    groups, count = _groups(ordered, keys, rows)
+    taken, chosen = np.zeros(count, np.uint8), np.empty(rows, np.int64)
+    addresses = [int(a.ctypes.data) for a in (groups, taken, places, chosen)]
+    found = choose_rows(addresses[0], addresses[1], len(keys), rows, addresses[2], addresses[3])
+    return chosen[:found]
+
+
+def _groups(columns: Sequence[np.ndarray], keys: Sequence[tuple[int, ...]], rows: int) -> tuple[np.ndarray, int]:
+    """For each key the group of each row, all groups numbered together, and how many there are."""
+    groups = np.zeros((len(keys), rows), np.int64)
+    count = 0
+    for number, key in enumerate(keys):
+        for column in key:
+            values, inverse = np.unique(columns[column], return_inverse=True)
+            _, groups[number] = np.unique(groups[number] * len(values) + inverse, return_inverse=True)
+        groups[number] += count
+        count = int(groups[number].max()) + 1
+    return groups, count
+
+
+def _as_typed(kind: Kind, values: np.ndarray) -> np.ndarray:
+    match kind:
+        case Kind.FLOAT:
+            return values.view(np.float64)
+        case Kind.UNSIGNED:
+            return values.view(np.uint64)
+        case Kind.SYMBOL:
+            return values.astype(np.int32)
+        case Kind.NUMBER | Kind.RECORD:
+            return values

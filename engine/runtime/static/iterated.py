@@ -1,0 +1,255 @@
+"""Evaluates a stratum iteration by iteration, as `plan/static/iterations` says: each step is a scope, which is planned once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from dlog.engine.ir import nodes
+from dlog.engine.ir.rules import Kind, Program, Stratum
+from dlog.engine.kernels import layout as L
+from dlog.engine.plan.static.build import build_scope
+from dlog.engine.plan.static.iterations import MARK, PARTS, Numbered, Steps, part
+from dlog.engine.runtime.static.choices import ValueOrder, first_rows
+from dlog.engine.runtime.static.scope import RuleCosts, ScopeRun
+from dlog.engine.runtime.static.thread_pool import ThreadPool
+from dlog.engine.runtime.storage.catalog import Catalog
+from dlog.engine.runtime.storage.extent import Extent
+from dlog.engine.runtime.storage.relation import StoredRelation
+
+DELTA_SHARE: Final = 10
+"""How many times fewer rows than it has a delta is planned with: it may hold all rows when the plan is made, and later few."""
+
+# ------------------------------------------------------------------------------------------------------------- statistics
+
+
+@dataclass(frozen=True)
+class MovingStatistics:
+    """Statistics for plans that serve all iterations: nothing is taken for granted of relations that change."""
+
+    catalog: Catalog
+    moving: frozenset[str]
+
+    @property
+    def keys(self) -> object:
+        return self.catalog.keys
+
+    def rows(self, relation: str) -> int | None:
+        if relation not in self.moving:
+            return self.catalog.rows(relation)
+        rows = self.catalog.relations[relation].rows
+        return max(rows, 2) if MARK not in relation else max(rows // DELTA_SHARE, 2)
+
+    def distinct(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return None if relation in self.moving else self.catalog.distinct(relation, columns)
+
+    def second_moment(self, relation: str, columns: tuple[int, ...]) -> float | None:
+        return None if relation in self.moving else self.catalog.second_moment(relation, columns)
+
+
+# -------------------------------------------------------------------------------------------------------------------- run
+
+
+@dataclass
+class IteratedRun:
+    """One run of one stratum; see `ScopeRun` for what is called and raised."""
+
+    stratum: Stratum
+    program: Program
+    catalog: Catalog
+    thread_pool: ThreadPool
+    pause: Callable[[], None]
+    limits: Mapping[str, int] = field(default_factory=dict)
+    costs: dict[int, RuleCosts] = field(default_factory=dict)
+    iterations: int = 0
+    scopes: dict[str, nodes.Scope] = field(default_factory=dict)
+    """The plans, by step."""
+
+    def __post_init__(self) -> None:
+        self.steps = Steps(self.stratum, self.program)
+        self._relations = self.steps.relations
+        moving = {*self._relations, *(part(name, p) for name in self._relations for p in PARTS)}
+        self._statistics = MovingStatistics(self.catalog, frozenset(moving))
+        self._logged: dict[str, list[list[np.ndarray]]] = {
+            name: [] for name in self._relations if self.steps.retention(name).logs
+        }
+        self._order = ValueOrder(self.catalog)
+        self._running: tuple[ScopeRun, Sequence[int]] | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(rule.text for rule in self.stratum.rules)
+
+    def current_rule(self) -> int:
+        """The rule that was evaluated last, -1 if none."""
+        if self._running is None:
+            return -1
+        run, numbers = self._running
+        at = run.current_rule()
+        return numbers[at] if 0 <= at < len(numbers) else -1
+
+    def run(self) -> None:
+        for name in self._relations:
+            for p in PARTS:
+                self.catalog.add(part(name, p), self._stored(name).kinds)
+        try:
+            self._begin()
+            while self._grows():
+                self.iterations += 1
+                self._tell()
+                self._iterate()
+        finally:
+            for name in self._relations:
+                for p in PARTS:
+                    self.catalog.remove(part(name, p))
+        self._write_logs()
+        self.catalog.complete.update(self.stratum.relations)
+
+    def _grows(self) -> bool:
+        """Whether there is anything to go on from, and room for more."""
+        full = any(name in self.limits and self._stored(name).rows >= self.limits[name] for name in self._relations)
+        return not full and any(self._stored(part(name, "delta")).rows for name in self._relations)
+
+    def _tell(self) -> None:
+        """Progress is told, interruptions are heeded."""
+        control = self.thread_pool.workers[0].control
+        control[L.control.iteration] = self.iterations
+        control[L.control.changes] = sum(self._stored(part(name, "delta")).rows for name in self._relations)
+        self.pause()
+
+    # -------------------------------------------------------------------------------------------------------- iterations
+
+    def _begin(self) -> None:
+        """Rows from outside, and those of rules without recursion; all of them are the first delta."""
+        for name in self._relations:
+            chosen = bool(self.steps.retention(name).keys)
+            self._assign(part(name, "fresh" if chosen else "given"), [name])
+            self._assign(name, [])
+            if chosen:
+                self._choose(name)
+                self._assign(name, [part(name, "delta")])
+        self._derive("enter", self.steps.derive(recursive=False))
+        self._settle()
+        for name in self._relations:
+            self._assign(part(name, "delta"), [name])
+            self._log(name)
+
+    def _iterate(self) -> None:
+        self._derive("loop", self.steps.derive(recursive=True))
+        self._settle()
+        for name in self._relations:
+            self._log(name)
+
+    def _derive(self, step: str, rules: list[Numbered]) -> None:
+        self._evaluate(step, rules, [part(name, "new") for name in self._relations])
+
+    def _settle(self) -> None:
+        """What was derived becomes rows, as far as the relations keep it."""
+        for name in self._relations:
+            self._sift(name)
+        for name in self._relations:
+            if self.steps.retention(name).dominated:
+                self._remove_gone(name)
+            self._assign(name, [name, part(name, "delta")])
+        for name in self._relations:
+            if rules := self.steps.overtaken(name):
+                self._evaluate(f"overtaken {name}", rules, [part(name, "gone")])
+                self._remove_gone(name, "delta")
+                self._remove_gone(name)
+
+    def _sift(self, name: str) -> None:
+        """Says which rows of one relation are accepted, and which leave."""
+        kept = self.steps.retention(name)
+        self._evaluate(f"fresh {name}", self.steps.fresh(name), [part(name, "fresh")])
+        if kept.keys:
+            self._choose(name)
+        elif not kept.dominated:
+            self._assign(part(name, "delta"), [part(name, "fresh")])
+        else:
+            self._evaluate(f"rejected {name}", self.steps.rejected(name), [part(name, "bad")])
+            self._evaluate(f"accepted {name}", self.steps.accepted(name), [part(name, "delta")])
+            self._evaluate(f"leaving {name}", self.steps.leaving(name), [part(name, "gone")])
+
+    def _remove_gone(self, name: str, of: str = "") -> None:
+        if self._stored(part(name, "gone")).rows:
+            self._evaluate(f"kept {name}{MARK}{of}", self.steps.kept(name, of), [part(name, "kept")])
+            self._assign(part(name, of) if of else name, [part(name, "kept")])
+
+    def _choose(self, name: str) -> None:
+        """Of the fresh rows the first of each key."""
+        fresh, keys = self._stored(part(name, "fresh")), self.steps.retention(name).keys
+        types = [type for _, type in self.program.relations[name].attributes]
+        places = first_rows(fresh, types, keys, self._order)
+        self._fill(part(name, "delta"), [column[places] for column in _columns([fresh])], len(places))
+
+    # ------------------------------------------------------------------------------------------------------------- logs
+
+    def _log(self, name: str) -> None:
+        if name in self._logged:
+            delta = self._stored(part(name, "delta"))
+            self._logged[name].append([*_columns([delta]), np.full(delta.rows, self.iterations, np.int64)])
+
+    def _write_logs(self) -> None:
+        for name, parts in self._logged.items():
+            columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+            for log in self.steps.retention(name).logs:
+                self._fill(log, columns, len(columns[-1]))
+
+    # ---------------------------------------------------------------------------------------------------------- storage
+
+    def _stored(self, name: str) -> StoredRelation:
+        return self.catalog.relations[name]
+
+    def _evaluate(self, step: str, rules: list[Numbered], into: Sequence[str]) -> None:
+        """Fills relations anew with what rules say."""
+        for name in into:
+            self._fill(name, [np.empty(0, np.int64) for _ in self._stored(name).kinds], 0)
+        if not rules:
+            return
+        if step not in self.scopes:
+            stratum = Stratum(tuple(into), tuple(rule for rule, _ in rules), False)
+            self.scopes[step] = build_scope(stratum, self.steps.extended, self._statistics)
+        run = ScopeRun(self.scopes[step], self.catalog, self.thread_pool, self.pause)
+        self._running = run, [number for _, number in rules]
+        run.run()
+        self._account(run, step in ("enter", "loop"))
+        self.catalog.complete.difference_update(into)
+
+    def _account(self, run: ScopeRun, derives: bool) -> None:
+        assert self._running is not None
+        for at, costs in run.costs.items():
+            total = self.costs.setdefault(self._running[1][at], RuleCosts())
+            total.cycles += costs.cycles
+            total.derived += costs.derived
+            total.new += costs.new if derives else 0
+
+    def _assign(self, name: str, parts: Iterable[str]) -> None:
+        """Makes a relation hold the rows of others, which have none in common."""
+        listed = [self._stored(p) for p in parts]
+        if listed == [self._stored(name)] or (len(listed) == 2 and listed[0] is self._stored(name) and not listed[1].rows):
+            return
+        columns = _columns(listed) if listed else [np.empty(0, np.int64) for _ in self._stored(name).kinds]
+        self._fill(name, columns, sum(p.rows for p in listed))
+
+    def _fill(self, name: str, columns: Sequence[np.ndarray], rows: int) -> None:
+        stored = self._stored(name)
+        self.catalog.renew(name)
+        stored.clear()
+        stored.shape(list(_extents(stored.kinds, columns)))
+        stored.assign(columns, rows)
+
+
+def _columns(parts: Sequence[StoredRelation]) -> list[np.ndarray]:
+    """The rows of relations as words."""
+    return [np.concatenate([p.column(c).astype(np.int64) for p in parts]) for c in range(parts[0].arity)]
+
+
+def _extents(kinds: Sequence[Kind], columns: Sequence[np.ndarray]) -> Iterator[Extent | None]:
+    for kind, column in zip(kinds, columns, strict=True):
+        if not len(column):
+            yield Extent(0, -1)
+        else:
+            yield None if kind is Kind.FLOAT else Extent(int(column.min()), int(column.max()))

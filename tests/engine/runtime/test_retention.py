@@ -1,0 +1,205 @@
+"""Relations that do not keep all of their rows: subsumption, choice domains, `debug_delta`."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlog import run_text, session
+from dlog.engine.plan.static.iterations import explain_iterated
+from dlog.engine.plan.statistics import Declared
+from dlog.grammar.diagnostics import DlogError
+from dlog.pipeline import compile_program
+from tests.conftest import ROOT
+from tests.examples import examples
+from tests.shards import run_in_supersteps, run_sharded
+from tests.strategies import Case, graphs
+from tests.strategies_retention import choice_programs, retention_programs, subsumption_programs
+from tests.test_oracle import by_naive_evaluation, executed
+
+EDGES = ".decl e(x: number, y: number)\n"
+PROGRAMS = re.findall(r"```prolog\n(.*?)```", (ROOT / "docs" / "keeping.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@examples(60)
+@given(case=retention_programs())
+def test_random_programs_agree_with_the_naive_evaluator(case: Case) -> None:
+    assert executed(run_text, case) == by_naive_evaluation(case)
+
+
+@examples(20)
+@given(case=choice_programs())
+def test_neither_threads_nor_the_order_of_rows_matter_to_a_choice(case: Case) -> None:
+    backwards = Case(case.relations, case.rules, {name: rows[::-1] for name, rows in case.facts.items()})
+    assert executed(run_text, backwards, threads=2) == executed(run_text, case)
+
+
+@examples(20)
+@given(case=subsumption_programs())
+def test_several_workers_evaluate_what_is_a_lattice_and_one_all_else(case: Case) -> None:
+    assert executed(lambda text, facts, threads=1: run_sharded(text, facts, workers=3), case) == by_naive_evaluation(case)
+
+
+def test_supersteps_evaluate_a_subsumption_that_is_a_lattice() -> None:
+    text = f"{EDGES}.decl d(x: number, n: number) d(1, 0). d(y, n + 1) :- d(x, n), e(x, y). d(x, n) <= d(x, m) :- m < n."
+    facts = {"e": [(1, 2), (2, 3), (3, 1), (1, 3), (3, 4)]}
+    assert run_in_supersteps(text, facts)["d"] == run_text(text, facts)["d"] == {(1, 0), (2, 1), (3, 1), (4, 2)}
+
+
+# ------------------------------------------------------------------------------------------------------------- documentation
+
+
+def test_the_documentation_of_subsumption_runs() -> None:
+    trips = run_text(PROGRAMS[0], {})["trip"]
+    assert trips == {(x, y, k) for x, y, k in trips} and len(trips) == 9
+    assert {("a", "c", 7), ("a", "a", 8), ("b", "a", 5)} <= set(trips)
+
+
+def test_the_documentation_of_choices_runs() -> None:
+    result = run_text(PROGRAMS[1], {})
+    assert result["next"] == {("nil", "ann"), ("ann", "bob"), ("bob", "cem")}
+    assert result["chosen"] == {("maths", 1, "zoe"), ("maths", 2, "zoe")}
+
+
+def test_the_documentation_of_iterations_runs() -> None:
+    steps = {(1, 2, 0), (2, 3, 0), (3, 4, 0), (1, 3, 1), (2, 4, 1), (1, 4, 2)}
+    assert run_text(PROGRAMS[2], {})["steps"] == steps
+
+
+# --------------------------------------------------------------------------------------------------------------- subsumption
+
+
+def test_intervals_grow_together() -> None:
+    text = """.decl r(a: number, b: number)
+r(1, 10). r(1, 1). r(2, 2). r(2, 130). r(200, 201).
+r(a, b) <= r(c, d) :- c <= a, b <= d.
+r(min(a, c), max(b, d)) :- r(a, b), r(c, d), c < b, a < d."""
+    assert run_text(text, {})["r"] == {(1, 130), (200, 201)}
+
+
+def test_rows_of_an_input_are_dominated_too() -> None:
+    text = ".decl r(a: number, b: number)\n.input r\nr(a, b) <= r(a, c) :- b < c."
+    assert run_text(text, {"r": [(1, 1), (1, 3), (2, 2), (1, 2)]})["r"] == {(1, 3), (2, 2)}
+
+
+def test_two_rows_that_dominate_each_other_both_go_if_they_come_together() -> None:
+    text = f"{EDGES}.decl r(x: number, y: number) r(x, y) :- e(x, y). r(x, y) <= r(y, x) :- true."
+    assert run_text(text, {"e": [(1, 2), (2, 1), (3, 3), (4, 5)]})["r"] == {(3, 3), (4, 5)}
+
+
+def test_records_are_compared_by_their_fields() -> None:
+    text = """.type P = [a: number, b: number]
+.decl r(k: number, p: P)
+r(1, [1, 2]). r(1, [0, 5]). r(1, [3, 1]). r(2, [9, 9]).
+r(k, [a, b]) <= r(k, [c, d]) :- c <= a, b <= d."""
+    assert run_text(text, {})["r"] == {(1, (0, 5)), (2, (9, 9))}
+
+
+def test_an_aggregate_may_derive_what_is_dominated() -> None:
+    text = f"{EDGES}.decl r(x: number, n: number) r(x, n) :- e(x, _), n = max y : {{ e(x, y) }}. r(0, 9). r(0, n) :- e(n, _).\n"
+    assert run_text(f"{text}r(x, n) <= r(x, m) :- m < n.", {"e": [(3, 4), (3, 7), (0, 5)]})["r"] == {(3, 7), (0, 0)}
+
+
+def test_the_limit_of_a_relation_ends_its_iterations() -> None:
+    text = (
+        ".decl r(n: number, m: number) r(0, 0). r(n + 1, n) :- r(n, _). r(n, m) <= r(n, k) :- m < k, n > 5.\n.limitsize r(n=5)"
+    )
+    assert len(run_text(text, {})["r"]) == 5
+
+
+def test_division_by_zero_is_told_at_its_rule() -> None:
+    text = f"{EDGES}.decl r(x: number) r(x) :- e(x, _). r(x / y) :- r(x), e(x, y). r(x) <= r(y) :- e(x, y), x < y."
+    with pytest.raises(DlogError, match="division by zero") as raised:
+        run_text(text, {"e": [(1, 0)]})
+    assert raised.value.diagnostics[0].labels[0].message == "while evaluating this rule"
+
+
+LATTICE = "d(x, n) <= d(x, m) :- m < n."
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (f"d(y, n + 1) :- d(x, n), e(x, y). {LATTICE}", True),
+        ("d(y, n - 1) :- d(x, n), e(x, y), y > x. d(x, n) <= d(x, m) :- n <= m.", True),
+        (f"d(y, n + 1) :- d(x, n), e(x, y), n < 5. {LATTICE}", False),
+        (f"d(n, n) :- d(_, n). {LATTICE}", False),
+        (f"d(y, 7 - n) :- d(x, n), e(x, y). {LATTICE}", False),
+        ("d(y, n) :- d(x, n), e(x, y). d(x, n) <= d(y, n) :- y < x.", False),
+        (f"d(y, n) :- d(x, n), e(x, y). {LATTICE} d(x, n) <= d(x, m) :- n < m.", False),
+        (f"d(y, n) :- f(y, n). f(y, n) :- d(x, n), e(x, y). .decl f(x: number, n: number) {LATTICE}", False),
+    ],
+)
+def test_what_is_monotone_is_a_lattice(rules: str, kept: bool) -> None:
+    program = compile_program(f"{EDGES}.decl d(x: number, n: number) d(x, y) :- e(x, y). {rules}")
+    assert ("d" in program.lattices, "d" in program.iterated) == (kept, not kept)
+
+
+# -------------------------------------------------------------------------------------------------------------------- choices
+
+
+@examples(40)
+@given(edges=graphs(7, 20), domain=st.sampled_from(["x", "y", "x, y", "(x, y)"]))
+def test_a_choice_is_maximal_and_keeps_its_keys(edges: list[tuple[int, int]], domain: str) -> None:
+    text = f"{EDGES}.decl r(x: number, y: number) choice-domain {domain}\nr(x, y) :- e(x, y). r(y, z) :- r(_, y), e(y, z)."
+    rows = run_text(text, {"e": edges})["r"]
+    keys = [[0], [1]] if domain == "x, y" else [[c for c in (0, 1) if "xy"[c] in domain]]
+    taken = [[tuple(row[c] for c in key) for row in rows] for key in keys]
+    assert all(len(set(values)) == len(values) for values in taken)
+    for row in set(edges):
+        assert row in rows or any(tuple(row[c] for c in key) in values for key, values in zip(keys, taken, strict=True))
+
+
+def test_records_and_strings_are_chosen_by_their_values() -> None:
+    text = """.type L = [h: symbol, t: L]
+.decl a(k: number, l: L)
+a(1, ["b", nil]). a(1, ["a", ["z", nil]]). a(1, ["a", ["c", nil]]). a(2, nil). a(2, ["a", nil]).
+.decl r(k: number, l: L) choice-domain k
+r(k, l) :- a(k, l)."""
+    assert run_text(text, {})["r"] == {(1, ("a", ("c", None))), (2, None)}
+
+
+def test_rows_from_outside_come_first() -> None:
+    text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\n.input r\nr(x, y) :- e(x, y)."
+    assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
+
+
+# ------------------------------------------------------------------------------------------------------------------- sessions
+
+
+def test_sessions_maintain_a_lattice_and_compute_all_else_anew() -> None:
+    text = f"""{EDGES}.decl d(x: number, n: number) d(1, 0). d(y, n + 1) :- d(x, n), e(x, y). {LATTICE}
+.decl t(x: number, y: number) choice-domain y
+t(0, 1). t(x, y) :- t(_, x), e(x, y)."""
+    with session(text) as s:
+        s.insert("e", [(1, 2), (2, 3), (1, 4), (4, 3)])
+        s.commit()
+        assert set(s["d"]) == {(1, 0), (2, 1), (4, 1), (3, 2)} and set(s["t"]) == {(0, 1), (1, 2), (1, 4), (2, 3)}
+        s.remove("e", [(2, 3)])
+        s.commit()
+        assert set(s["d"]) == {(1, 0), (2, 1), (4, 1), (3, 2)} and set(s["t"]) == {(0, 1), (1, 2), (1, 4), (4, 3)}
+
+
+def test_the_plan_says_what_is_kept() -> None:
+    text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\nr(x, y) :- e(x, y).\n.decl d = debug_delta(r)"
+    program = compile_program(text)
+    shown = explain_iterated(program.strata[0], program, Declared())
+    assert shown.splitlines()[:3] == [
+        "stratum r, d, iteration by iteration",
+        "  r keeps the first row for each x",
+        "  d has the rows of r with the iterations at which they came",
+    ]
+
+
+def product_of(*sizes: int) -> list[tuple[Any, ...]]:
+    return list(product(*map(range, sizes)))
+
+
+def test_a_matching_of_many_rows() -> None:
+    text = f"{EDGES}.decl r(x: number, y: number) choice-domain x, y\nr(x, y) :- e(x, y)."
+    assert run_text(text, {"e": product_of(120, 90)}, threads=2)["r"] == {(n, n) for n in range(90)}

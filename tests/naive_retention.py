@@ -1,0 +1,187 @@
+"""The oracle's share in relations that do not keep all of their rows: subsumption, choice domains, `debug_delta`.
+
+The iterations are part of what such a program means: a rule derives from the rows that the last iteration brought and those
+that stood then; what is fresh is sifted as a whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from dlog.grammar.syntax import And, Atom, Clause, Program, RelationDecl, String, Subsumption
+from tests.naive_bodies import Goal, alternatives, variables, walk
+
+if TYPE_CHECKING:
+    from tests.naive import _Evaluation
+
+Row = tuple[Any, ...]
+Rows = dict[str, set[Row]]
+DELTA = "%delta"
+
+
+@dataclass
+class Kept:
+    subsumptions: list[Subsumption] = field(default_factory=list)
+    keys: list[tuple[int, ...]] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+
+
+def retentions(program: Program) -> dict[str, Kept]:
+    """By relation, what it keeps of its rows, if not all of them."""
+    found: dict[str, Kept] = {}
+    for item in program.items:
+        match item:
+            case Subsumption(dominated=atom):
+                found.setdefault(atom.name, Kept()).subsumptions.append(item)
+            case RelationDecl(debug_delta=of) if of is not None:
+                found.setdefault(of.relation, Kept()).logs.append(item.names[0])
+            case RelationDecl(choice_domain=domain) if domain:
+                columns = [a.name for a in item.attributes]
+                for name in item.names:
+                    found.setdefault(name, Kept()).keys = [tuple(columns.index(k) for k in d.keys) for d in domain]
+            case _:
+                pass
+    return found
+
+
+class Iterations:
+    """The evaluation of one stratum."""
+
+    def __init__(self, evaluation: _Evaluation, stratum: set[str]) -> None:
+        self.evaluation = evaluation
+        self.logs = {log: name for name, kept in evaluation.retentions.items() for log in kept.logs if name in stratum}
+        self.stratum = stratum - self.logs.keys()
+        self.rows: Rows = {name: set() for name in self.stratum}
+        self.delta: Rows = {}
+        self.first = _first_symbols(evaluation.clauses)
+
+    def run(self) -> None:
+        facts, plain, recursive = self._clauses()
+        given = self.evaluation.derived(facts, self.stratum)
+        given = {name: rows | self.evaluation.given[name] for name, rows in given.items()}
+        for name in self.stratum:
+            if self._kept(name).keys:
+                self._stand({**self.rows, name: self._chosen(name, given.pop(name), set())})
+        derived = self.evaluation.derived(plain, self.stratum)
+        self._settle({name: rows | given.get(name, set()) for name, rows in derived.items()})
+        self._go_on_from({name: set(rows) for name, rows in self.rows.items()})
+        number = 0
+        self._log(number)
+        while any(self.delta.values()):
+            number += 1
+            self._settle(self.evaluation.derived(recursive, self.stratum))
+            self._log(number)
+
+    def _kept(self, name: str) -> Kept:
+        return self.evaluation.retentions.get(name, Kept())
+
+    def _clauses(self) -> tuple[list[Clause], list[Clause], list[Clause]]:
+        """Facts, rules that read nothing of the stratum, and the others, once for each atom that reads a delta."""
+        facts, plain, recursive = [], [], []
+        for clause in self.evaluation.clauses:
+            if not any(h.name in self.stratum for h in clause.heads):
+                continue
+            if clause.body is None:
+                facts.append(clause)
+                continue
+            for goals in alternatives(clause.body):
+                places = [n for n, g in enumerate(goals) if isinstance(g, Atom) and g.name in self.stratum]
+                if not places:
+                    plain.append(replace(clause, body=And(tuple(goals))))
+                recursive += [replace(clause, body=And(tuple(_with_delta(goals, at)))) for at in places]
+        return facts, plain, recursive
+
+    def _stand(self, rows: Rows) -> None:
+        self.rows = rows
+        self.evaluation.rows |= rows
+
+    def _settle(self, derived: Rows) -> None:
+        """What comes of an iteration."""
+        accepted, left = {}, {}
+        for name in self.stratum:
+            fresh, rows, kept = derived[name] - self.rows[name], self.rows[name], self._kept(name)
+            if kept.keys:
+                accepted[name], left[name] = self._chosen(name, fresh, rows), rows
+            else:
+                accepted[name] = fresh - self._dominated(name, fresh, fresh | rows)
+                left[name] = rows - self._dominated(name, rows, accepted[name])
+        self._go_on_from(accepted)
+        self._stand({name: left[name] | accepted[name] for name in self.stratum})
+        for name in (n for n in self.evaluation.types if n in self.stratum):
+            if any(isinstance(n, Atom) and n.name in self.stratum for s in self._kept(name).subsumptions for n in walk(s.body)):
+                gone = self._dominated(name, self.rows[name], self.rows[name])
+                self._stand({**self.rows, name: self.rows[name] - gone})
+                self._go_on_from({**self.delta, name: self.delta[name] - gone})
+
+    def _go_on_from(self, delta: Rows) -> None:
+        self.delta = delta
+        for name, rows in delta.items():
+            self.evaluation.rows[name + DELTA] = rows
+            self.evaluation.types[name + DELTA] = self.evaluation.types[name]
+
+    def _dominated(self, name: str, rows: Iterable[Row], others: Iterable[Row]) -> set[Row]:
+        """The rows that some of the others dominate."""
+        return {row for row in rows for s in self._kept(name).subsumptions if any(self._dominates(s, o, row) for o in others)}
+
+    def _dominates(self, subsumption: Subsumption, other: Row, row: Row) -> bool:
+        if other == row:
+            return False
+        evaluation, less, greater = self.evaluation, subsumption.dominated, subsumption.dominating
+        evaluation.infer(Clause((less,), And((less, greater, subsumption.body))))
+        scope = variables((less, greater, subsumption.body), inside_aggregates=False)
+        types = [*evaluation.types[less.name]] * 2
+        for binding in evaluation.unify((*less.args, *greater.args), types, (*row, *other), {}, scope):
+            if next(evaluation.solutions(subsumption.body, binding, scope), None) is not None:
+                return True
+        return False
+
+    def _chosen(self, name: str, fresh: set[Row], rows: set[Row]) -> set[Row]:
+        """The first rows of each key that none has yet."""
+        keys = self._kept(name).keys
+        taken = {(key, tuple(row[c] for c in key)) for row in rows for key in keys}
+        found = set()
+        for row in sorted(
+            fresh, key=lambda r: [self._order(v, t) for v, t in zip(r, self.evaluation.types[name], strict=True)]
+        ):
+            own = {(key, tuple(row[c] for c in key)) for key in keys}
+            if not own & taken:
+                taken |= own
+                found.add(row)
+        return found
+
+    def _order(self, value: Any, type_name: str | None) -> Any:
+        match value:
+            case None:
+                return (0,)
+            case tuple():
+                types = self.evaluation.fields(type_name, len(value))
+                return (1, *(self._order(v, t) for v, t in zip(value, types, strict=True)))
+            case str():
+                return (0, self.first.index(value), b"") if value in self.first else (1, 0, value.encode())
+            case float():
+                (bits,) = struct.unpack("<q", struct.pack("<d", value))
+                return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
+            case _:
+                return value
+
+    def _log(self, iteration: int) -> None:
+        for log, name in self.logs.items():
+            self.evaluation.rows[log] |= {(*row, iteration) for row in self.delta[name]}
+
+
+def _with_delta(goals: list[Goal], at: int) -> Iterator[Goal]:
+    for number, goal in enumerate(goals):
+        yield Atom(goal.name + DELTA, goal.args) if number == at and isinstance(goal, Atom) else goal
+
+
+def _first_symbols(clauses: Iterable[Clause]) -> list[str]:
+    """The strings of facts, relation by relation."""
+    found: dict[str, list[str]] = {}
+    for clause in clauses:
+        if clause.body is None:
+            args = clause.heads[0].args
+            found.setdefault(clause.heads[0].name, []).extend(a.value for a in args if isinstance(a, String))
+    return list(dict.fromkeys(text for texts in found.values() for text in texts))
