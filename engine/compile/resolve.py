@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.plans import check_plans
+from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -53,6 +56,9 @@ class Resolved:
     """The keys of choice domains, by relation."""
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
+    options: Options = NO_OPTIONS
+    is_legacy: bool = False
+    """Whether a value may go where one of a subtype is declared."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -67,17 +73,34 @@ def resolve(program: Program, source: Source) -> Resolved:
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
-    inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
+    check_pragmas(program.items, problems)
+    pragmas = values(program.items)
+    inline = inline_relations(decls, pragmas)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs)
+    resolved = Resolved(
+        source,
+        table,
+        relations,
+        attributes,
+        clauses,
+        io,
+        inline,
+        subsumptions,
+        choices,
+        logs,
+        options(decls, pragmas),
+        "legacy" in pragmas,
+    )
     for clause in (*clauses, *subsumptions):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
                 continue
         _check_clause(clause, resolved, problems)
+    problems.check()
+    check_plans((*clauses, *subsumptions), inline, problems)
     problems.check()
     return resolved
 

@@ -27,6 +27,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from dlog.engine.ir.dominance import Dominance
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span
 
 
@@ -288,6 +289,7 @@ class Program:
     """By relation; one that is a lattice too is kept as that says, which is the same."""
     first_symbols: tuple[str, ...] = ()
     """The strings of facts in the text, which come first in the order by which choice domains choose."""
+    options: Options = NO_OPTIONS
 
     @cached_property
     def iterated(self) -> frozenset[str]:

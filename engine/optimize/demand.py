@@ -60,6 +60,13 @@ def demand(program: Program, observed: frozenset[str]) -> Program:
     return demanded(program, observed)[0]
 
 
+def demand_as_asked(program: Program, observed: frozenset[str]) -> Program:
+    """The same for those relations of which the program's text says so."""
+    if not program.options.by_demand:
+        return program
+    return demand(program, observed | (program.relations.keys() - program.options.by_demand))
+
+
 def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Demand]]:
     """The program, and what each relation of values stands for."""
     for through_negation in (True, False):

@@ -87,6 +87,7 @@ def stratify(checked: Checked) -> Program:
         checked.inline,
         checked.retentions,
         _first_symbols(checked),
+        checked.options,
     )
 
 
