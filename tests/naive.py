@@ -122,6 +122,14 @@ class _Evaluation:
             case _:
                 return [None] * width
 
+    def enumeration(self, term: Term) -> list[str]:
+        """The names of the branches of a term's type, sorted, where none of these has fields."""
+        match self.names.get(self.base(self.type_of(term))):
+            case AdtDecl(branches=branches) if not any(b.fields for b in branches):
+                return sorted(b.name for b in branches)
+            case _:
+                return []
+
     def row(self, values: Row, types: list[str]) -> Row:
         return tuple(self.typed(v, t) for v, t in zip(values, types, strict=True))
 
@@ -340,6 +348,9 @@ class _Evaluation:
             case BranchTerm(branch=branch, args=args):
                 found = self.values(args, self.branches[branch][1], binding, scope)
                 return FAILED if FAILED in found else Branch(branch, *found)
+            case (Cast(term=inner, type="number") | Call(name="ord", args=(inner,))) if self.enumeration(inner):
+                [name] = self.value(inner, None, binding, scope)
+                return self.enumeration(inner).index(name)
             case Cast(term=inner, type=t):
                 return apply("as", [self.value(inner, self.type_of(inner), binding, scope)], self.kind(t))
             case Call(name=name, args=args):

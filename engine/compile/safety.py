@@ -148,7 +148,9 @@ class _Safety:
             case Constraint(op="=", left=left, right=right) if _is_result(left) or _is_result(right):
                 terms = []  # `_ = min ...` asks for the witnesses only
             case Constraint(op="=", left=left, right=right):
+                records = [t for t in (left, right) if isinstance(t, RecordTerm | BranchTerm)]
                 terms = [t for t in (left, right) if not _is_pattern(t, left, right, bound)]
+                terms = [t for t in terms if not (records and isinstance(t, Wildcard))]  # `_ = [x]` holds
             case Constraint(left=left, right=right):
                 terms = [left, right]
             case Call(args=args):

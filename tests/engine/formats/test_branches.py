@@ -125,3 +125,14 @@ def test_a_deep_value_needs_no_recursion(tmp_path: Path) -> None:
     depth = 600
     line = "$S(" * depth + "$Zero" + ")" * depth
     assert copied(".type Nat = Zero {} | S {n: Nat}", "Nat", [line], tmp_path) == [line]
+
+
+@pytest.mark.parametrize("form", ["list", "object"])
+def test_json_has_them_as_text_in_rows_and_in_records(form: str, tmp_path: Path) -> None:
+    value = Branch("Call", 'f "x"', (Branch("Name", "a, b"), None))
+    declared = f"{EXPR}.decl in(x: Expr, a: Args)\n.decl r(x: Expr, a: Args)\nr(x, a) :- in(x, a).\n"
+    rows = [(value, (value, None)), (Branch("Unknown"), None)]
+    dlog.run(f'{declared}.output r(IO=jsonfile, filename="r.json", format={form})\n', {"in": rows}, tmp_path)
+    assert r'"$Call(\"f \\\"x\\\"\", [$Name(\"a, b\"), nil])"' in (tmp_path / "r.json").read_text()
+    back = f'{EXPR}.decl r(x: Expr, a: Args)\n.input r(IO=jsonfile, filename="r.json")\n'
+    assert set(dlog.run(back, tmp_path)["r"]) == set(rows)
