@@ -53,8 +53,6 @@ def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
         case Counter():
             yield "autoincrement ($)", node.span
-        case Call(name="range"):
-            yield "range", node.span
         case Call(name=name) if name.startswith("@"):
             yield "user-defined functors", node.span
         case AggregateTerm(op=op) if op.startswith("@"):

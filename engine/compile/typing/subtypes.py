@@ -22,6 +22,7 @@ from dlog.engine.compile.typing.typed import (
     TypedClause,
     TypedCompare,
     TypedFalse,
+    TypedGenerator,
     TypedLiteral,
     TypedTerm,
 )
@@ -88,7 +89,7 @@ class _Subtypes:
                         self._join(result, target.node.name)
                     for inner in alternatives:
                         self._link(inner)
-                case TypedAtom() | TypedCompare() | TypedFalse():
+                case TypedAtom() | TypedCompare() | TypedFalse() | TypedGenerator():
                     pass
 
     def _is_anonymous(self, term: TypedTerm) -> bool:
@@ -135,6 +136,9 @@ class _Subtypes:
                 case TypedAggregate(alternatives=alternatives):
                     for inner in alternatives:
                         self._sources(inner)
+                case TypedGenerator(results=results):
+                    for result in results:
+                        self._fields(result)
                 case TypedAtom() | TypedFalse():
                     pass
 
