@@ -66,7 +66,7 @@ def _value(term: SyntaxTerm, found: Type, resolved: Resolved) -> Constant | Reco
             return Constant(None, Kind.RECORD)
         case RecordTerm(args=args) if found.kind is Kind.RECORD and not found.branches and len(args) == len(found.fields):
             return _record(args, found, resolved)
-        case BranchTerm(branch=branch, args=args) if f"${branch}" in found.branches:
+        case BranchTerm(branch=branch, args=args) if f"${branch}" in found.branches and not resolved.table.narrowed:
             return _branch(args, found, found.branches.index(f"${branch}"), resolved)
         case _:
             return None

@@ -191,5 +191,7 @@ class _Subtypes:
                 return self.found.get(self._root(name), frozenset())
             case Cast(type=type_name):
                 return frozenset({self.table.canonical(type_name)})
+            case BranchTerm(branch=branch):
+                return frozenset({self.table.branches[branch][0]})
             case _:
                 return frozenset()

@@ -32,6 +32,8 @@ class TypeTable:
         """Equivalence type to what it stands for."""
         self.branches: dict[str, tuple[str, Branch]] = {}
         """The algebraic data type of each branch, and how it is declared."""
+        self.narrowed = False
+        """Whether there are subtypes of algebraic data types, of which a branch alone is none."""
         self._below: dict[tuple[str, str], bool] = {}
 
     def canonical(self, name: str) -> str:
@@ -152,6 +154,7 @@ class _Resolver:
             self.problems.add("bad-subtype", message, Label(decl.span), notes=notes)
         else:
             self.table.parents[decl.name] = decl.base
+            self.table.narrowed |= bool(base.branches)
         return base if base.branches else Type(decl.name, base.kind, base.fields)
 
     def _underived(self, name: str, base: Type) -> str:
