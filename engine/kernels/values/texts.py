@@ -13,7 +13,7 @@ from enum import IntEnum, auto
 import numpy as np
 
 from dlog.engine.kernels.core.jit import entry, kernel
-from dlog.engine.kernels.core.memory import as_float, prefetch
+from dlog.engine.kernels.core.memory import as_float, load_u8, prefetch
 from dlog.engine.kernels.instructions import External, Forms
 from dlog.engine.kernels.layout import (
     BLOCK,
@@ -63,11 +63,13 @@ class Text(IntEnum):
     UNSIGNED = auto()
     FLOAT = auto()
     POSITION = auto()
+    BYTE_LENGTH = auto()
+    BYTE_SUBSTR = auto()
 
 
 READING = frozenset(
     (Text.LENGTH, Text.MIN, Text.MAX, Text.LESS, Text.LESS_EQUAL, Text.CONTAINS, Text.CONTAINS_NOT, Text.POSITION)
-)
+) | {Text.BYTE_LENGTH}
 """Those that never need Python and make no strings: several threads may do them at once."""
 
 _STARTS, _ENDS, _HASHES = range(3)
@@ -198,6 +200,15 @@ def measure(table: Symbols, ids: Words, n, out: Words):
 
 
 @kernel
+def measure_bytes(table: Symbols, ids: Words, n, out: Words):
+    """out[i] = bytes of string ids[i]. The table is being read."""
+    offsets = table.offsets
+    for i in range(n):
+        number = ids[i]
+        out[i] = offsets[number + 1] - offsets[number]
+
+
+@kernel
 def locate(table: Symbols, texts: Words, parts: Words, n, out: Words):
     """out[i] = the index of the character of string texts[i] where string parts[i] first occurs in it, or -1. The table is
     being read."""
@@ -299,6 +310,28 @@ def slice_texts(table: Symbols, ids: Words, index: Words, length: Words, n, star
         ends[i] = start + skipped + taken
 
 
+@kernel
+def slice_bytes(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
+    """As `slice_texts`, but index and length count bytes: of these, the characters that lie wholly within them."""
+    heap = table.heap
+    offsets = table.offsets
+    for i in range(n):
+        number = ids[i]
+        start = offsets[number]
+        size = offsets[number + 1] - start
+        at = index[i]
+        wanted = length[i]
+        if at < 0 or at > size:
+            at = size
+        end = at + wanted if 0 <= wanted < size - at else size
+        while at < size and load_u8(heap + start, at) & 0xC0 == 0x80:
+            at += 1
+        while at < end < size and load_u8(heap + start, end) & 0xC0 == 0x80:
+            end -= 1
+        starts[i] = start + at
+        ends[i] = start + max(at, end)
+
+
 @entry()
 def slice_all(table: Symbols, ids: Words, index: Words, length: Words, n, starts: Words, ends: Words):
     begin_reading(table)
@@ -317,6 +350,9 @@ def read_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     if operation == Text.LENGTH:
         warm_texts(table, first, n)
         measure(table, first, n, target)
+        return True
+    if operation == Text.BYTE_LENGTH:
+        measure_bytes(table, first, n, target)
         return True
     if operation in (Text.NUMBER, Text.UNSIGNED, Text.FLOAT):
         warm_texts(table, first, n)
@@ -354,8 +390,12 @@ def make_block(ctl: Control, table: Symbols, pc: External, n, target: Words):
     if pc.native == Text.CAT:
         fits = compose(ctl, table, pc.forms, count, n, text, starts, ends)
     else:
-        index = register(ctl, pc.forms[1].register)
-        slice_texts(table, register(ctl, pc.forms[0].register), index, register(ctl, pc.forms[2].register), n, starts, ends)
+        ids, index = register(ctl, pc.forms[0].register), register(ctl, pc.forms[1].register)
+        length = register(ctl, pc.forms[2].register)
+        if pc.native == Text.SUBSTR:
+            slice_texts(table, ids, index, length, n, starts, ends)
+        else:
+            slice_bytes(table, ids, index, length, n, starts, ends)
         text = 0
     end_reading(table)
     return (
@@ -373,7 +413,7 @@ def text_block(ctl: Control, pc: External, n):
     if operation == Text.NONE or not table:
         return False
     target = register(ctl, pc.target)
-    if operation in (Text.CAT, Text.SUBSTR):
+    if operation in (Text.CAT, Text.SUBSTR, Text.BYTE_SUBSTR):
         return make_block(ctl, table, pc, n, target)
     begin_reading(table)
     done = read_block(ctl, table, pc, n, target)

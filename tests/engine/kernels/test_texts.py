@@ -23,6 +23,7 @@ from dlog.engine.values.patterns import Verdicts
 from dlog.engine.values.symbols import SymbolTable
 from tests.engine.kernels.workbench import EXAMPLES, EXTREMES, MAX, MIN
 from tests.examples import examples
+from tests.naive_functors import byte_substr
 
 ASCII = ["", "a", "ab", "abcdefgh", "abcdefghi", "abcdefghj", "b" * 20, "b" * 19 + "a", "\0"]
 PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]
@@ -124,6 +125,21 @@ def test_substr_counts_characters(rows: list[tuple[str, int, int]]) -> None:
         naive.append(text[start:end] if inside else "")
     assert d.texts(found) == naive
     assert d.texts(evaluate("substr", columns, [Kind.SYMBOL, Kind.NUMBER, Kind.NUMBER], d.table)) == naive
+
+
+@examples(EXAMPLES)
+@given(rows=st.lists(st.tuples(TEXT, st.integers(-3, 12) | NUMBER, st.integers(-3, 12) | NUMBER), min_size=1, max_size=20))
+def test_byte_substr_cuts_no_character(rows: list[tuple[str, int, int]]) -> None:
+    d = Desk()
+    texts, starts, lengths = zip(*rows, strict=True)
+    columns = [d.ids(texts), np.array(starts, np.int64), np.array(lengths, np.int64)]
+    found = d.values(Text.BYTE_SUBSTR, (S, columns[0]), (N, columns[1]), (N, columns[2]))
+    naive = [byte_substr(*row) for row in rows]
+    assert d.texts(found) == naive
+    assert d.texts(evaluate("byte_substr", columns, [Kind.SYMBOL, Kind.NUMBER, Kind.NUMBER], d.table)) == naive
+    lengths_of = d.values(Text.BYTE_LENGTH, (S, columns[0])).tolist()
+    assert lengths_of == [len(text.encode()) for text in texts]
+    assert evaluate("byte_length", columns[:1], [Kind.SYMBOL], d.table).tolist() == lengths_of
 
 
 @pytest.mark.parametrize(
