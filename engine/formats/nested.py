@@ -199,7 +199,7 @@ def parse_records(
 ) -> np.ndarray:
     """The ids of the records that all strings of `texts` denote. Raises `BadRecord`."""
     heap, offsets = texts.strings
-    data = heap.copy()  # escapes are undone in place
+    data = heap[: offsets[-1]].copy()  # escapes are undone in place; the heap has room for much more
     waiting: dict[str, _Slices] = {type_.name: (offsets[:-1].copy(), offsets[1:].copy(), np.arange(len(texts)))}
     levels: list[dict[str, tuple[int, list[_Level]]]] = []
     while waiting:
