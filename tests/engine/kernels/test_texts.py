@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlog.engine.ir.rules import Kind
 from dlog.engine.kernels import layout as L
+from dlog.engine.kernels.codes import Operation, TextForm
 from dlog.engine.kernels.values.symbols import begin_reading, begin_writing, end_reading, end_writing
 from dlog.engine.kernels.values.texts import Text, text_block
 from dlog.engine.runtime.lowering.lower import Tables
@@ -30,7 +31,7 @@ PLANTED = [*ASCII, "\xe9", "\xe9" * 9, "abcdefg\u20ac", "\U0001f600\uffff"]
 TEXT = st.one_of(st.sampled_from(PLANTED), st.text(max_size=9))
 NUMBER = st.one_of(st.sampled_from(EXTREMES), st.integers(MIN, MAX))
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=20)
-S, N, U, F = L.FORM_ID, L.FORM_NUMBER, L.FORM_UNSIGNED, L.FORM_FLOAT
+S, N, U, F = TextForm.ID, TextForm.NUMBER, TextForm.UNSIGNED, TextForm.FLOAT
 TARGET = 9
 
 
@@ -57,7 +58,7 @@ class Desk:
         for register, (_, values) in enumerate(args):
             self.worker.registers[register, :rows] = values
         forms = [word for register, (form, _) in enumerate(args) for word in (form, register)]
-        code: Struct = words([L.OP_EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
+        code: Struct = words([Operation.EXTERNAL, 7 + len(forms), 0, operation, TARGET, verdicts, len(args), *forms])
         done = text_block(self.worker.control.address, code.address, rows)
         return self.worker.registers[TARGET, :rows].copy() if done else None
 
