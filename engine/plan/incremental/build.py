@@ -67,10 +67,10 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum of relations that do not keep all of their rows, or are equivalent by what they derive, is computed anew;
-    empty where there are none."""
-    if united := [union.pairs for union in unions_of(stratum, program) if union.pairs in stratum.relations]:
-        return f"the pairs of `{united[0]}` follow from its own classes"
+    """Why a stratum of relations that do not keep all of their rows, or of classes, is computed anew; empty where there are
+    none. Classes could be maintained as a lattice, but along a chain a value would take the class of every other one."""
+    if unions := unions_of(stratum, program):
+        return f"the values of `{unions[0].pairs}` are united to classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
     name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)

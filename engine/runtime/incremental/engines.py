@@ -65,7 +65,7 @@ def is_incremental(program: Program) -> bool:
 
 def unmaintained(program: Program) -> dict[int, str]:
     """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, relations that do
-    not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
+    not keep all of their rows, or classes of equivalence relations."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
