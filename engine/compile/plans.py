@@ -8,7 +8,7 @@ a rule without versions has a warning only: it would say nothing, and published 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dlog.engine.compile.normal.disjunction import alternatives
 from dlog.engine.compile.problems import Label, Problems
@@ -19,27 +19,28 @@ from dlog.grammar.source import Span
 from dlog.grammar.syntax import Atom, Clause, ExecutionPlan
 
 
-def check_plans(clauses: Sequence[Clause], inline: frozenset[str], problems: Problems) -> None:
+def check_plans(clauses: Sequence[Clause], shown: Collection[str], inline: frozenset[str], problems: Problems) -> None:
     """Adds what is wrong with the plans of clauses whose names are right. Rules that read `inline` relations get other atoms
-    later, and are not looked at."""
+    later, and are not looked at; nor are those that no `shown` relation needs, which Souffle drops before."""
     clauses = [clause for clause in clauses if clause.body is not None]
     planned = [clause for clause in clauses if clause.plan is not None]
     if not planned:
         return
-    cycles = _cycles(clauses)
+    edges = _edges(clauses)
+    cycles, needed = _cycles(edges), _reached(shown, edges)
     for clause in planned:
         if clause.body is None or any(isinstance(n, Atom) and n.name in inline for n in walk(clause.body)):
             continue
         for body in alternatives(clause.body, problems):
             read = [literal.name for literal in body if isinstance(literal, Atom)]
-            for head in clause.heads:
+            for head in (head for head in clause.heads if head.name in needed):
                 _check_plan(clause.plan, read, cycles[head.name], problems)
 
 
 def ineffective_plans(clauses: Sequence[Clause]) -> Iterator[Diagnostic]:
     """A warning for each plan of a rule that is not recursive."""
     clauses = [clause for clause in clauses if clause.body is not None]
-    cycles = _cycles(clauses) if any(clause.plan is not None for clause in clauses) else {}
+    cycles = _cycles(_edges(clauses)) if any(clause.plan is not None for clause in clauses) else {}
     for clause in clauses:
         if clause.plan is None or clause.body is None:
             continue
@@ -49,13 +50,28 @@ def ineffective_plans(clauses: Sequence[Clause]) -> Iterator[Diagnostic]:
             yield Diagnostic("ineffective-plan", message, (Label(clause.plan.span),))
 
 
-def _cycles(clauses: Sequence[Clause]) -> dict[str, frozenset[str]]:
-    """The relations that are recursive with each derived one; none if it does not read itself over any way."""
+def _edges(clauses: Sequence[Clause]) -> dict[str, list[str]]:
+    """What the rules of each derived relation read."""
     edges: dict[str, list[str]] = {}
     for clause in clauses:
         read = [n.name for part in parts(clause)[len(clause.heads) :] for n in walk(part) if isinstance(n, Atom)]
         for head in clause.heads:
             edges.setdefault(head.name, []).extend(read)
+    return edges
+
+
+def _reached(shown: Collection[str], edges: Mapping[str, Sequence[str]]) -> set[str]:
+    """The relations that shown ones are computed from, these included."""
+    found, waiting = set(shown), list(shown)
+    while waiting:
+        new = set(edges.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _cycles(edges: dict[str, list[str]]) -> dict[str, frozenset[str]]:
+    """The relations that are recursive with each derived one; none if it does not read itself over any way."""
     found: dict[str, frozenset[str]] = {}
     for component in components(edges, edges):
         recursive = len(component) > 1 or component[0] in edges[component[0]]
