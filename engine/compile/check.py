@@ -5,9 +5,10 @@ The mistakes of all clauses are reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dlog.engine.compile.equivalence import closure_rules
 from dlog.engine.compile.facts import FactRows, Row, constant_row
 from dlog.engine.compile.normal.disjunction import FlatClause, flatten_clause
 from dlog.engine.compile.normal.forms import Forms
@@ -40,6 +41,8 @@ class Checked:
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
     options: Options = NO_OPTIONS
+    eqrels: frozenset[str] = frozenset()
+    classes: Mapping[str, str] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -61,9 +64,13 @@ def check(resolved: Resolved) -> Checked:
     retentions = _retentions(resolved, problems)
     problems.check()
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
+    eqrels = resolved.eqrels & relations.keys()
+    rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options)
+    return Checked(
+        resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options, eqrels
+    )
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

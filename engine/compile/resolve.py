@@ -42,7 +42,7 @@ _LEGACY_IO: Final = ("input", "output", "printsize")
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A program whose names are all known. `attributes` keeps the declared attributes of each relation for messages, `inline`
-    the relations whose bodies are to take the places of their atoms."""
+    the relations whose bodies are to take the places of their atoms, `eqrels` those that are equivalence relations."""
 
     source: Source
     table: TypeTable
@@ -60,6 +60,7 @@ class Resolved:
     options: Options = NO_OPTIONS
     is_legacy: bool = False
     """Whether a value may go where one of a subtype is declared."""
+    eqrels: frozenset[str] = frozenset()
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -94,6 +95,7 @@ def resolve(program: Program, source: Source) -> Resolved:
         logs,
         options(decls, pragmas),
         "legacy" in pragmas,
+        _eqrels(decls, relations, problems),
     )
     for clause in (*clauses, *subsumptions):
         if type(clause) is LiteralFact:
@@ -134,6 +136,25 @@ def _relations(
             relations[name] = Relation(name, columns, span)
             attributes[name] = declared
     return relations, attributes
+
+
+def _eqrels(decls: list[RelationDecl], relations: dict[str, Relation], problems: Problems) -> frozenset[str]:
+    """The equivalence relations, which relate the values of one type."""
+    found = [decl for decl in decls if "eqrel" in decl.qualifiers]
+    for decl in found:
+        name, attributes = decl.names[0], decl.attributes
+        if len(attributes) != 2:
+            message = f"the equivalence relation `{name}` has {_count(len(attributes), 'attribute')}, and must have two"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=["an eqrel says which values are equivalent"])
+        elif attributes[0].type != attributes[1].type:
+            labels = (Label(attributes[1].span, "must have the type of the first"), Label(attributes[0].span, "the first"))
+            message = f"the attributes of the equivalence relation `{name}` have two types"
+            problems.add("bad-eqrel", message, *labels, notes=["every value is equivalent to itself: both columns have it"])
+        if "inline" in decl.qualifiers:
+            note = "an inline relation has no rows of which others could follow"
+            message = f"the equivalence relation `{name}` cannot be inline"
+            problems.add("bad-eqrel", message, Label(relations[name].span), notes=[note])
+    return frozenset(name for decl in found for name in decl.names)
 
 
 def _columns(decl: RelationDecl, table: TypeTable, problems: Problems) -> tuple[tuple[str, Type], ...]:

@@ -17,7 +17,6 @@ from dlog.grammar.syntax import (
     Item,
     LatticeDecl,
     Program,
-    RelationDecl,
 )
 
 
@@ -38,9 +37,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
             yield "user-defined functors", item.span
         case LatticeDecl():
             yield "lattices", item.span
-        case RelationDecl(qualifiers=qualifiers):
-            if "eqrel" in qualifiers:
-                yield "eqrel relations", item.span
         case Clause():
             for root in parts(item):
                 for node in walk(root):

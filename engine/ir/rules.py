@@ -19,7 +19,7 @@ tables. Subtypes and unions share the representation of their base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -304,6 +304,11 @@ class Program:
     first_symbols: tuple[str, ...] = ()
     """The strings of facts in the text, which come first in the order by which choice domains choose."""
     options: Options = NO_OPTIONS
+    eqrels: frozenset[str] = frozenset()
+    """The equivalence relations. Rules that say so are among those of each (compile/equivalence), unless it has classes."""
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """By equivalence relation, the relation of its values and their classes that is kept in its place (optimize/classes). What
+    has the name of the former is whatever its rules derive and others give: the pairs are those of values with one class."""
 
     @cached_property
     def iterated(self) -> frozenset[str]:
@@ -334,6 +339,12 @@ class Program:
     def derived(self) -> dict[str, None]:
         """The relations of strata with rules, in the order of evaluation; those that an `.output` or an input made are none."""
         return {name: None for stratum in self.strata if stratum.rules for name in stratum.relations}
+
+    @cached_property
+    def plain_eqrels(self) -> frozenset[str]:
+        """The equivalence relations without rules but those that their declarations say: their other rows are given."""
+        own = {name for name in self.eqrels for rule in self.rules.get(name, ()) if rule.span != self.relations[name].span}
+        return self.eqrels - own
 
     @cached_property
     def copying(self) -> dict[str, dict[str, list[Rule]]]:

@@ -20,6 +20,7 @@ from dlog.engine.compile.strata.lattice import NotWellDefined, lattice_of, latti
 from dlog.engine.compile.strata.thresholds import thresholds
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.aggregates import dominance_of
+from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.printing import Printer
 from dlog.engine.ir.rules import (
     Constant,
@@ -62,10 +63,12 @@ def stratify(checked: Checked) -> Program:
     strata: list[Stratum] = []
     lattices: dict[str, Lattice] = {}
     facts = dict(checked.facts)
+    classes = frozenset(checked.classes.values())
     for component in components(graph.rules, graph.edges):
         inner = _inner(component, graph)
         lattice = None
-        if any(d.how != "positive" for d in inner):
+        lattices |= {name: Lattice(name, Dominance.LEAST, 1) for name in component if name in classes}
+        if any(d.how != "positive" for d in inner if d.relation not in classes):
             lattice = _lattice(component, graph, checked, inner, problems)
         elif not graph.retentions.keys().isdisjoint(component):
             lattice = _subsumed(component, graph, checked)
@@ -88,6 +91,8 @@ def stratify(checked: Checked) -> Program:
         checked.retentions,
         _first_symbols(checked),
         checked.options,
+        checked.eqrels,
+        checked.classes,
     )
 
 

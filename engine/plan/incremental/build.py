@@ -22,7 +22,7 @@ from dlog.engine.plan.incremental.temporaries import Projections
 from dlog.engine.plan.joins.domains import domains
 from dlog.engine.plan.joins.existence import separate_existence
 from dlog.engine.plan.static.aggregates import Aggregates
-from dlog.engine.plan.static.build import estimates, lower_rule, single_sources
+from dlog.engine.plan.static.build import estimates, lower_rule, single_sources, unions_of
 from dlog.engine.plan.static.lattices import monotone
 from dlog.engine.plan.static.share import share_arrangements
 from dlog.engine.plan.static.stages import Stages
@@ -67,7 +67,10 @@ def build_rounds_scope(stratum: Stratum, program: Program, statistics: Statistic
 
 
 def not_maintained(stratum: Stratum, program: Program) -> str:
-    """Why a stratum of relations that do not keep all of their rows is computed anew; empty where there are none."""
+    """Why a stratum of relations that do not keep all of their rows, or are equivalent by what they derive, is computed anew;
+    empty where there are none."""
+    if united := [union.pairs for union in unions_of(stratum, program) if union.pairs in stratum.relations]:
+        return f"the pairs of `{united[0]}` follow from its own classes"
     if program.iterated.isdisjoint(stratum.relations):
         return ""
     name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
