@@ -49,6 +49,8 @@ class Job:
     threads: int = 1
     memory: int | None = None
     on_warnings: OnWarnings | None = None
+    modules: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -85,6 +87,15 @@ def compile_program(
         source = preprocess(program, include, macros)
     with stage("compiler"):
         return compile_source(source, on_warnings)
+
+
+def with_functors(program: Program, job: Job) -> Program:
+    """The program with the functions of the modules that the user has named."""
+    if not (program.functors or job.modules):
+        return program
+    from dlog.functors import linked, load_modules
+
+    return linked(program, load_modules(job.modules, job.module_folders))
 
 
 def observed_relations(program: Program) -> frozenset[str]:
@@ -200,7 +211,7 @@ def discard_unfinished(output: str) -> None:
 
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    written_program = compile_program(job.program, job.include, job.macros, job.on_warnings)
+    written_program = with_functors(compile_program(job.program, job.include, job.macros, job.on_warnings), job)
     program = optimized(written_program)
     with stage("start"):
         from dlog.display.progress import Loading, Writing

@@ -20,7 +20,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -38,6 +38,7 @@ class Checked:
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -63,7 +64,8 @@ def check(resolved: Resolved) -> Checked:
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     rules += _reading_rules(retentions, rules, relations)
     table, io = resolved.table.types, resolved.io
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions)
+    functors = resolved.functors
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions, functors)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

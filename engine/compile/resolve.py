@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.functors import check_user_call, declared_functors
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
-from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -22,6 +23,7 @@ from dlog.grammar.syntax import (
     Call,
     Cast,
     Clause,
+    Counter,
     Directive,
     Program,
     RecordDecl,
@@ -50,6 +52,7 @@ class Resolved:
     """Their heads are dominated rows (retention)."""
     choices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     """The keys of choice domains, by relation."""
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
 
@@ -69,8 +72,9 @@ def resolve(program: Program, source: Source) -> Resolved:
     inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
+    functors = declared_functors(program, table, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, functors, logs)
     for clause in (*clauses, *subsumptions):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
@@ -192,6 +196,9 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_atom(node, resolved, problems)
                 case Call():
                     _check_call(node, resolved, problems)
+                case Counter() if clause.body is None:
+                    notes = ["a fact says what its values are; a rule may number rows: `n(autoinc(), x) :- p(x).`"]
+                    problems.add("counter-in-fact", "`autoinc()` in a fact", Label(node.span), notes=notes)
                 case Cast(type=name) if name not in resolved.table.types:
                     note = suggestion(name, resolved.table.types)
                     problems.add("unknown-type", f"unknown type `{name}` in `as`", Label(node.span), notes=[note])
@@ -233,6 +240,9 @@ def _declaration_hint(name: str, relations: Iterable[str]) -> str:
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
+    if call.name.startswith("@"):
+        check_user_call(call, resolved.functors, problems)
+        return
     table_function = TABLE_FUNCTIONS.get(call.name)
     if table_function is not None:
         _check_table_call(call, table_function, problems)
