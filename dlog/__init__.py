@@ -19,6 +19,7 @@ from dlog.version import __version__
 
 if TYPE_CHECKING:
     from dlog.api import Result, run, run_text
+    from dlog.functors import functor
     from dlog.grammar.diagnostics import DlogError, InternalError
     from dlog.graphs import Graph, graph
     from dlog.relation import Relation
@@ -36,6 +37,7 @@ __all__ = [
     "Session",
     "Subscription",
     "__version__",
+    "functor",
     "graph",
     "run",
     "run_text",
@@ -53,6 +55,7 @@ _HOMES = {
     "Round": "dlog.sessions",
     "Session": "dlog.sessions",
     "Subscription": "dlog.sessions",
+    "functor": "dlog.functors",
     "graph": "dlog.graphs",
     "run": "dlog.api",
     "run_text": "dlog.api",

@@ -138,10 +138,10 @@ class Codec:
             def refuse(number: int, message: str, attribute: str = attribute) -> DlogError:
                 return _bad_fact(relation, number + 1, f"{attribute}: {message}")
 
-            columns.append(self._column(type, [row[i] for row in listed], refuse))
+            columns.append(self.column(type, [row[i] for row in listed], refuse))
         return Table(relation.kinds, tuple(columns), len(listed) if not columns else -1)
 
-    def _column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
+    def column(self, type: Type, values: list[Any], refuse: _Refuse) -> np.ndarray:
         """Values of one type as a column; `refuse` makes the error about the i-th of them."""
         _check_fits(type, values, refuse)
         match type.kind:
@@ -151,6 +151,10 @@ class Codec:
                 return self._records(type, values, refuse)
             case kind:
                 return numbers(kind, np.array(values, DTYPES[kind]))
+
+    def column_of_numbers(self, type: Type, values: np.ndarray) -> np.ndarray:
+        """Numbers of a type, which have its dtype, as a column."""
+        return numbers(type.kind, values)
 
     def _symbols(self, values: list[str], refuse: _Refuse) -> np.ndarray:
         try:
@@ -177,7 +181,7 @@ class Codec:
                     found.append(_Nested(inner, list(column), nested.origins))
                     nested.columns.append(found[-1])
                 else:
-                    nested.columns.append(self._column(inner, list(column), refuse_inner))
+                    nested.columns.append(self.column(inner, list(column), refuse_inner))
         for nested in reversed(found):
             columns = [column.ids if isinstance(column, _Nested) else _raw(column) for column in nested.columns]
             if nested.present:
@@ -210,7 +214,7 @@ class Codec:
                         raise _bad_fact(relation, mistake.index + 1, f"{name}: {mistake.reason}") from None
                 case Kind.RECORD:
                     values = [tuple(v.values()) if isinstance(v, dict) else v for v in column.to_pylist()]
-                    return self._column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
+                    return self.column(type, values, lambda i, message: _bad_fact(relation, i + 1, f"{name}: {message}"))
                 case kind:
                     return numbers(kind, np.ascontiguousarray(column.cast(pa.from_numpy_dtype(DTYPES[kind])).to_numpy()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

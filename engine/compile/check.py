@@ -21,7 +21,7 @@ from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -40,6 +40,7 @@ class Checked:
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
     options: Options = NO_OPTIONS
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -65,7 +66,8 @@ def check(resolved: Resolved) -> Checked:
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, inline, retentions, resolved.options)
+    known = retentions, resolved.options, resolved.functors
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, inline, *known)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

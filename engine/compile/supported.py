@@ -12,10 +12,7 @@ from dlog.grammar.syntax import (
     AdtDecl,
     AggregateTerm,
     BranchTerm,
-    Call,
     Clause,
-    Counter,
-    FunctorDecl,
     Item,
     LatticeDecl,
     Program,
@@ -38,8 +35,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
     match item:
         case AdtDecl():
             yield "algebraic data types", item.span
-        case FunctorDecl():
-            yield "user-defined functors", item.span
         case LatticeDecl():
             yield "lattices", item.span
         case RelationDecl(qualifiers=qualifiers):
@@ -55,12 +50,8 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
 
 def _in_term(node: Node) -> Iterator[tuple[str, Span]]:
     match node:
-        case Counter():
-            yield "autoincrement ($)", node.span
         case BranchTerm():
             yield "algebraic data types", node.span
-        case Call(name=name) if name.startswith("@"):
-            yield "user-defined functors", node.span
         case AggregateTerm(op=op) if op.startswith("@"):
             yield "user-defined aggregates", node.span
         case _:

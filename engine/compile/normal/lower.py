@@ -27,13 +27,13 @@ from dlog.engine.compile.typing.typed import (
 )
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import FUNCTORS, find_functor
-from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
+from dlog.engine.ir.rules import AUTOINC, Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import Intrinsic
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS
 from dlog.engine.ir.traversal import term_variables
 from dlog.grammar.diagnostics import InternalError
 from dlog.grammar.source import Span
-from dlog.grammar.syntax import Call, Cast, Nil, RecordTerm, String, Wildcard
+from dlog.grammar.syntax import Call, Cast, Counter, Nil, RecordTerm, String, Wildcard
 from dlog.grammar.syntax import Variable as Name
 
 
@@ -162,6 +162,10 @@ class Lowering:
                 return Constant(None, Kind.RECORD)
             case RecordTerm():
                 return Record(self.clause.records[term.slot] or "", tuple(self._term(a) for a in term.args))
+            case Counter():
+                return Functor(AUTOINC, (), kind, kind, term.node.span, True)
+            case Call(name=name) if name.startswith("@"):
+                return Functor(name, tuple(self._term(a) for a in term.args), kind, kind, term.node.span, term.stateful)
             case Call(name=name, args=args):
                 row = find_functor(name, len(args))
                 if row is None:

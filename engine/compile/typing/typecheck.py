@@ -30,6 +30,7 @@ from dlog.engine.compile.typing.typed import (
 from dlog.engine.ir.aggregates import AGGREGATES
 from dlog.engine.ir.functors import find_functor
 from dlog.engine.ir.kinds import ALL, NUMERIC, ORDERED
+from dlog.engine.ir.kinds import NUMBER as NUMBERS
 from dlog.engine.ir.kinds import SYMBOL as SYMBOLS
 from dlog.engine.ir.rules import Kind, Type
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
@@ -210,7 +211,9 @@ class _Checker:
                 return self._call(term)
             case Cast():
                 return self._cast(term)
-            case Number() | Counter() | BranchTerm() | AggregateTerm():
+            case Counter():
+                return TypedTerm(term, self.slots.new(NUMBERS, Evidence(term.span, "number", "a counter")), (), True)
+            case Number() | BranchTerm() | AggregateTerm():
                 return TypedTerm(term, self.slots.new())
             case _:
                 assert_never(term)
@@ -228,7 +231,20 @@ class _Checker:
         self.records.append(TypedTerm(term, slot, fields))
         return self.records[-1]
 
+    def _user_call(self, call: Call) -> TypedTerm:
+        declared = self.resolved.functors[call.name[1:]]
+        args = tuple(self._term(a) for a in call.args)
+        for arg, found in zip(args, declared.params, strict=True):
+            why = Evidence(arg.node.span, _what(found), f"an argument of `{call.name}`", declared.span)
+            self.slots.restrict_type(arg.slot, found, why)
+        slot = self.slots.new()
+        why = Evidence(call.span, _what(declared.result), f"the result of `{call.name}`", declared.span)
+        self.slots.restrict_type(slot, declared.result, why)
+        return TypedTerm(call, slot, args, declared.stateful)
+
     def _call(self, call: Call) -> TypedTerm:
+        if call.name.startswith("@"):
+            return self._user_call(call)
         row = find_functor(call.name, len(call.args))
         if row is None:
             raise InternalError("typecheck", f"no functor `{call.name}`")

@@ -48,6 +48,8 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise IncompatibleImage("the program cannot be maintained")
+        if program.functors:
+            raise IncompatibleImage("functors may compute something else by now")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
         return made
@@ -62,13 +64,13 @@ def is_incremental(program: Program) -> bool:
 
 
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, or relations that
-    do not keep all of their rows."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run, or
+    relations that do not keep all of their rows."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
-            if not program.iterated.isdisjoint(stratum.relations):
-                found[number] = not_maintained(stratum, program)
+            if reason := not_maintained(stratum, program):
+                found[number] = reason
             elif any(can_stop(rule) for rule in stratum.rules):
                 whole, made = pieces(program, stratum)
                 for piece in made:

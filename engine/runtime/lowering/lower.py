@@ -12,7 +12,7 @@ from typing import Protocol, assert_never
 
 from dlog.engine.compile.normal.comparisons import COMPARISONS
 from dlog.engine.ir import nodes
-from dlog.engine.ir.functors import FUNCTORS
+from dlog.engine.ir.functors import FUNCTORS, is_called
 from dlog.engine.ir.rules import Compare, Constant, Functor, Kind, Record, Term, Variable
 from dlog.engine.ir.signatures import KEEP
 from dlog.engine.kernels import instructions as I
@@ -49,8 +49,8 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class ExternalCall:
-    """A string functor, or a comparison whose mask goes to `target`: what Python needs to evaluate it on a block when kernels
-    cannot. `verdicts` are those of a constant pattern."""
+    """A functor that is no kernel's or makes strings, or a comparison of strings whose mask goes to `target`: what Python needs
+    to evaluate it on a block when kernels cannot. `verdicts` are those of a constant pattern."""
 
     op: str
     args: tuple[int, ...]
@@ -533,6 +533,8 @@ class PathLowering:
 def operation(term: Functor, kinds: tuple[Kind, ...]) -> Arithmetic | Text | None:
     """What the kernels do for a functor on arguments of these kinds, of more than two from the left; None where the value has
     the argument's bits."""
+    if is_called(term.op):
+        return Text.NONE
     opcode = FUNCTORS[term.op].opcodes[kinds[0]]
     if opcode == KEEP:
         return None
