@@ -157,15 +157,16 @@ class _Checker:
         return TypedGenerator(call.name, args, results, common, span)
 
     def _results(self, pattern: Term, row: TableFunction, call: Call) -> tuple[Term, ...]:
-        """The terms that take the columns of a table function's rows."""
-        if len(row.columns) == 1:
-            return (pattern,)
-        if isinstance(pattern, RecordTerm) and len(pattern.args) == len(row.columns):
-            return pattern.args
-        shown = ", ".join(column.name for column in row.columns)
-        message = f"`{row.name}` gives rows of {len(row.columns)} values"
-        self.problems.add("wrong-arity", message, Label(call.span), notes=[f"write `[{shown}] = {row.name}(...)`"])
-        return ()
+        """The terms that take the columns of a table function's rows; one that is no list takes the last column."""
+        width = len(row.columns)
+        if width == 1 or not isinstance(pattern, RecordTerm):
+            return (*(Wildcard(span=call.span),) * (width - 1), pattern)
+        if len(pattern.args) != width:
+            shown = ", ".join(column.name for column in row.columns)
+            message = f"`{row.name}` gives rows of {width} values, but {len(pattern.args)} are named"
+            notes = [f"write `[{shown}] = {row.name}(...)`, or `{row.columns[-1].name} = {row.name}(...)` for the last one"]
+            self.problems.add("wrong-arity", message, Label(call.span), notes=notes)
+        return pattern.args[:width]
 
     def _aggregate(self, aggregation: Aggregation) -> TypedAggregate:
         bodies = tuple(self._literals(body) for body in aggregation.alternatives)

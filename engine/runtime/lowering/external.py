@@ -1,5 +1,5 @@
-"""Instructions that Python evaluates on a block: those on strings that kernels/values/texts.py could not finish, counters, and
-functors of users."""
+"""Instructions that Python evaluates on a block: those on strings that kernels/values/texts.py could not finish, counters,
+table functions, and functors of users."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def evaluate(call: ExternalCall, args: Sequence[np.ndarray], rows: int, catalog:
         return catalog.next_numbers(rows)
     if call.op.startswith("@"):
         return call_functor(call.op, args, rows, catalog)
+    if call.produced is not None:
+        from dlog.engine.values.generated import generated
+
+        call.produced.take(*generated(call.op, args, call.kinds, rows, catalog.symbols))
+        return np.zeros(rows, np.int64)
     from dlog.engine.values import functions  # needed by programs with string functors only
 
     symbols = catalog.symbols
