@@ -221,3 +221,36 @@ def test_more_rows_than_a_block_has_come_for_each_of_many_texts() -> None:
 def test_a_wrong_number_of_columns_is_refused() -> None:
     with pytest.raises(dlog.DlogError, match=r"`split` gives rows of 2 values, but 3 are named"):
         dlog.run(".decl r(x: symbol)\nr(x) :- [i, x, y] = split(y, x), y = \",\".\n")
+
+
+@pytest.mark.parametrize("kind", ["number", "unsigned"])
+def test_a_value_that_is_known_is_compared_with_the_bounds_of_a_range(tmp_path: Path, kind: str) -> None:
+    low = 0 if kind == "unsigned" else BOTTOM
+    high = MOST if kind == "unsigned" else TOP
+    values = [low, low + 1, low + 3, 7, 8, 9, 10, 11, high - 3, high - 1, high]
+    steps = ["", ", 1", ", 3", ", 0", *(() if kind == "unsigned" else (", -1", ", -3"))]
+    bounds = [(low, high), (high, low), (7, 11), (11, 7), (8, 8), (low + 1, low), (high, 9)]
+    text = f".decl n(k: symbol, x: {kind})\n.decl b(k: symbol, x: {kind}, y: {kind})\n"
+    text += f".decl r(s: number, x: {kind}, a: {kind}, z: {kind})\n"
+    text += "".join(f"r({i}, x, a, z) :- n(k, x), b(k, a, z), x = range(a, z{step}).\n" for i, step in enumerate(steps))
+    program = tmp_path / "program.dl"
+    program.write_text(text)
+    assert "generate" not in explain_plan(program, (), (), None)
+
+    def within(x: int, a: int, z: int, step: str) -> bool:
+        by = int(step[2:]) if step else 1 if a <= z else -1
+        return x == a != z if by == 0 else x in range(a, z, by)
+
+    expected = {(i, x, a, z) for i, step in enumerate(steps) for x in values for a, z in bounds if within(x, a, z, step)}
+    facts = {"n": [("k", x) for x in values], "b": [("k", *pair) for pair in bounds]}
+    assert set(dlog.run(text, facts=facts)["r"]) == expected
+
+
+def test_values_of_a_long_range_are_not_made_to_be_looked_up(tmp_path: Path) -> None:
+    program = tmp_path / "program.dl"
+    program.write_text(".decl n(x: number)\n.decl r(x: number)\nr(x) :- n(x), x = range(0, 1000000000000).\n")
+    assert "generate" not in explain_plan(program, (), (), None)
+    declared = ".decl n(x: number, y: number)\n.decl m(x: number)\n.decl r(x: number)\n"
+    program.write_text(f"{declared}r(x) :- n(a, b), x = range(a, b), m(x).\n")
+    plan = explain_plan(program, (), (), None)
+    assert plan.index("scan n(a, b)") < plan.index("generate x = range(a, b)") < plan.index("if m(x)")
