@@ -443,7 +443,7 @@ class PathLowering:
         bound = [(column, self._bind(variable, kinds[column])) for column, variable in step.binds if variable in needed]
         flat = [w for pair in (*carried, *bound) for w in pair]
         head = I.CalledRows.operands(produced=produced.address, carried=len(carried), bound=len(bound))
-        self._emit(L.OP_CALLED, *head, *flat)
+        self._emit(Operation.CALLED, *head, *flat)
 
     def _look_up(self, step: nodes.LookUp, needed: frozenset[int]) -> None:
         relation = self.storage.relation(step.relation)
