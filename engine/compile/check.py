@@ -22,7 +22,7 @@ from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
+from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, UserFunctor, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
 from dlog.grammar.syntax import Atom, Clause
@@ -43,6 +43,7 @@ class Checked:
     options: Options = NO_OPTIONS
     eqrels: frozenset[str] = frozenset()
     classes: Mapping[str, str] = field(default_factory=dict)
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
 
 
 def check(resolved: Resolved) -> Checked:
@@ -68,9 +69,9 @@ def check(resolved: Resolved) -> Checked:
     rules += [rule for name, relation in relations.items() if name in eqrels for rule in closure_rules(relation)]
     rules += _reading_rules(retentions, rules, relations)
     table, io, inline = resolved.table.types, resolved.io, resolved.inline
-    return Checked(
-        resolved.source, table, relations, rows.rows(), tuple(rules), io, inline, retentions, resolved.options, eqrels
-    )
+    known = retentions, resolved.options, eqrels
+    own = resolved.source, table, relations, rows.rows(), tuple(rules), io, inline
+    return Checked(*own, *known, functors=resolved.functors)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

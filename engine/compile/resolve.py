@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.functors import check_user_call, declared_functors
 from dlog.engine.compile.plans import check_plans
 from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.problems import Label, Problems, suggestion
@@ -14,7 +15,7 @@ from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
 from dlog.engine.ir.options import NO_OPTIONS, Options
-from dlog.engine.ir.rules import Io, Kind, Relation, Type
+from dlog.engine.ir.rules import Io, Kind, Relation, Type, UserFunctor
 from dlog.engine.ir.table_functions import TABLE_FUNCTIONS, TableFunction
 from dlog.grammar.literal_facts import LiteralFact, without_literal_facts
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -27,6 +28,7 @@ from dlog.grammar.syntax import (
     Call,
     Cast,
     Clause,
+    Counter,
     Directive,
     Program,
     RecordDecl,
@@ -55,6 +57,7 @@ class Resolved:
     """Their heads are dominated rows (retention)."""
     choices: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     """The keys of choice domains, by relation."""
+    functors: dict[str, UserFunctor] = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
     options: Options = NO_OPTIONS
@@ -81,6 +84,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     inline = inline_relations(decls, pragmas)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
+    functors = declared_functors(program, table, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
     resolved = Resolved(
         source,
@@ -92,6 +96,7 @@ def resolve(program: Program, source: Source) -> Resolved:
         inline,
         subsumptions,
         choices,
+        functors,
         logs,
         options(decls, pragmas),
         "legacy" in pragmas,
@@ -241,6 +246,9 @@ def _check_clause(clause: Clause, resolved: Resolved, problems: Problems) -> Non
                     _check_call(node, resolved, problems)
                 case BranchTerm():
                     _check_branch(node, resolved, problems)
+                case Counter() if clause.body is None:
+                    notes = ["a fact says what its values are; a rule may number rows: `n(autoinc(), x) :- p(x).`"]
+                    problems.add("counter-in-fact", "`autoinc()` in a fact", Label(node.span), notes=notes)
                 case Cast(type=name) if name not in resolved.table.types:
                     note = suggestion(name, resolved.table.types)
                     problems.add("unknown-type", f"unknown type `{name}` in `as`", Label(node.span), notes=[note])
@@ -299,6 +307,9 @@ def _declaration_hint(name: str, relations: Iterable[str]) -> str:
 
 
 def _check_call(call: Call, resolved: Resolved, problems: Problems) -> None:
+    if call.name.startswith("@"):
+        check_user_call(call, resolved.functors, problems)
+        return
     table_function = TABLE_FUNCTIONS.get(call.name)
     if table_function is not None:
         _check_table_call(call, table_function, problems)

@@ -50,6 +50,8 @@ class EmbeddedMaker:
     ) -> RoundsEngine:
         if not is_incremental(program):
             raise IncompatibleImage("the program cannot be maintained")
+        if program.functors:
+            raise IncompatibleImage("functors may compute something else by now")
         made = Maintained(program, threads=self._threads, memory=memory, max_iterations=max_iterations, old=old)
         made.resume(image)
         return paired_engine(made)
@@ -64,13 +66,13 @@ def is_incremental(program: Program) -> bool:
 
 
 def unmaintained(program: Program) -> dict[int, str]:
-    """The strata that cannot be maintained over rounds, by number, and why: functors that can stop the run, relations that do
-    not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
+    """The strata that cannot be maintained over rounds, by number, and why: functors that are stateful or can stop the run,
+    relations that do not keep all of their rows, or equivalence relations whose pairs follow from their own classes."""
     found = {}
     for number, stratum in enumerate(program.strata):
         try:
-            if why_not := not_maintained(stratum, program):
-                found[number] = why_not
+            if reason := not_maintained(stratum, program):
+                found[number] = reason
             elif any(can_stop(rule) for rule in stratum.rules):
                 whole, made = pieces(program, stratum)
                 for piece in made:
