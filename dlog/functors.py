@@ -56,8 +56,8 @@ def functor(function: Function | None = None, /, *, blocks: bool = False, compil
         It takes NumPy arrays, one for each parameter, and returns one with a value for each row: int64, uint64 and float64, or
         objects for symbols and records.
     compiled
-        Whether Numba may compile it, where all its parameters and its result are numbers: then integers are words of 64 bits,
-        and what it computes in between wraps around as they do.
+        Whether Numba may compile it, where its parameters, at most three, and its result are numbers: then integers are words
+        of 64 bits, and what it computes in between wraps around as they do.
 
     >>> import dlog
     >>> @dlog.functor
@@ -203,22 +203,19 @@ class _Called:
         """The values by compiled code; None where it is called row by row: it cannot be compiled, has few rows, or failed, so
         that the mistake is found."""
         types = (*functor.params, functor.result)
-        if not self._may_compile or not args or rows < _COMPILED_FROM or any(t.kind not in NUMERIC for t in types):
+        if not self._may_compile or rows < _COMPILED_FROM or any(t.kind not in NUMERIC for t in types):
             return None
+        if self._compiled is None:
+            self._compiled = _loop_over(self.function, [DTYPES[t.kind] for t in types])
+            self._may_compile = self._compiled is not None
+        made = np.empty(rows, DTYPES[functor.result.kind])
         try:
-            if self._compiled is None:
-                import numba
-
-                self._compiled = numba.vectorize(nopython=True)(self.function)  # type: ignore[no-untyped-call]
-            made = self._compiled(*args)
+            if self._compiled is not None:
+                self._compiled(made, *map(np.ascontiguousarray, args))
         except Exception:
-            self._may_compile = self._compiled is not None and not _is_numba(sys.exception())
             return None
-        wanted = np.dtype(DTYPES[functor.result.kind])
-        if made.dtype.kind == wanted.kind and made.dtype.itemsize == wanted.itemsize:
-            return np.ascontiguousarray(made)
-        self._may_compile = False
-        return None
+        is_sound = self._compiled is not None and (made.dtype.kind != "f" or bool(np.isfinite(made).all()))
+        return made if is_sound else None  # where Python raises, what is compiled may say NaN
 
     def __getstate__(self) -> dict[str, Any]:
         """As Spark's tasks get it: the function itself where it, or its module, has no name that others could import."""
@@ -241,8 +238,51 @@ def _by_value(function: Function) -> Function | bytes:
     return made
 
 
-def _is_numba(error: BaseException | None) -> bool:
-    return type(error).__module__.startswith("numba")
+def _loop_over(function: Function, dtypes: Sequence[Any]) -> Function | None:
+    """Compiled code that fills an array with the values of a function of numbers; None where Numba cannot compile it, or its
+    result has another type. The types are those of the parameters, then of the result."""
+    import numba
+
+    if not 1 < len(dtypes) <= len(_LOOPS) + 1:
+        return None
+    *args, result = (numba.from_dtype(np.dtype(d)) for d in dtypes)
+    try:
+        inner: Any = numba.njit(boundscheck=True)(function)  # without it arrays are read beyond their ends
+        inner.compile(tuple(args))
+        if inner.overloads[tuple(args)].signature.return_type != result:
+            return None
+        loop: Function = numba.njit(_LOOPS[len(args) - 1](inner))
+        return loop
+    except Exception:  # whatever Numba says of what it does not know
+        return None
+
+
+def _loop_of_one(f: Function) -> Function:
+    def loop(out: Any, a: Any) -> None:
+        for i in range(len(out)):
+            out[i] = f(a[i])
+
+    return loop
+
+
+def _loop_of_two(f: Function) -> Function:
+    def loop(out: Any, a: Any, b: Any) -> None:
+        for i in range(len(out)):
+            out[i] = f(a[i], b[i])
+
+    return loop
+
+
+def _loop_of_three(f: Function) -> Function:
+    def loop(out: Any, a: Any, b: Any, c: Any) -> None:
+        for i in range(len(out)):
+            out[i] = f(a[i], b[i], c[i])
+
+    return loop
+
+
+_LOOPS: Final = (_loop_of_one, _loop_of_two, _loop_of_three)
+"""By how many parameters a function has; one with more is not compiled."""
 
 
 def _distinct(args: Sequence[np.ndarray], rows: int) -> tuple[list[np.ndarray], np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import subprocess
@@ -138,6 +139,36 @@ def test_compiled_and_called_functions_agree() -> None:
     facts = {"n": [(x, x / 8) for x in range(-1500, 1500)]}
     expected = {(x, x * y + x % 7) for x, y in facts["n"]}
     assert set(dlog.run(text, facts=facts, functors={"mixed": mixed})["r"]) == expected
+
+
+TABLE = np.arange(8)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: 100 // (x - 700), "ZeroDivisionError"),
+        (lambda x: 100 % (x - 700), "ZeroDivisionError"),
+        (lambda x: int(1.0 / (x - 700)), "ZeroDivisionError"),
+        (lambda x: [1, 2][x], "IndexError"),
+        (lambda x: int(TABLE[x]), "IndexError"),
+        (lambda x: x / 2, "0.5 is not of type number"),
+    ],
+)
+def test_a_compiled_function_fails_where_python_does(function: Any, said: str) -> None:
+    facts = {"n": [(x,) for x in range(1, 2000)]}
+    for compiled in (True, False):
+        with pytest.raises(DlogError, match=said):
+            dlog.run(HALVES, facts=facts, functors={"half": dlog.functor(compiled=compiled)(function)})
+
+
+def test_a_compiled_root_of_a_negative_number_is_told() -> None:
+    text = ".functor root(x: float): float\n.decl n(x: float)\n.decl r(x: float)\nr(@root(x)) :- n(x)."
+    facts = {"n": [(float(x),) for x in range(-1, 1000)]}
+    root = dlog.functor(lambda x: math.sqrt(x))
+    with pytest.raises(DlogError, match=r"(?s)ValueError: .*@root\(-1.0\)"):
+        dlog.run(text, facts=facts, functors={"root": root})
+    assert len(dlog.run(text, facts={"n": facts["n"][1:]}, functors={"root": root})["r"]) == 1000
 
 
 def test_the_functions_that_are_missing_are_named() -> None:
