@@ -1,12 +1,10 @@
-"""Finding rows of a layer by a prefix of their columns, and summing their diffs up to a time."""
+"""Finding rows of a layer by a prefix of their columns."""
 
 from __future__ import annotations
 
 from dlog.engine.kernels.core.jit import entry, kernel
 from dlog.engine.kernels.core.memory import load_i32, load_i64, store_i64
 from dlog.engine.kernels.trace.layers import (
-    LAYER_ARITY,
-    LAYER_DEPTH,
     LAYER_INDEX,
     LAYER_LOW,
     LAYER_RANGE,
@@ -80,29 +78,3 @@ def seek(layer, keys, count, probes, starts, ends):  # type: ignore[no-untyped-d
         store_i64(starts, p, low)
         store_i64(ends, p, end)
         at = low
-
-
-@entry()
-def expand(starts, ends, count, probes, rows):  # type: ignore[no-untyped-def]
-    """Writes every row of every range with the number of its probe."""
-    at = 0
-    for p in range(count):
-        for row in range(load_i64(starts, p), load_i64(ends, p)):
-            store_i64(probes, at, p)
-            store_i64(rows, at, row)
-            at += 1
-
-
-@entry()
-def accumulate(layer, starts, ends, count, time, sums):  # type: ignore[no-untyped-def]
-    """Adds to the sum of each probe the diffs in its range whose times are at or before `time`."""
-    arity, depth = load_i64(layer, LAYER_ARITY), load_i64(layer, LAYER_DEPTH)
-    for p in range(count):
-        total = load_i64(sums, p)
-        for row in range(load_i64(starts, p), load_i64(ends, p)):
-            c = 0
-            while c < depth and load_value(layer, arity + c, row) <= load_i64(time, c):
-                c += 1
-            if c == depth:
-                total += load_value(layer, arity + depth, row)
-        store_i64(sums, p, total)
