@@ -23,7 +23,9 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
     kept = program.retentions
-    return stratify(Checked(program.source, program.types, relations, program.facts, flat, program.io, retentions=kept))
+    asked = program.by_demand
+    checked = Checked(program.source, program.types, relations, program.facts, flat, program.io, retentions=kept, by_demand=asked)
+    return stratify(checked)
 
 
 def has_given_rows(program: Program, relation: str) -> bool:
