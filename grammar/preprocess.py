@@ -33,9 +33,13 @@ def preprocess(program: Path | str, include_dirs: Sequence[str | Path] = (), mac
     'a(3).\\n'
     """
     if isinstance(program, Path):
-        name, text = str(program), read_file(program)
-    else:
-        name, text = TEXT_NAME, program.replace("\r\n", "\n")
+        return preprocess_text(read_file(program), str(program), include_dirs, macros)
+    return preprocess_text(program, TEXT_NAME, include_dirs, macros)
+
+
+def preprocess_text(text: str, name: str, include_dirs: Sequence[str | Path] = (), macros: Sequence[str] = ()) -> Source:
+    """A text as if it were the content of a file: what it includes is looked for beside that."""
+    text = text.replace("\r\n", "\n")
     if not macros and not NEEDED.search(text):
         return Source(text, name)
     return _expand(text, name, include_dirs, macros)

@@ -50,6 +50,11 @@ class Source:
         self._origins = origins
         self._files = files or {name: text.split("\n")}
 
+    @property
+    def files(self) -> dict[str, list[str]]:
+        """The original lines of all files that the text was made of, by name."""
+        return self._files
+
     def locate(self, offset: int) -> Location:
         offset = max(0, min(offset, len(self.text)))
         row = bisect_right(self._starts, offset) - 1

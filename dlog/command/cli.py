@@ -391,6 +391,19 @@ def plan(
 
 
 @app.command()
+def lsp(include: Include = None, macro: Macro = None) -> None:
+    """Serve an editor by the Language Server Protocol, on standard input and output."""
+    try:
+        from dlog.lsp.server import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("pygls", "lsprotocol"):
+            raise
+        note = "install it with: pip install 'dlog-engine[lsp]'"
+        raise DlogError(Diagnostic("missing-package", "`dlog lsp` needs pygls", notes=(note,))) from None
+    serve(tuple(include or ()), tuple(_macros(macro)))
+
+
+@app.command()
 def warmup() -> None:
     """Compile all kernels into the cache, so that the first run starts as fast as the later ones."""
     import time

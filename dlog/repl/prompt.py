@@ -7,20 +7,21 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.styles import Style
+from pygments.token import Name
 
 from dlog.caches import home, named_folder
 from dlog.engine.ir.functors import written_functors
-from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS, RESERVED
+from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS
+from dlog.highlighting import DatalogLexer
 from dlog.interruption import heeded_interruption
 from dlog.repl.manual import PAGES
 from dlog.repl.shell import Shell
@@ -31,16 +32,15 @@ PROMPT, MORE = "dlog> ", "  ... "
 STYLE: Final = Style.from_dict(
     {
         "prompt": "bold",
-        "comment": "italic ansibrightblack",
-        "string": "ansigreen",
-        "number": "ansimagenta",
-        "directive": "bold ansiblue",
-        "word": "ansiblue",
-        "relation": "bold",
-        "mark": "",
-        "name": "",
-        "query": "bold ansiblue",
-        "command": "bold ansicyan",
+        "pygments.comment": "italic ansibrightblack",
+        "pygments.literal.string": "ansigreen",
+        "pygments.literal.number": "ansimagenta",
+        "pygments.keyword": "ansiblue",
+        "pygments.keyword.declaration": "bold ansiblue",
+        "pygments.operator.word": "ansiblue",
+        "pygments.name.builtin": "ansiblue",
+        "pygments.name.builtin.pseudo": "bold ansicyan",
+        "pygments.name.function": "bold",
     }
 )
 _TYPES = ("number", "symbol", "float", "unsigned")
@@ -76,7 +76,7 @@ def make_editor(shell: Shell) -> PromptSession[str]:
         PROMPT,
         prompt_continuation=MORE,
         multiline=True,
-        lexer=ProgramLexer(),
+        lexer=PygmentsLexer(PromptLexer),
         completer=ProgramCompleter(shell.relations),
         complete_while_typing=True,
         history=_history(),
@@ -132,36 +132,17 @@ def _history() -> History:
 # -------------------------------------------------------------------------------------------------------------- highlighting
 
 
-class ProgramLexer(Lexer):
-    """Colours by the words of the grammar."""
+class PromptLexer(DatalogLexer):
+    """A program, or one of the prompt's commands."""
 
-    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        lines: list[StyleAndTextTuples] = [[]]
-        for style, text in highlighted(document.text):
-            for number, part in enumerate(text.split("\n")):
-                if number:
-                    lines.append([])
-                lines[-1].append((f"class:{style}", part))
-        return lambda number: lines[number] if number < len(lines) else []
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
+        self._first = next((i for i, t in enumerate(tokens(text)) if t.kind not in ("space", "comment")), 0)
+        return super().get_tokens_unprocessed(text)
 
-
-def highlighted(text: str) -> Iterator[tuple[str, str]]:
-    """Pieces of the text, each with its style."""
-    listed = list(tokens(text))
-    first = next((t for t in listed if t.kind not in ("space", "comment")), None)
-    for number, token in enumerate(listed):
-        following = listed[number + 1].text if number + 1 < len(listed) else ""
-        yield _style(token, following, token is first), token.text
-
-
-def _style(token: Token, following: str, is_first: bool) -> str:
-    if token.kind == "directive" or (is_first and token.text in PAGES):
-        return "directive" if token.text in DIRECTIVES and token.text != ".plan" else "command"
-    if token.kind == "name":
-        if token.text in RESERVED or token.text in _TYPES:
-            return "word"
-        return "relation" if following.startswith("(") else "name"
-    return "mark" if token.kind == "space" else token.kind
+    def kind(self, token: Token, following: str, number: int) -> Any:
+        if number == self._first and token.text in PAGES and token.text not in DIRECTIVES:
+            return Name.Builtin.Pseudo
+        return super().kind(token, following, number)
 
 
 # ---------------------------------------------------------------------------------------------------------------- completion

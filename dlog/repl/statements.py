@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
 from dlog.grammar.words import DIRECTIVES
@@ -34,11 +34,12 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement and the line (from 1) on which it begins."""
+    """One statement, the line (from 1) on which it begins, and its offset in the text that it was cut from."""
 
     kind: Kind
     text: str
     line: int = 1
+    start: int = field(default=0, compare=False)
 
     @property
     def placed(self) -> str:
@@ -79,7 +80,7 @@ def split(text: str, line: int = 1) -> tuple[list[Statement], str]:
         end = _end(text, start, kind)
         if end is None:
             return found, text[start:]
-        found.append(Statement(kind, text[start:end].rstrip(), line + text.count("\n", 0, start)))
+        found.append(Statement(kind, text[start:end].rstrip(), line + text.count("\n", 0, start), start))
         at = end
     return found, _open_comment(text, at)
 
@@ -90,7 +91,8 @@ def forced(text: str, line: int = 1) -> list[Statement]:
     if rest.strip():
         start = _skip(rest, 0)
         first = line + text.count("\n", 0, len(text) - len(rest) + start)
-        found.append(Statement(_kind(rest, start) if start < len(rest) else "program", rest[start:].rstrip(), first))
+        kind = _kind(rest, start) if start < len(rest) else "program"
+        found.append(Statement(kind, rest[start:].rstrip(), first, len(text) - len(rest) + start))
     return found
 
 

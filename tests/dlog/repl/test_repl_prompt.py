@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -14,10 +15,13 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
+from dlog.highlighting import DatalogLexer
 from dlog.repl import Options, Shell
 from dlog.repl.commands import obey
-from dlog.repl.prompt import ProgramCompleter, converse, data_folder, highlighted
+from dlog.repl.prompt import ProgramCompleter, PromptLexer, converse, data_folder
 from dlog.repl.screen import Screen
 from tests.dlog.command import ROOT, closure
 
@@ -121,21 +125,33 @@ def test_commands_and_their_arguments_are_completed(tmp_path: Path, monkeypatch:
 
 def test_the_words_of_the_language_have_colours() -> None:
     text = '.decl a(x: number) // why\na(x) :- edge(x, "b"), x < 2.5, x = count : { c(_) }.'
-    styled = list(highlighted(text))
-    assert "".join(piece for _, piece in styled) == text
-    assert {piece: style for style, piece in styled if style not in ("mark", "name")} == {
-        ".decl": "directive",
-        "number": "word",
-        "a": "relation",
-        "// why": "comment",
-        "edge": "relation",
-        '"b"': "string",
-        "2.5": "number",
-        "count": "word",
-        "c": "relation",
+    coloured = [(kind, piece) for _, kind, piece in DatalogLexer().get_tokens_unprocessed(text)]
+    assert "".join(piece for _, piece in coloured) == text
+    plain = (Text, Punctuation, Operator, Name.Variable)
+    assert {piece: kind for kind, piece in coloured if kind not in plain} == {
+        ".decl": Keyword.Declaration,
+        "number": Keyword.Type,
+        "a": Name.Function,
+        "// why": Comment,
+        "edge": Name.Function,
+        '"b"': String,
+        "2.5": Number,
+        "count": Name.Builtin,
+        "c": Name.Function,
     }
-    assert next(iter(highlighted(".why a(1)"))) == ("command", ".why")
-    assert next(iter(highlighted("?- a(X)."))) == ("query", "?-")
+
+
+def test_the_prompt_colours_its_commands() -> None:
+    def first(text: str) -> tuple[Any, str]:
+        return next((kind, piece) for _, kind, piece in PromptLexer().get_tokens_unprocessed(text))
+
+    assert first(".why a(1)") == (Name.Builtin.Pseudo, ".why")
+    assert first(".decl a(x: number)") == (Keyword.Declaration, ".decl")
+    assert first("?- a(X).") == (Operator, "?-")
+
+
+def test_pygments_knows_the_lexer_by_name() -> None:
+    assert isinstance(get_lexer_by_name("dlog"), DatalogLexer)
 
 
 # ------------------------------------------------------------------------------------------------------------------ starting

@@ -1,0 +1,72 @@
+"""What may be written at a place of a text: directives, relations, types, variables of the clause, words of the language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from lsprotocol.types import CompletionItem, CompletionItemKind
+
+from dlog.engine.ir.functors import written_functors
+from dlog.grammar.words import AGGREGATES, DIRECTIVES, QUALIFIERS, WORD_OPERATORS
+from dlog.lsp.hover import comment_above
+from dlog.lsp.names import Occurrence, Role
+
+_BUILT_IN_TYPES: Final = ("number", "unsigned", "float", "symbol")
+_WORD: Final = re.compile(r"[\w?.]*$")
+_CONDITIONS: Final = ("match", "contains", "true", "false", "nil", "as")
+
+
+def completions(text: str, offset: int, names: list[Occurrence]) -> list[CompletionItem]:
+    """The candidates that begin with the word before the place, the closest first."""
+    word = _WORD.search(text[:offset])
+    before, typed = (text[: word.start()], word[0]) if word else (text[:offset], "")
+    found = {item.label: item for item in reversed(list(_candidates(text, before, typed, offset, names)))}
+    return [item for item in reversed(found.values()) if item.label.startswith(typed) and item.label != typed]
+
+
+def _candidates(text: str, before: str, typed: str, offset: int, names: list[Occurrence]) -> Iterator[CompletionItem]:
+    line = before.rpartition("\n")[2]
+    if typed.startswith(".") and not line.strip():
+        yield from (CompletionItem(word, kind=CompletionItemKind.Keyword) for word in DIRECTIVES)
+        return
+    declaring = re.match(r"\s*\.(decl|type|functor|comp|init)\b", line)
+    if declaring and re.search(r"[:|=]\s*$|<:?\s*$", line):
+        yield from _types(names, text)
+        yield from _of_role(names, text, Role.COMPONENT, CompletionItemKind.Class)
+    elif declaring:
+        yield from (CompletionItem(word, kind=CompletionItemKind.Keyword) for word in sorted(QUALIFIERS))
+    elif re.match(r"\s*\.(input|output|printsize|limitsize|override)\b", line):
+        yield from _of_role(names, text, Role.RELATION, CompletionItemKind.Function)
+    else:
+        yield from _in_clause(text, offset, names)
+
+
+def _in_clause(text: str, offset: int, names: list[Occurrence]) -> Iterator[CompletionItem]:
+    scope = next((o.scope for o in names if o.role is Role.VARIABLE and _around(o, offset)), None)
+    variables = {o.name for o in names if o.role is Role.VARIABLE and o.scope == scope and o.span.end != offset}
+    yield from (CompletionItem(name, kind=CompletionItemKind.Variable) for name in sorted(variables))
+    yield from _of_role(names, text, Role.RELATION, CompletionItemKind.Function)
+    yield from _of_role(names, text, Role.BRANCH, CompletionItemKind.EnumMember)
+    yield from _of_role(names, text, Role.FUNCTOR, CompletionItemKind.Function)
+    yield from (CompletionItem(word, kind=CompletionItemKind.Operator) for word in (*sorted(AGGREGATES), *written_functors()))
+    yield from (CompletionItem(word, kind=CompletionItemKind.Keyword) for word in (*sorted(WORD_OPERATORS), *_CONDITIONS))
+
+
+def _around(used: Occurrence, offset: int) -> bool:
+    return used.statement.start <= offset <= used.statement.end + 1
+
+
+def _types(names: list[Occurrence], text: str) -> Iterator[CompletionItem]:
+    yield from (CompletionItem(name, kind=CompletionItemKind.Struct) for name in _BUILT_IN_TYPES)
+    yield from _of_role(names, text, Role.TYPE, CompletionItemKind.Struct)
+
+
+def _of_role(names: list[Occurrence], text: str, role: Role, kind: CompletionItemKind) -> Iterator[CompletionItem]:
+    """The declared names of a role, each with its declaration and the comment above it."""
+    for declared in names:
+        if declared.declares and declared.role is role:
+            detail = text[declared.statement.start : declared.statement.end].partition("{")[0].strip()
+            comment = comment_above(text, declared.statement.start) or None
+            yield CompletionItem(declared.name, kind=kind, detail=detail, documentation=comment)
