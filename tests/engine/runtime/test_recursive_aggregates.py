@@ -1,4 +1,4 @@
-"""The classic programs that are recursive through aggregates, run once and over rounds; and what is refused, with the reason."""
+"""The classic programs that are recursive through aggregates, run once and over rounds, and refusals with their reasons."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_viterbi_with_products_is_computed_anew() -> None:
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("r(p, n) :- r(p, _), n = sum m : { r(_, m) }.", "more rows of the cycle make the `sum` greater: compare it with a bound"),
+        ("r(p, n) :- r(p, _), n = sum m : { r(_, m) }.", "more rows of the cycle make the `sum` greater: compare"),
         ("r(p, n) :- e(p, _), n = count : { r(p, _) }, n < 3.", "more rows of the cycle make the `count` greater"),
         ("r(p, 1) :- e(p, _), x = mean to_float(m) : { r(p, m) }, x > 0.5.", "only `count` and `sum` can be compared"),
         ("r(p, n) :- e(p, _), n = min m : { e(p, m) ; r(q, k), e(p, q), m = 9 - k }.", "whose value does not grow with it"),
