@@ -38,6 +38,7 @@ class Checked:
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
+    by_demand: frozenset[str] = frozenset()
 
 
 def check(resolved: Resolved) -> Checked:
@@ -63,7 +64,8 @@ def check(resolved: Resolved) -> Checked:
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     rules += _reading_rules(retentions, rules, relations)
     table, io = resolved.table.types, resolved.io
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions)
+    asked = resolved.by_demand
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions, asked)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

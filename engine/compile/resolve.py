@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.by_demand import by_demand
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
@@ -51,6 +52,7 @@ class Resolved:
     """The keys of choice domains, by relation."""
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
+    by_demand: frozenset[str] = frozenset()
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -69,7 +71,8 @@ def resolve(program: Program, source: Source) -> Resolved:
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs)
+    asked = by_demand(program, relations, problems)
+    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs, asked)
     for clause in (*clauses, *subsumptions):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)

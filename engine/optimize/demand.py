@@ -16,10 +16,10 @@ program does. Computed values are asked for only outside of recursion.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dlog.engine.compile.strata.dependencies import components, relations_read, retained, through_aggregates
+from dlog.engine.compile.strata.dependencies import components, relations_asked, relations_read, retained, through_aggregates
 from dlog.engine.ir.functors import may_stop
 from dlog.engine.ir.rules import (
     Aggregate,
@@ -60,10 +60,23 @@ def demand(program: Program, observed: frozenset[str]) -> Program:
     return demanded(program, observed)[0]
 
 
-def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Demand]]:
-    """The program, and what each relation of values stands for."""
+def wanted_by_demand(program: Program, observed: frozenset[str]) -> Program:
+    """The relations that the text wants to be computed by demand are, the others keep their rules, with all that they read."""
+    if not program.by_demand:
+        return program
+    others = frozenset(name for s in program.strata for name in s.relations) - program.by_demand - observed
+    whole = _Rewriting(program, observed, frozenset(), True).closure(others)
+    return demanded(program, observed, whole)[0]
+
+
+def demanded(
+    program: Program, observed: frozenset[str], whole: frozenset[str] = frozenset()
+) -> tuple[Program, Mapping[str, Demand]]:
+    """The program, and what each relation of values stands for; `whole` are relations that keep their rules, with all that they
+    read."""
+    given = whole
     for through_negation in (True, False):
-        whole: frozenset[str] = frozenset()
+        whole = given
         while True:
             rewriting = _Rewriting(program, observed, whole, through_negation)
             rewriting.run()
@@ -202,7 +215,7 @@ class _Rewriting:
             return atom
         columns = self._columns(atom, place)
         if not columns or (place.inside and not self.through_negation) or self._must_be_whole(atom.relation):
-            self.wanted |= self._closure(atom.relation)
+            self.wanted |= self.closure({atom.relation})
             return atom
         name = self._ask(Demand(atom.relation, columns))
         wanted = Atom(_demand_name(name), tuple(atom.args[c] for c in columns))
@@ -239,11 +252,12 @@ class _Rewriting:
             self._waiting.append(asked)
         return self.asked[asked]
 
-    def _closure(self, relation: str) -> frozenset[str]:
-        """A relation and all derived ones that it is computed from, as far as they are not observed."""
-        found, queue = {relation}, [relation]
+    def closure(self, relations: Iterable[str]) -> frozenset[str]:
+        """Relations and all derived ones that they are computed from, as far as they are not observed."""
+        found, queue = set(relations), list(relations)
         while queue:
-            reads = {on for rule in self.old[queue.pop()] for on in relations_read(rule)}
+            stratum = self.program.stratum_of[queue.pop()]
+            reads = relations_asked(self.program, stratum).union(stratum.relations)
             more = {name for name in reads if name in self.old and name not in self.observed} - found
             found |= more
             queue += more

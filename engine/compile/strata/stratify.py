@@ -86,6 +86,7 @@ def stratify(checked: Checked) -> Program:
         lattices,
         checked.inline,
         checked.retentions,
+        checked.by_demand,
         _first_symbols(checked),
     )
 
