@@ -76,7 +76,7 @@ class _Evaluation:
     def __init__(self, program: Program, facts: Facts, budget: int | None) -> None:
         self.names = {i.name: i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl)}
         decls = [i for i in program.items if isinstance(i, RelationDecl)]
-        self.types = {name: [a.type for a in d.attributes] for d in decls for name in d.names}
+        self.types = {name: [a.type.removesuffix("<>") for a in d.attributes] for d in decls for name in d.names}
         self.types |= {d.names[0]: [*self.types[d.debug_delta.relation], "unsigned"] for d in decls if d.debug_delta}
         self.clauses = [i for i in program.items if isinstance(i, Clause)]
         self.retentions = retentions(program)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, cast
 
 from dlog.engine.compile.by_demand import by_demand
+from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
@@ -53,6 +54,9 @@ class Resolved:
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
     by_demand: frozenset[str] = frozenset()
+    lattices: Lattices = NO_LATTICES
+    joins: tuple[Clause, ...] = ()
+    """For each relation with lattice columns the clause that joins two of its rows."""
 
 
 def resolve(program: Program, source: Source) -> Resolved:
@@ -61,6 +65,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
+    program, lattices = without_lattices(program, problems)
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
     clauses = tuple(i for i in program.items if isinstance(i, Clause))
@@ -72,8 +77,12 @@ def resolve(program: Program, source: Source) -> Resolved:
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
     asked = by_demand(program, relations, problems)
+    joins = _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems)
     resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs, asked)
-    for clause in (*clauses, *subsumptions):
+    resolved = replace(resolved, lattices=lattices, joins=joins)
+    for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
+        _check_call(call, resolved, problems)
+    for clause in (*clauses, *subsumptions, *joins):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
@@ -131,6 +140,14 @@ def _subsumptions(program: Program, decls: list[RelationDecl], problems: Problem
     by_name = {name: decl for decl in decls for name in decl.names}
     found = [i for i in program.items if isinstance(i, Subsumption) and check_subsumption(i, by_name, problems)]
     return tuple(map(dominated_clause, found))
+
+
+def _joins(decls: list[RelationDecl], lattices: Lattices, subsumptive: set[str], problems: Problems) -> tuple[Clause, ...]:
+    for name in lattices.columns.keys() & subsumptive:
+        message = f"`{name}` has a lattice column: it cannot have a subsumption, too"
+        problems.add("lattice", message, Label(lattices.place(name)))
+    found = ((decl, name) for decl in decls for name in decl.names if lattices.columns.get(name))
+    return tuple(joining_clause(decl, name, lattices) for decl, name in found if lattices.joins(name))
 
 
 def _choices(decls: list[RelationDecl], subsumptive: set[str], problems: Problems) -> dict[str, tuple[tuple[int, ...], ...]]:

@@ -17,7 +17,6 @@ from dlog.grammar.syntax import (
     Counter,
     FunctorDecl,
     Item,
-    LatticeDecl,
     Program,
     RelationDecl,
 )
@@ -40,8 +39,6 @@ def _in_item(item: Item) -> Iterator[tuple[str, Span]]:
             yield "algebraic data types", item.span
         case FunctorDecl():
             yield "user-defined functors", item.span
-        case LatticeDecl():
-            yield "lattices", item.span
         case RelationDecl(qualifiers=qualifiers):
             if "eqrel" in qualifiers:
                 yield "eqrel relations", item.span

@@ -251,6 +251,8 @@ class Retention:
     dominated: tuple[Rule, ...] = ()
     keys: tuple[tuple[int, ...], ...] = ()
     logs: tuple[str, ...] = ()
+    join: Rule | None = None
+    """Makes one row of two that have the same key, where columns are those of lattices."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ def refuse_counting(program: Program) -> None:
 def _counting(program: Program) -> Iterator[Diagnostic]:
     for name, kept in program.retentions.items():
         if name in program.iterated:
-            what = "subsumption" if kept.dominated else "a choice domain" if kept.keys else "debug_delta"
+            ways = {"subsumption": kept.dominated, "a lattice": kept.join, "a choice domain": kept.keys, "debug_delta": True}
+            what = next(way for way, found in ways.items() if found)
             span = kept.dominated[0].span if kept.dominated else program.relations[name].span
             yield _refused(what, span, f"which rows `{name}` keeps is decided in one place", program)
     cycles = through_aggregates(program) - program.lattices.keys()

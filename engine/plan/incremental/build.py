@@ -73,6 +73,8 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
     name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
     if kept.keys:
         return f"the choice domain of `{name}` chooses among all rows that come"
+    if kept.join is not None:
+        return f"the lattices of `{name}` join all values of a key"
     if not kept.dominated:
         return f"debug_delta shows the iterations of `{name}`"
     try:

@@ -68,7 +68,12 @@ def test_the_documentation_of_choices_runs() -> None:
 
 def test_the_documentation_of_iterations_runs() -> None:
     steps = {(1, 2, 0), (2, 3, 0), (3, 4, 0), (1, 3, 1), (2, 4, 1), (1, 4, 2)}
-    assert run_text(PROGRAMS[2], {})["steps"] == steps
+    assert run_text(PROGRAMS[3], {})["steps"] == steps
+
+
+def test_the_documentation_of_lattices_runs() -> None:
+    result = run_text(PROGRAMS[2], {})
+    assert result["needs"] == {("log", 5), ("run", 5), ("main", 13)} and result["shared"] == {(5,)}
 
 
 # --------------------------------------------------------------------------------------------------------------- subsumption
@@ -167,6 +172,48 @@ r(k, l) :- a(k, l)."""
 def test_rows_from_outside_come_first() -> None:
     text = f"{EDGES}.decl r(x: number, y: number) choice-domain x\n.input r\nr(x, y) :- e(x, y)."
     assert run_text(text, {"e": [(1, 1), (2, 1)], "r": [(1, 5)]})["r"] == {(1, 5), (2, 1)}
+
+
+# ------------------------------------------------------------------------------------------------------------------- lattices
+
+BITS = ".lattice number<> { Bottom -> 0, Top -> -1, Lub -> _ bor _, Glb -> _ band _ }\n"
+
+
+@pytest.mark.parametrize(
+    ("lub", "iterated", "rows"),
+    [("max(_, _)", False, {(1, 6), (2, 5)}), ("min(_, _)", False, {(1, 3), (2, 5)}), ("_ bor _", True, {(1, 7), (2, 5)})],
+)
+def test_a_lattice_of_max_or_min_is_kept_by_dominance(lub: str, iterated: bool, rows: set[tuple[int, int]]) -> None:
+    text = f".lattice number<> {{ Lub -> {lub} }}\n{EDGES}.decl r(x: number, y: number<>) r(x, y) :- e(x, y)."
+    assert run_text(text, {"e": [(1, 3), (1, 6), (2, 5)]})["r"] == rows
+    assert ("r" in compile_program(text).iterated) == iterated
+
+
+def test_many_values_of_one_key_are_joined() -> None:
+    text = f"{BITS}.decl e(x: number)\n.decl r(y: number<>) r(1 bshl x) :- e(x)."
+    assert run_text(text, {"e": [(n,) for n in range(40)]})["r"] == {(2**40 - 1,)}
+
+
+def test_values_of_lattices_meet() -> None:
+    text = f"""{BITS}.decl a(x: number, v: number<>)
+a(1, 3). a(1, 8). a(2, 6). a(3, 4).
+.decl p(x: number, y: number, v: number)
+p(x, y, v) :- a(x, v), a(y, v), x < y.
+.decl q(x: number)
+q(x) :- a(x, 12).
+.decl t(v: number)
+t(v) :- a(1, v), a(2, v), a(3, _)."""
+    result = run_text(text, {})
+    assert result["a"] == {(1, 11), (2, 6), (3, 4)}
+    assert result["p"] == {(1, 2, 2), (2, 3, 4)} and result["q"] == {(1,), (2,), (3,)} and result["t"] == {(2,)}
+
+
+def test_two_columns_are_joined_apart() -> None:
+    text = """.lattice number<> { Lub -> max(_, _) }
+.lattice float<> { Lub -> min(_, _) }
+.decl r(k: symbol, n: number<>, f: float<>)
+r("a", 1, 2.5). r("a", 7, 3.5). r("b", 2, 0.5). r("a", 3, 1.5)."""
+    assert run_text(text, {})["r"] == {("a", 7, 1.5), ("b", 2, 0.5)}
 
 
 # ------------------------------------------------------------------------------------------------------------------- sessions
