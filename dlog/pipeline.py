@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from dlog.engine.runtime.static.executor import Executor
     from dlog.engine.runtime.storage.catalog import Catalog
     from dlog.engine.values.table import Table
+    from dlog.grammar.source import Source
 
 STDOUT = "-"
-
+_OUTPUT_FOLDERS: set[str] = set()
+"""The folders that this process writes to."""
 
 OnWarnings: TypeAlias = Callable[[list[Diagnostic]], None]
 """What hears the warnings about a program without mistakes."""
@@ -44,11 +46,18 @@ class Job:
     program: Path
     include: tuple[str, ...] = ()
     macros: tuple[str, ...] = ()
-    facts: str = "."
-    output: str = "."
+    facts: str | None = None
+    output: str | None = None
     threads: int = 1
     memory: int | None = None
     on_warnings: OnWarnings | None = None
+    pragmas: tuple[str, ...] = ()
+
+    def folders(self, program: Program) -> tuple[str, str]:
+        """Where inputs are and outputs go: what the command line says, else what pragmas say, else the current folder."""
+        facts = program.options.facts if self.facts is None else self.facts
+        output = program.options.output if self.output is None else self.output
+        return facts or ".", output or "."
 
 
 @contextmanager
@@ -74,17 +83,34 @@ def stage(name: str) -> Iterator[None]:
 
 
 def compile_program(
-    program: Path | str, include: Sequence[str] = (), macros: Sequence[str] = (), on_warnings: OnWarnings | None = None
+    program: Path | str,
+    include: Sequence[str] = (),
+    macros: Sequence[str] = (),
+    on_warnings: OnWarnings | None = None,
+    pragmas: Sequence[str] = (),
 ) -> Program:
     """A program file (a Path) or program text to the typed program; every mistake of a stage in one DlogError. `on_warnings`
-    hears the warnings about a program without mistakes."""
+    hears the warnings about a program without mistakes. `pragmas` are set as if they stood at the end of the text."""
     from dlog.engine.compiler import compile_source
     from dlog.grammar.preprocess import preprocess
 
     with stage("preprocessor"):
-        source = preprocess(program, include, macros)
+        source = _with_pragmas(preprocess(program, include, macros), pragmas)
     with stage("compiler"):
         return compile_source(source, on_warnings)
+
+
+def _with_pragmas(source: Source, pragmas: Sequence[str]) -> Source:
+    """A text followed by pragmas of the command line, `KEY` or `KEY:VALUE`."""
+    if not pragmas:
+        return source
+    from dlog.grammar import syntax
+    from dlog.grammar.source import Source as Text
+    from dlog.grammar.unparse import format_program
+
+    parts = [pragma.partition(":") for pragma in pragmas]
+    written = syntax.Program(tuple(syntax.Pragma(name, value) for name, _, value in parts))
+    return source.followed_by(Text(format_program(written), "<command line>"))
 
 
 def observed_relations(program: Program) -> frozenset[str]:
@@ -180,6 +206,7 @@ def write_outputs(
     from dlog.engine.formats import save
 
     outputs = [io for io in program.io if io.action in ("output", "printsize")]
+    note_output(output)
     for done, io in enumerate(outputs, 1):
         with stage(f"writing {io.relation}"):
             if output != STDOUT:
@@ -190,17 +217,24 @@ def write_outputs(
             on_written(done, len(outputs))
 
 
-def discard_unfinished(output: str) -> None:
-    """Removes what a write that was cut off left beside its place."""
-    for path in Path(output).glob(f".*.{os.getpid()}.part"):
-        path.unlink(missing_ok=True)
+def note_output(folder: str) -> None:
+    """Has `discard_unfinished` look after a folder."""
+    _OUTPUT_FOLDERS.add(folder)
+
+
+def discard_unfinished() -> None:
+    """Removes what writes that were cut off left beside their places."""
+    for folder in _OUTPUT_FOLDERS:
+        for path in Path(folder).glob(f".*.{os.getpid()}.part"):
+            path.unlink(missing_ok=True)
     if (temporary := sys.modules.get("dlog.temporary")) is not None:
         temporary.remove_all()
 
 
 def run_job(job: Job, display: Display) -> Report:
     """All stages in order."""
-    written_program = compile_program(job.program, job.include, job.macros, job.on_warnings)
+    written_program = compile_program(job.program, job.include, job.macros, job.on_warnings, job.pragmas)
+    facts, output = job.folders(written_program)
     program = optimized(written_program)
     with stage("start"):
         from dlog.display.progress import Loading, Writing
@@ -211,14 +245,14 @@ def run_job(job: Job, display: Display) -> Report:
         check_outputs(program)
         executor = Executor(program, threads=job.threads, memory=job.memory, on_progress=display.show)
     started = time.perf_counter()
-    load_inputs(executor, program, job.facts, job.threads, lambda *state: display.show(Loading(*state)))
+    load_inputs(executor, program, facts, job.threads, lambda *state: display.show(Loading(*state)))
     loaded = time.perf_counter()
     with stage("evaluation"):
         executor.run()
     evaluated = time.perf_counter()
-    if job.output == STDOUT:
+    if output == STDOUT:
         display.close()
-    write_outputs(executor, program, job.output, job.threads, lambda *state: display.show(Writing(*state)))
+    write_outputs(executor, program, output, job.threads, lambda *state: display.show(Writing(*state)))
     written = time.perf_counter()
     rows = {name: executor.rows(name) for name in _computed(written_program, program)}
     return Report(loaded - started, evaluated - loaded, written - evaluated, peak_bytes(), rows, tuple(executor.profile))

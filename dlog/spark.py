@@ -23,7 +23,7 @@ from dlog.engine.spark import application, job, sources
 from dlog.engine.spark.error_translation import failures
 from dlog.given import check_names, load_given
 from dlog.grammar.diagnostics import DlogError
-from dlog.pipeline import STDOUT, Job, compile_program, observed_relations, optimized, stage
+from dlog.pipeline import STDOUT, Job, compile_program, note_output, observed_relations, optimized, stage
 from dlog.relation import Relation, overview, title, unknown_relation
 from dlog.rows import is_frame
 from dlog.tabular import Shown, Tabular
@@ -290,12 +290,14 @@ def run_job(run: Job, workers: int | None, display: Display, strategy: str = "au
     from dlog.memory import peak_bytes
 
     quieten()
-    program = optimized(compile_program(run.program, run.include, run.macros, run.on_warnings))
+    program = compile_program(run.program, run.include, run.macros, run.on_warnings, run.pragmas)
+    facts, output = run.folders(program)
+    program = optimized(program)
     with stage("start"):
         spark = application.start()
     started = time.perf_counter()
     with stage("loading"):
-        inputs = frames_of_files(spark, program, run.facts)
+        inputs = frames_of_files(spark, program, facts)
     loaded = time.perf_counter()
     options = {} if run.memory is None else {"memory": run.memory}
     shown = _Together(display.show)
@@ -304,10 +306,10 @@ def run_job(run: Job, workers: int | None, display: Display, strategy: str = "au
         how: dict[str, Any] = {"workers": workers, "options": options, "on_progress": shown, "strategy": strategy}
         outcome = _evaluated(spark, program, inputs, names, **how)
     evaluated = time.perf_counter()
-    if run.output == STDOUT:
+    if output == STDOUT:
         display.close()
     try:
-        _write(spark, program, outcome, run.output)
+        _write(spark, program, outcome, output)
     finally:
         outcome.release()
     written = time.perf_counter()
@@ -441,6 +443,7 @@ def _write(spark: SparkSession, program: rules.Program, outcome: job.Outcome, ou
     """Every `.output` and `.printsize`: through Spark, or files that the driver writes."""
     from dlog.engine.formats import save
 
+    note_output(output)
     for io in program.io:
         if io.action not in ("output", "printsize"):
             continue

@@ -255,12 +255,12 @@ class Actions:
         return syntax.Subsumption(c[0], c[2], c[4], c[6] if len(c) > 6 else None, span=_whole(c))
 
     def plan(self, c: Children) -> syntax.ExecutionPlan:
-        orders = tuple((version, order) for version, order, _ in c[1])
-        return syntax.ExecutionPlan(orders, span=Span(_start(c[0]), c[1][-1][2]))
+        orders, spans = tuple((version, order) for version, order, _ in c[1]), tuple(span for _, _, span in c[1])
+        return syntax.ExecutionPlan(orders, span=Span(_start(c[0]), spans[-1].end), order_spans=spans)
 
-    def plan_order(self, c: Children) -> tuple[int, tuple[int, ...], int]:
+    def plan_order(self, c: Children) -> tuple[int, tuple[int, ...], Span]:
         numbers = c[3] if len(c) == 5 else []
-        return int(c[0].value, 0), tuple(int(n.value, 0) for n in numbers), _end(c[-1])
+        return int(c[0].value, 0), tuple(int(n.value, 0) for n in numbers), _whole(c)
 
     def disjunction(self, c: Children) -> syntax.Or:
         return syntax.Or(tuple(c[::2]), span=_whole(c))

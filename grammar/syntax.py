@@ -281,6 +281,7 @@ class ExecutionPlan:
 
     orders: tuple[tuple[int, tuple[int, ...]], ...]
     span: Span = _span()
+    order_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,14 @@ class Sync(StrEnum):
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The Datalog program.", show_default=False)]
 ProgramFiles = Annotated[list[Path], typer.Argument(metavar="PROGRAM...", help="Datalog programs.", show_default=False)]
-FactFolder = Annotated[str, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.")]
+FactFolder = Annotated[
+    str | None, typer.Option("--fact-dir", "-F", metavar="DIR", help="Where input files are.", show_default=".")
+]
+Pragmas = Annotated[
+    list[str] | None,
+    typer.Option("--pragma", "-P", metavar="KEY:VALUE", help="Sets a pragma, whatever the program says; repeatable."),
+]
+Legacy = Annotated[bool, typer.Option("--legacy", help="Allow what old Souffle allowed: the pragma `legacy`.")]
 Include = Annotated[
     list[str] | None, typer.Option("--include-dir", "-I", metavar="DIR", help="Where included files are; repeatable.")
 ]
@@ -154,12 +161,17 @@ LoadedFacts = Annotated[
 @app.command()
 def run(
     program: ProgramFile,
-    facts: FactFolder = ".",
+    facts: FactFolder = None,
     output: Annotated[
-        str, typer.Option("--output-dir", "-D", metavar="DIR", help="Where output files go; - prints the relations instead.")
-    ] = ".",
+        str | None,
+        typer.Option(
+            "--output-dir", "-D", metavar="DIR", help="Where output files go; - prints the relations instead.", show_default="."
+        ),
+    ] = None,
     include: Include = None,
     macro: Macro = None,
+    pragma: Pragmas = None,
+    legacy: Legacy = False,
     jobs: Jobs = AUTO,
     memory: Memory = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print what every rule cost on standard error.")] = False,
@@ -179,8 +191,8 @@ def run(
     from dlog.pipeline import Job, available_cores, discard_unfinished, run_job
 
     texts, tell = (tuple(include or ()), tuple(_macros(macro))), warning_choice(no_warn, warn or ()).tell
-    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell)
-    with prompt_interruption(cleanup=lambda: discard_unfinished(output)), Display() as display:
+    job = Job(program, *texts, facts, output, jobs or available_cores(), memory, tell, _pragmas(pragma, legacy))
+    with prompt_interruption(cleanup=discard_unfinished), Display() as display:
         if engine is Engine.SPARK:
             from dlog.spark import run_job as run_on_spark
 
@@ -265,6 +277,8 @@ def check(
     programs: ProgramFiles,
     include: Include = None,
     macro: Macro = None,
+    pragma: Pragmas = None,
+    legacy: Legacy = False,
     no_warn: NoWarnings = False,
     warn: Warnings = None,
     format: Annotated[
@@ -280,7 +294,7 @@ def check(
     found: list[Diagnostic] = []
     said: list[str] = []
     for path in programs:
-        own, line = _checked(path, include or (), _macros(macro), choice)
+        own, line = _checked(path, include or (), _macros(macro), choice, _pragmas(pragma, legacy))
         found += own
         said += [line] if line else []
     if format is FindingsFormat.TEXT:
@@ -291,13 +305,15 @@ def check(
             raise typer.Exit(1)
 
 
-def _checked(path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice) -> tuple[list[Diagnostic], str]:
+def _checked(
+    path: Path, include: Sequence[str], macros: list[str], choice: WarningChoice, pragmas: Sequence[str]
+) -> tuple[list[Diagnostic], str]:
     """What is found in a program, and the line about one without mistakes."""
     from dlog.pipeline import compile_program
 
     found: list[Diagnostic] = []
     try:
-        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)))
+        program = compile_program(path, include, macros, lambda warnings: found.extend(choice.chosen(warnings)), pragmas)
     except DlogError as error:
         return list(error.diagnostics), ""
     if any(finding.severity == "error" for finding in found):
@@ -322,6 +338,10 @@ def _print_findings(found: list[Diagnostic], said: list[str]) -> None:
 def _macros(flags: list[str] | None) -> list[str]:
     """One definition each; Souffle takes several in one flag, separated by spaces."""
     return [definition for flag in flags or () for definition in flag.split()]
+
+
+def _pragmas(flags: list[str] | None, legacy: bool) -> tuple[str, ...]:
+    return (*(flags or ()), *(["legacy"] if legacy else []))
 
 
 def _plural(number: int, noun: str) -> str:

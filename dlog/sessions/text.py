@@ -217,7 +217,7 @@ def _declares(item: syntax.Item, inline: set[str]) -> bool:
     match item:
         case syntax.Clause(heads=heads):
             return all(head.name in inline for head in heads)
-        case syntax.Subsumption() | syntax.Directive() | syntax.Pragma():
+        case syntax.Subsumption() | syntax.Directive():
             return False
         case _:
             return True

@@ -21,6 +21,7 @@ from dlog.engine.compile.scope import scope
 from dlog.engine.compile.typing.subtypes import check_subtypes
 from dlog.engine.compile.typing.typecheck import typecheck
 from dlog.engine.compile.walk import parts, walk
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Relation, Retention, Rule, Type, reading_rule
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source
@@ -39,7 +40,7 @@ class Checked:
     io: tuple[Io, ...]
     inline: frozenset[str] = frozenset()
     retentions: dict[str, Retention] = field(default_factory=dict)
-    by_demand: frozenset[str] = frozenset()
+    options: Options = NO_OPTIONS
 
 
 def check(resolved: Resolved) -> Checked:
@@ -64,9 +65,8 @@ def check(resolved: Resolved) -> Checked:
     found = {name: tuple(own) for name, own in facts.items()}
     relations = {name: relation for name, relation in resolved.relations.items() if name not in resolved.inline}
     rules += _reading_rules(retentions, rules, relations)
-    table, io = resolved.table.types, resolved.io
-    asked = resolved.by_demand
-    return Checked(resolved.source, table, relations, found, tuple(rules), io, resolved.inline, retentions, asked)
+    table, io, inline = resolved.table.types, resolved.io, resolved.inline
+    return Checked(resolved.source, table, relations, found, tuple(rules), io, inline, retentions, resolved.options)
 
 
 def _retentions(resolved: Resolved, problems: Problems) -> dict[str, Retention]:

@@ -76,7 +76,7 @@ def without_lattices(program: Program, problems: Problems) -> tuple[Program, Lat
             _check_columns(item, own, declared, problems)
             places |= dict.fromkeys(item.names, item.span)
             known = {n: t for n, t in own.items() if t in declared}
-            columns |= {name: known for name in item.names}
+            columns |= dict.fromkeys(item.names, known)
             item = replace(item, attributes=tuple(replace(a, type=a.type.removesuffix(MARK)) for a in item.attributes))
         if not isinstance(item, LatticeDecl):
             items.append(item)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
-from dlog.engine.compile.by_demand import by_demand
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
+from dlog.engine.compile.plans import check_plans
+from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
 from dlog.engine.compile.problems import Label, Problems, suggestion
 from dlog.engine.compile.retention import ITERATION, check_subsumption, choice_keys, debug_relation, dominated_clause
 from dlog.engine.compile.typing.types import TypeDecl, TypeTable, resolve_types
 from dlog.engine.compile.walk import parts, walk
 from dlog.engine.ir.functors import find_functor, written_functors
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.engine.ir.rules import Io, Kind, Relation, Type
 from dlog.grammar.literal_facts import LiteralFact
 from dlog.grammar.source import NOWHERE, Source, Span
@@ -53,7 +55,9 @@ class Resolved:
     """The keys of choice domains, by relation."""
     logs: Mapping[str, str] = field(default_factory=dict)
     """By `debug_delta` relation, the one whose rows it has."""
-    by_demand: frozenset[str] = frozenset()
+    options: Options = NO_OPTIONS
+    is_legacy: bool = False
+    """Whether a value may go where one of a subtype is declared."""
     lattices: Lattices = NO_LATTICES
     joins: tuple[Clause, ...] = ()
     """For each relation with lattice columns the clause that joins two of its rows."""
@@ -72,22 +76,38 @@ def resolve(program: Program, source: Source) -> Resolved:
     table = resolve_types(types, problems)
     relations, attributes = _relations(decls, types, table, problems)
     io = _io(program, relations, problems)
-    inline = frozenset(name for d in decls if "inline" in d.qualifiers for name in d.names)
+    check_pragmas(program.items, problems)
+    pragmas = values(program.items)
+    inline = inline_relations(decls, pragmas)
     subsumptions = _subsumptions(program, decls, problems)
     choices = _choices(decls, {c.heads[0].name for c in subsumptions}, problems)
     logs = {d.names[0]: d.debug_delta.relation for d in decls if d.debug_delta is not None}
-    asked = by_demand(program, relations, problems)
-    joins = _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems)
-    resolved = Resolved(source, table, relations, attributes, clauses, io, inline, subsumptions, choices, logs, asked)
-    resolved = replace(resolved, lattices=lattices, joins=joins)
+    resolved = Resolved(
+        source,
+        table,
+        relations,
+        attributes,
+        clauses,
+        io,
+        inline,
+        subsumptions,
+        choices,
+        logs,
+        options(decls, pragmas),
+        "legacy" in pragmas,
+        lattices,
+        _joins(decls, lattices, {c.heads[0].name for c in subsumptions}, problems),
+    )
     for call in (n for d in lattices.declared.values() for _, term in d.entries for n in walk(term) if isinstance(n, Call)):
         _check_call(call, resolved, problems)
-    for clause in (*clauses, *subsumptions, *joins):
+    for clause in (*clauses, *subsumptions, *resolved.joins):
         if type(clause) is LiteralFact:
             relation = relations.get(clause.name)
             if relation is not None and len(relation.attributes) == len(clause.literals):
                 continue
         _check_clause(clause, resolved, problems)
+    problems.check()
+    check_plans((*clauses, *subsumptions), inline, problems)
     problems.check()
     return resolved
 

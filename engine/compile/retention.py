@@ -43,7 +43,7 @@ def dominated_clause(subsumption: Subsumption) -> Clause:
     differs: list[Body] = [Constraint("!=", a, b, span=left.span) for a, b in pairs]
     distinct = Or(tuple(differs)) if len(differs) > 1 else differs[0] if differs else Truth(False, span=left.span)
     body = And((*rows, *equations, subsumption.body, distinct), span=subsumption.body.span)
-    return Clause((rows[0],), body, span=subsumption.span)
+    return Clause((rows[0],), body, subsumption.plan, span=subsumption.span)
 
 
 def _named(atom: Atom, side: str) -> Atom:

@@ -10,8 +10,11 @@ import glob
 import os
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
+
+import numpy as np
 
 from dlog.engine.formats.parameters import close_name, directive_error, missing_file, path_of, remark_misspelled, text_format
 from dlog.engine.formats.records import RecordTables
@@ -21,15 +24,18 @@ from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
 from dlog.temporary import lock, remove_left
 
-if TYPE_CHECKING:
-    import numpy as np
-
 TO_STDOUT = "-"
 """The output folder that means standard output, as in `-D -`."""
 
-_COLUMNAR = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
-_INPUTS = ("file", "stdin", "parquet", "arrow")
-_OUTPUTS = ("file", "stdout", "stdoutprintsize", "parquet", "arrow")
+_BY_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"}
+_BY_SUFFIX |= {".json": "jsonfile", ".ndjson": "ndjson", ".jsonl": "ndjson"}
+_SUFFIXES = {"parquet": ".parquet", "arrow": ".arrow", "jsonfile": ".json", "ndjson": ".ndjson"}
+_STREAMS = ("stdin", "json")
+"""Ways whose input is standard input."""
+_OF_SOME = {"errors": ("file", "stdin"), "encoding": ("file", "stdin", "json", "jsonfile", "ndjson")}
+"""Parameters that say something about some ways of input only."""
+_INPUTS = ("file", "stdin", "parquet", "arrow", "json", "jsonfile", "ndjson", "sqlite")
+_OUTPUTS = ("file", "stdout", "stdoutprintsize", "parquet", "arrow", "json", "jsonfile", "ndjson", "sqlite")
 
 
 def available_threads() -> int:
@@ -49,10 +55,20 @@ def load(
     """The rows that an `.input` names; duplicates are kept. `threads` 0 means all processors."""
     threads = threads or available_threads()
     way = _way(io, program, _INPUTS)
-    path = None if way == "stdin" else path_of(io, facts_dir, _suffix(way, ".facts"))
+    _refuse_misplaced(io, way, program)
+    if way == "sqlite":
+        return _load_sqlite(io, relation, program, symbols, records, facts_dir)
+    path = None if way in _STREAMS else path_of(io, facts_dir, _SUFFIXES.get(way, ".facts"))
+    if path is not None and (paths := _matches(path)):
+        parts = [replace(io, params=(*io.params, ("filename", str(one.absolute())))) for one in paths]
+        return _joined([load(one, relation, program, symbols, records, facts_dir, threads) for one in parts])
     if path is not None and not path.is_file() and not path.is_fifo() and not path.is_char_device():
         raise missing_file(io, program, path)
     try:
+        if way in ("json", "jsonfile", "ndjson"):
+            from dlog.engine.formats.json_rows import load_json
+
+            return load_json(io, relation, program, symbols, records, path, way == "ndjson")
         if way in ("parquet", "arrow"):
             from dlog.engine.formats.columnar import load_columnar
 
@@ -60,9 +76,40 @@ def load(
             return load_columnar(io, relation, program, symbols, records, path, way)
         from dlog.engine.formats.lines import load_lines
 
-        return load_lines(io, relation, program, symbols, records, path, threads)
+        return load_lines(io, relation, program, symbols, records, path, facts_dir, threads)
     except OSError as error:
         raise directive_error(io, program, "unreadable-file", f"cannot read {path}: {error.strerror}") from error
+
+
+def _refuse_misplaced(io: Io, way: str, program: Program) -> None:
+    """Raises DlogError for parameters of an input that say nothing about files of its kind."""
+    for key, ways in _OF_SOME.items():
+        if io.get(key) and way not in ways:
+            raise directive_error(io, program, "bad-parameter", f"`{key}` is for IO={', '.join(ways)}, not for {way}")
+
+
+def _matches(path: Path) -> list[Path]:
+    """The files that a name with `*`, `?` or `[...]` stands for, in the order of their names; none for the name of a file."""
+    if not glob.has_magic(path.name) or path.exists():
+        return []
+    return sorted(one for one in path.parent.glob(path.name) if one.is_file())
+
+
+def _joined(tables: list[Table]) -> Table:
+    """The rows of several files, one after the other."""
+    columns = zip(*(table.columns for table in tables), strict=True)
+    return Table(tables[0].kinds, tuple(np.concatenate(parts) for parts in columns), sum(table.rows for table in tables))
+
+
+def _load_sqlite(
+    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, folder: Path
+) -> Table:
+    from dlog.engine.formats.sqlite_tables import database_of, load_sqlite
+
+    database = database_of(io, folder)
+    if isinstance(database, Path) and not database.is_file():
+        raise missing_file(io, program, database)
+    return load_sqlite(io, relation, program, symbols, records, database)
 
 
 def save(
@@ -82,25 +129,50 @@ def save(
     way = _way(io, program, _OUTPUTS) if io.action == "output" else "stdoutprintsize"
     if io.action == "output" and output_dir == TO_STDOUT:
         way = "stdout"
-    if way in ("stdout", "stdoutprintsize"):
+    if way in ("stdout", "stdoutprintsize", "json"):
         _print(io, relation, program, table, symbols, records, threads, way, output_dir == TO_STDOUT, stdout)
         return
+    if way in ("parquet", "arrow", "sqlite") and not relation.attributes:
+        message = f"`{relation.name}` has no attributes: {way} needs columns"
+        raise directive_error(io, program, "unsupported", message)
+    rows = (relation, program, table, symbols, records)
+    if way == "sqlite":
+        from dlog.engine.formats.sqlite_tables import database_of, save_sqlite
+
+        save_sqlite(io, *rows, database_of(io, Path(output_dir)))
+        return
+    from dlog.engine.formats.lines import packs
+
+    suffix = _SUFFIXES.get(way, ".csv.gz" if packs(io) else ".csv")
+    write_whole(io, program, path_of(io, Path(output_dir), suffix), lambda file: _write(file, way, io, *rows, threads))
+
+
+def _write(
+    file: BinaryIO,
+    way: str,
+    io: Io,
+    relation: Relation,
+    program: Program,
+    table: Table,
+    symbols: SymbolTable,
+    records: RecordTables,
+    threads: int,
+) -> None:
+    """Writes rows to a file that is open."""
     if way in ("parquet", "arrow"):
         from dlog.engine.formats.columnar import save_columnar
 
-        if not relation.attributes:
-            message = f"`{relation.name}` has no attributes: {way} files need columns"
-            raise directive_error(io, program, "unsupported", message)
+        save_columnar(relation, program, table, symbols, records, file, way)
+    elif way in ("json", "jsonfile", "ndjson"):
+        from dlog.engine.formats.json_rows import json_pieces
 
-        path = path_of(io, Path(output_dir), _suffix(way, ".csv"))
-        write_whole(io, program, path, lambda file: save_columnar(relation, program, table, symbols, records, file, way))
-        return
-    from dlog.engine.formats.lines import packs, pieces
+        _write_all(file, json_pieces(io, relation, program, table, symbols, records, way == "ndjson"))
+    else:
+        from dlog.engine.formats.lines import pieces
+        from dlog.engine.formats.unreadable import warn_of_unreadable
 
-    path = path_of(io, Path(output_dir), ".csv.gz" if packs(io) else ".csv")
-    write_whole(
-        io, program, path, lambda file: _write_all(file, pieces(io, relation, program, table, symbols, records, threads))
-    )
+        warn_of_unreadable(io, relation, program, table, symbols)
+        _write_all(file, pieces(io, relation, program, table, symbols, records, threads))
 
 
 def check_outputs(program: Program) -> None:
@@ -139,7 +211,7 @@ def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
     if chosen != "spark":
         remark_misspelled(io)
     if chosen == "file":
-        return _COLUMNAR.get(Path(io.get("filename")).suffix.lower(), "file")
+        return _BY_SUFFIX.get(Path(io.get("filename").removesuffix(".gz")).suffix.lower(), "file")
     if chosen in ways:
         return chosen
     if chosen == "spark":
@@ -149,10 +221,6 @@ def _way(io: Io, program: Program, ways: tuple[str, ...]) -> str:
     if close := close_name(chosen, ways):
         notes.append(f"did you mean IO={close}?")
     raise directive_error(io, program, "unsupported", f"not supported yet: IO={io.get('IO')}", *notes)
-
-
-def _suffix(way: str, text: str) -> str:
-    return f".{way}" if way in ("parquet", "arrow") else text
 
 
 def _print(
@@ -175,6 +243,8 @@ def _print(
         stdout = sys.stdout.buffer
     if way == "stdoutprintsize":
         stdout.write(size_line(io, table.rows).encode())
+    elif way == "json":
+        _write(stdout, way, io, relation, program, table, symbols, records, threads)
     else:
         stdout.write(f"---------------\n{io.get('name', io.relation)}\n".encode())
         body = pieces(io, relation, program, table, symbols, records, threads, headers=forced or None, packed=False)

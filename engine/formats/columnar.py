@@ -1,6 +1,6 @@
 """Parquet and Arrow files.
 
-`columns` chooses columns by position; else they are matched as `dlog.engine.formats.columns` says.
+`columns` chooses columns by name or position; else they are matched as `dlog.engine.formats.columns` says.
 What does not fit a column's kind without loss is refused at the directive. Records stand as text.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from dlog.engine.formats.columns import Unclear, places
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
-from dlog.engine.formats.parameters import column_map, directive_error
+from dlog.engine.formats.parameters import column_map, column_names, directive_error
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.arrow_memory import within_memory
@@ -36,7 +36,7 @@ def load_columnar(
         where = f"column `{name}` of {path.name}"
         if column.null_count:
             raise directive_error(io, program, "null-value", f"{where} has {column.null_count} nulls; relations hold none")
-        columns.append(_values(io, program, column, type_, where, symbols, records))
+        columns.append(column_values(io, program, column, type_, where, symbols, records))
     return Table(relation.kinds, tuple(columns), len(file[0]) if file else 0)
 
 
@@ -62,7 +62,10 @@ def _read(io: Io, program: Program, path: Path, way: str, relation: Relation) ->
 def _chosen(io: Io, program: Program, path: Path, relation: Relation, names: list[str]) -> list[int]:
     wanted = [name for name, _ in relation.attributes]
     if io.get("columns"):
-        chosen = list(column_map(io, relation, program))
+        named = column_names(io, relation, program)
+        chosen = list(
+            column_map(io, relation, program) or (names.index(name) if name in names else len(names) for name in named)
+        )
         if max(chosen, default=-1) < len(names):
             return chosen
     else:
@@ -81,9 +84,10 @@ def _all(names: list[str]) -> str:
     return f"the file's columns are {', '.join(names)}"
 
 
-def _values(
+def column_values(
     io: Io, program: Program, column: pa.ChunkedArray, type_: Type, where: str, symbols: SymbolTable, records: RecordTables
 ) -> np.ndarray:
+    """A column without nulls as values of its attribute's type; `where` names it in messages."""
     match type_.kind:
         case Kind.SYMBOL:
             return _interned(io, program, column, where, symbols)
@@ -139,7 +143,20 @@ def save_columnar(
     file: BinaryIO,
     way: str,
 ) -> None:
-    """Writes a file: symbols dictionary-encoded, numbers as 64 bits."""
+    """Writes a file."""
+    rows = arrow_table(relation, program, table, symbols, records)
+    if way == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(rows, file)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(rows, file, compression="lz4")
+
+
+def arrow_table(relation: Relation, program: Program, table: Table, symbols: SymbolTable, records: RecordTables) -> pa.Table:
+    """The rows, sorted: symbols dictionary-encoded, numbers as 64 bits, records as text."""
     arrays = []
     columns = sorted_columns(table.kinds, table.columns, symbols)
     for column, (_, type_) in zip(columns, relation.attributes, strict=True):
@@ -153,15 +170,7 @@ def save_columnar(
             arrays.append(_dictionary(strings, which))
         else:
             arrays.append(pa.array(column).cast(_ARROW[type_.kind]))
-    rows = pa.table(arrays, names=[name for name, _ in relation.attributes])
-    if way == "parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(rows, file)
-    else:
-        from pyarrow import feather
-
-        feather.write_feather(rows, file, compression="lz4")
+    return pa.table(arrays, names=[name for name, _ in relation.attributes])
 
 
 def _dictionary(strings: pa.Array, indices: np.ndarray) -> pa.Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, lookup
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,14 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from dlog.engine.formats.columns import Unclear, places
-from dlog.engine.formats.mistakes import explain_line, explain_text, names_of
+from dlog.engine.formats.mistakes import names_of
 from dlog.engine.formats.nested import BadRecord, parse_records, record_texts
 from dlog.engine.formats.order import sorted_columns
-from dlog.engine.formats.parameters import TextFormat, text_format
+from dlog.engine.formats.parameters import TextFormat, directive_error, text_format
 from dlog.engine.formats.records import RecordTables
 from dlog.engine.formats.render import MADE, NO_TEXTS, SYMBOL, Rendering, Texts, render
-from dlog.engine.formats.text import CODES, BadLine, BadText, load_text, read_bytes
-from dlog.engine.ir.rules import Io, Kind, Program, Relation
+from dlog.engine.formats.text import CODES, load_text, read_bytes
+from dlog.engine.formats.wrong_rows import MOST, wrong_rows
+from dlog.engine.ir.rules import Io, Kind, Program, Relation, Type
 from dlog.engine.values.symbols import SymbolTable
 from dlog.engine.values.table import Table
 from dlog.grammar.diagnostics import Diagnostic, DlogError
@@ -33,57 +36,123 @@ def load_lines(
     symbols: SymbolTable,
     records: RecordTables,
     path: Path | None,
+    folder: Path,
     threads: int,
 ) -> Table:
-    """Loads a text file, or standard input where `path` is None."""
+    """Loads a text file, or standard input where `path` is None. What `folder` has is found by relative names."""
     file = "<stdin>" if path is None else str(path)
+    data = text_of(io, program, path, file)
+    form = _with_columns(data, _by_suffix(data, io, text_format(io, relation, program), relation, file), relation, file)
+    texts = {i: SymbolTable() for i, kind in enumerate(relation.kinds) if kind is Kind.RECORD}
+    wrong = wrong_rows(io, program, relation, form, file, folder)
+    table = load_text(data, relation.kinds, form, symbols, texts, threads, wrong.line, MOST if wrong.refuses else len(data))
+    columns, good = list(table.columns), np.ones(table.rows, bool)
+    for i, strings in texts.items():
+        type_ = relation.attributes[i][1]
+        ids, bad = _parsed_records(strings, type_, program, symbols, records)
+        for row in np.flatnonzero(np.isin(columns[i], list(bad)) & good).tolist() if bad else ():
+            line, text = wrong.line_of(data, row), columns[i][row]
+            name = relation.attributes[i][0]
+            wrong.row(data, line, _record_mistake(bad[text], strings.text(text), line, file, name, i, form))
+            good[row] = False
+        columns[i] = ids[columns[i]]
+    wrong.settle(data)
+    if good.all():
+        return Table(table.kinds, tuple(columns), table.rows)
+    return Table(table.kinds, tuple(column[good] for column in columns), int(good.sum()))
+
+
+def text_of(io: Io, program: Program, path: Path | None, file: str) -> np.ndarray:
+    """The bytes of a file as UTF-8, unpacked and decoded as `encoding` says."""
     try:
         data = read_bytes(path)
     except (zlib.error, EOFError) as error:
         raise DlogError(Diagnostic("bad-gzip", f"{file} is not whole gzip: {error}", place=file)) from error
-    form = _by_names(data, text_format(io, relation, program), relation, file)
-    texts = {i: SymbolTable() for i, kind in enumerate(relation.kinds) if kind is Kind.RECORD}
+    if not (encoding := io.get("encoding")):
+        if data[:2].tobytes() in (BOM_UTF16_LE, BOM_UTF16_BE):
+            note = 'encoding="utf-16" reads it'
+            raise DlogError(Diagnostic("encoding", f"{file} is UTF-16, by its first bytes", notes=(note,), place=file))
+        return data
     try:
-        table = load_text(data, relation.kinds, form, symbols, texts, threads)
-    except BadLine as mistake:
-        raise DlogError(explain_line(mistake.data, mistake.position, file, relation, form)) from None
-    except BadText as mistake:
-        name = relation.attributes[mistake.attribute][0]
-        raise DlogError(explain_text(mistake.data, mistake.start, file, name)) from None
-    columns = list(table.columns)
-    for i, strings in texts.items():
-        try:
-            ids = parse_records(strings, relation.attributes[i][1], program.types, symbols, records)
-        except BadRecord as mistake:
-            raise _record_error(mistake, strings, columns[i], file, relation.attributes[i][0], i, form) from None
-        columns[i] = ids[columns[i]]
-    return Table(table.kinds, tuple(columns), table.rows)
+        if lookup(encoding).name == "utf-8":
+            return data
+        return np.frombuffer(data.tobytes().decode(encoding).encode(), np.uint8)
+    except (LookupError, TypeError):
+        raise directive_error(io, program, "bad-parameter", f"encoding={encoding!r} is not known") from None
+    except UnicodeError as error:
+        where = f"byte {error.start + 1}: " if isinstance(error, UnicodeDecodeError) else ""
+        raise DlogError(Diagnostic("encoding", f"{where}{file} is not {encoding}", place=file)) from None
 
 
-def _by_names(data: np.ndarray, form: TextFormat, relation: Relation, file: str) -> TextFormat:
-    """The format with the columns that the line of names says, if there is one."""
-    if not form.headers or form.columns is not None or not len(data) or not relation.arity:
+def _by_suffix(data: np.ndarray, io: Io, form: TextFormat, relation: Relation, file: str) -> TextFormat:
+    """A file called .csv has commas, and may have quotes, where nothing else is said, its first line has some, and no tab:
+    Souffle could not read such a file."""
+    said = {key for key, _ in io.params} & {"delimiter", "rfc4180"}
+    if said or not file.removesuffix(".gz").endswith(".csv"):
+        return form
+    commas = replace(form, delimiter=b",")
+    line, names = names_of(data, commas)
+    wanted = form.names or tuple(name for name, _ in relation.attributes)
+    if "\t" in line or "," not in line or (relation.arity == 1 and not (form.headers and wanted[0] in names)):
+        return form
+    return replace(commas, rfc4180=bool((data == ord('"')).any()))
+
+
+def _with_columns(data: np.ndarray, form: TextFormat, relation: Relation, file: str) -> TextFormat:
+    """The format with the columns that the line of names says, if there is one. Columns behind those that are wanted are left
+    out, as in Souffle, with a warning, where the first line has some: one that has more than others has is wrong."""
+    if form.columns is not None or not len(data) or not relation.arity:
         return form
     line, names = names_of(data, form)
+    if form.headers:
+        wanted = form.names or tuple(name for name, _ in relation.attributes)
+        if form.names and (missing := [name for name in wanted if name not in names]):
+            message = f"no column of {file} is called `{missing[0]}`"
+            notes = (f"its columns are {', '.join(names)}",)
+            raise DlogError(Diagnostic("unclear-columns", message, notes=notes, place=f"{file}:1:1", line=line))
+        try:
+            found = places(wanted, names)
+        except Unclear as error:
+            mistake = Diagnostic("unclear-columns", error.message, notes=error.notes, place=f"{file}:1:1", line=line)
+            raise DlogError(mistake) from None
+        if found is not None:
+            return form if found == tuple(range(len(names))) else replace(form, columns=found)
+    if len(names) <= relation.arity:
+        return form
+    first = "the first of them is" if relation.arity == 1 else f"the first {relation.arity} of them are"
+    message = f"line 1 of {file} has {len(names)} columns: {first} read for `{relation.name}`"
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    return replace(form, columns=tuple(range(relation.arity)))
+
+
+def _parsed_records(
+    strings: SymbolTable, type_: Type, program: Program, symbols: SymbolTable, records: RecordTables
+) -> tuple[np.ndarray, dict[int, BadRecord]]:
+    """The record of each text, nil for those that are none, and these: found by halves, so that few cost little."""
     try:
-        found = places([name for name, _ in relation.attributes], names)
-    except Unclear as error:
-        mistake = Diagnostic("unclear-columns", error.message, notes=error.notes, place=f"{file}:1:1", line=line)
-        raise DlogError(mistake) from None
-    in_order = found is None or found == tuple(range(len(names)))
-    return form if in_order else replace(form, columns=found)
+        return parse_records(strings, type_, program.types, symbols, records), {}
+    except BadRecord as mistake:
+        if len(strings) == 1:
+            return np.zeros(1, np.int32), {0: mistake}
+    ids, bad, middle = [], dict[int, BadRecord](), len(strings) // 2
+    heap, offsets = strings.strings
+    for begin, end in ((0, middle), (middle, len(strings))):
+        half = SymbolTable()
+        half.intern_slices(heap, offsets[begin:end], offsets[begin + 1 : end + 1])
+        own, wrong = _parsed_records(half, type_, program, symbols, records)
+        ids.append(own)
+        bad |= {begin + index: mistake for index, mistake in wrong.items()}
+    return np.concatenate(ids), bad
 
 
-def _record_error(
-    mistake: BadRecord, strings: SymbolTable, column: np.ndarray, file: str, name: str, attribute: int, form: TextFormat
-) -> DlogError:
-    text = strings.text(mistake.index)
+def _record_mistake(
+    mistake: BadRecord, text: str, line: int, file: str, name: str, attribute: int, form: TextFormat
+) -> Diagnostic:
     place, where = file, ""
     if not form.rfc4180:  # else a row may take several lines
-        line = int(np.argmax(column == mistake.index)) + 1 + form.headers
         field = form.columns[attribute] if form.columns is not None else attribute
         place, where = f"{file}:{line}", f"line {line}, column {field + 1} (`{name}`): "
-    return DlogError(Diagnostic("bad-record", f"{where}`{text}` {mistake}", place=place, line=text))
+    return Diagnostic("bad-record", f"{where}`{text}` {mistake}", place=place, line=text)
 
 
 # -------------------------------------------------------------------------------------------------------------- writing

@@ -100,6 +100,33 @@ def _end(line: bytes, start: int, form: TextFormat) -> int:
     return len(line)
 
 
+def row_end(data: np.ndarray, begin: int, form: TextFormat) -> int:
+    """The place behind the row that begins there, its line end with it."""
+    window = data[begin : begin + (1 << 20)].tobytes()
+    at = 0
+    if form.rfc4180:
+        try:
+            last = split_line(window, form)[-1]
+            at = max(last.start, 0)
+            at = _quoted(window, at)[1] if window[at : at + 1] == b'"' else at + len(last.text)
+        except Unbalanced as mistake:
+            if "never" in str(mistake):
+                return len(data)
+            at = _quoted(window, mistake.start)[1]
+    end = window.find(b"\n", at)
+    return begin + end + 1 if end >= 0 else line_end(data, begin + len(window))
+
+
+def line_end(data: np.ndarray, position: int) -> int:
+    """The place behind the first line end at or after `position`."""
+    while position < len(data):
+        ends = np.flatnonzero(data[position : position + (1 << 16)] == 10)
+        if len(ends):
+            return position + int(ends[0]) + 1
+        position += 1 << 16
+    return len(data)
+
+
 def number_status(text: bytes, kind: Kind) -> int:
     """GOOD, BAD or RANGE: how the whole of `text` reads as a number of this kind."""
     data, scratch = np.frombuffer(text + b"\0", np.uint8), np.empty(512, np.uint8)
@@ -188,9 +215,7 @@ def _number_notes(text: bytes, kind: Kind, first: bool) -> list[str]:
         notes.append("fact files hold `number` in decimal; hexadecimal and binary are read for `unsigned`")
     if kind is Kind.UNSIGNED and text.startswith(b"-"):
         notes.append("an unsigned number has no sign")
-    if first and text.startswith(BOM_UTF8):
-        notes.append("the file starts with a byte order mark: save it as UTF-8 without one")
-    elif first:
+    if first:
         notes.append("if the first line holds names, say headers=true")
     return notes
 

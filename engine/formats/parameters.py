@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlog.engine.ir.rules import Io, Program, Relation
 from dlog.grammar.diagnostics import Diagnostic, DlogError, Label
 
-KNOWN = ("IO", "filename", "name", "delimiter", "headers", "rfc4180", "columns", "compress")
+OF_TEXT = ("delimiter", "headers", "rfc4180", "compress", "encoding", "errors")
+KNOWN = frozenset(("IO", "filename", "name", "columns", "dbname", "table", "format", *OF_TEXT))
 """Parameters that mean something here. Others are for other readers, as in Souffle, and left alone."""
-_OF_OTHERS = ("dbname", "format", "params", "types")
+_OF_OTHERS = ("params", "types")
 """Those of Souffle's that are close to one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """The format of rows in a text file. `columns[i]` is the column of the file that holds attribute i; None: the same ones."""
+    """The format of rows in a text file. `columns[i]` is the column of the file that holds attribute i; None: the same ones.
+    `names` are those of the columns to look for in the line of names, if these are not the attributes'."""
 
     delimiter: bytes = b"\t"
     headers: bool = False
     rfc4180: bool = False
     columns: tuple[int, ...] | None = None
+    names: tuple[str, ...] = ()
 
 
 def directive_error(io: Io, program: Program, code: str, message: str, *notes: str) -> DlogError:
@@ -44,26 +47,32 @@ def text_format(io: Io, relation: Relation, program: Program) -> TextFormat:
         raise directive_error(io, program, "bad-parameter", f"delimiter {delimiter!r} cannot part the columns of a line")
     if rfc4180 and '"' in delimiter:
         raise directive_error(io, program, "bad-parameter", "with rfc4180 the delimiter cannot contain a double quote")
-    columns = column_map(io, relation, program) if io.get("columns") else None
-    return TextFormat(delimiter.encode(), is_true(io, "headers"), rfc4180, columns)
+    if not io.get("columns"):
+        return TextFormat(delimiter.encode(), is_true(io, "headers"), rfc4180)
+    columns = column_map(io, relation, program)
+    names = () if columns is not None else column_names(io, relation, program)
+    return TextFormat(delimiter.encode(), is_true(io, "headers") or bool(names), rfc4180, columns, names)
 
 
-def column_map(io: Io, relation: Relation, program: Program) -> tuple[int, ...]:
-    """The file's column for each attribute, from `columns`."""
+def column_names(io: Io, relation: Relation, program: Program) -> tuple[str, ...]:
+    """What `columns` says for each attribute, a name or a number; the attributes' names where it is not given."""
     text = io.get("columns")
-    try:
-        columns = tuple(int(part) for part in text.split(":"))
-    except ValueError:
-        columns = ()
-    if len(columns) != relation.arity or min(columns, default=0) < 0 or len(set(columns)) != len(columns):
+    names = tuple(part.strip() for part in text.split(":")) if text else tuple(name for name, _ in relation.attributes)
+    if text and (len(names) != relation.arity or "" in names or len(set(names)) != len(names)):
         raise directive_error(
             io,
             program,
             "bad-parameter",
             f"columns={text!r} does not name one column of the file per attribute of `{relation.name}` ({relation.arity})",
-            'columns count from 0, as in columns="0:2"',
+            'they are names, as in columns="src:dst", or count from 0, as in columns="0:2"',
         )
-    return columns
+    return names
+
+
+def column_map(io: Io, relation: Relation, program: Program) -> tuple[int, ...] | None:
+    """The file's column for each attribute, from `columns`; None where it names them."""
+    names = column_names(io, relation, program)
+    return tuple(int(name) for name in names) if all(name.isascii() and name.isdecimal() for name in names) else None
 
 
 def path_of(io: Io, folder: Path, suffix: str) -> Path:
@@ -71,9 +80,9 @@ def path_of(io: Io, folder: Path, suffix: str) -> Path:
     return folder / io.get("filename", io.get("name", io.relation) + suffix)
 
 
-def close_name(name: str, names: Sequence[str]) -> str:
+def close_name(name: str, names: Collection[str]) -> str:
     """The likeliest of `names` that was meant by `name`, or an empty string."""
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.7)
     return close[0] if close else ""
 
 

@@ -10,8 +10,9 @@ import mmap
 import os
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import assert_never
 import numpy as np
 
 from dlog.caches import stays
+from dlog.engine.formats.mistakes import line_end, row_end
 from dlog.engine.formats.parameters import TextFormat
 from dlog.engine.formats.scan import BRACKETS, LOOSE, QUOTES, SKIP, TEXT, parse_rows
 from dlog.engine.ir.rules import Kind
@@ -130,15 +132,19 @@ def load_text(
     symbols: SymbolTable,
     texts: dict[int, SymbolTable],
     threads: int,
+    on_wrong: Callable[[BadLine | BadText], None],
+    most_wrong: int,
 ) -> Table:
     """Parses a whole file. Texts of attribute i are interned in `texts[i]` where that is given (records), else in `symbols`.
-    Raises `BadLine` and `BadText`."""
+    `on_wrong` hears of lines that cannot be read, and raises if there is no going on; with more than `most_wrong` there is
+    none."""
     layout = layout_of(kinds, form)
-    blocks = []
-    for block in _parse(data, _after_headers(data) if form.headers else 0, layout, threads):
-        blocks.append(_interned(data, block, [texts.get(i, symbols) for i in range(len(kinds))]))
+    tables = [texts.get(i, symbols) for i in range(len(kinds))]
+    blocks: list[tuple[list[np.ndarray], int]] = []
+    for block in _parse(data, _begin(data, form), layout, form, threads, most_wrong):
+        blocks += _interned(data, block, 0, block.rows, tables, on_wrong)
         if block.wrong:
-            raise BadLine(data, block.position)
+            on_wrong(BadLine(data, block.position))
     columns = []
     for i, kind in enumerate(kinds):
         columns.append(_joined(kind, [read[i] for read, _ in blocks]))
@@ -147,61 +153,62 @@ def load_text(
     return Table(kinds, tuple(columns), sum(rows for _, rows in blocks))
 
 
-def _after_headers(data: np.ndarray) -> int:
-    return _line_end(data, 0)
+def _begin(data: np.ndarray, form: TextFormat) -> int:
+    """Where the rows begin: behind a byte order mark and the line of names."""
+    if form.headers:
+        return line_end(data, 0)
+    return len(BOM_UTF8) if data[: len(BOM_UTF8)].tobytes() == BOM_UTF8 else 0
 
 
-def _line_end(data: np.ndarray, position: int) -> int:
-    """The place behind the first line end at or after `position`."""
-    while position < len(data):
-        ends = np.flatnonzero(data[position : position + 4096] == 10)
-        if len(ends):
-            return position + int(ends[0]) + 1
-        position += 4096
-    return len(data)
-
-
-def _parse(data: np.ndarray, begin: int, layout: Layout, threads: int) -> Iterator[Block]:
+def _parse(
+    data: np.ndarray, begin: int, layout: Layout, form: TextFormat, threads: int, most_wrong: int
+) -> Iterator[Block]:
     if layout.flags & QUOTES:
-        yield from _parse_quoted(data.copy(), begin, layout)
+        yield from _parse_quoted(data, begin, layout, form)
     elif threads <= 1 or len(data) - begin <= BLOCK:
         for start, stop in _cuts(data, begin):
-            yield _parse_block(data, start, stop, layout)
+            yield from _parse_block(data, start, stop, layout, most_wrong)
     else:
-        yield from _parse_threaded(data, begin, layout, threads)
+        yield from _parse_threaded(data, begin, layout, threads, most_wrong)
 
 
 def _cuts(data: np.ndarray, begin: int) -> Iterator[tuple[int, int]]:
     while begin < len(data):
-        end = _line_end(data, min(begin + BLOCK, len(data)))
+        end = line_end(data, min(begin + BLOCK, len(data)))
         yield begin, end
         begin = end
 
 
-def _parse_threaded(data: np.ndarray, begin: int, layout: Layout, threads: int) -> Iterator[Block]:
+def _parse_threaded(data: np.ndarray, begin: int, layout: Layout, threads: int, most_wrong: int) -> Iterator[Block]:
     with ThreadPoolExecutor(threads) as pool:
-        pending: deque[Future[Block]] = deque()
+        pending: deque[Future[list[Block]]] = deque()
         for start, stop in _cuts(data, begin):
-            pending.append(pool.submit(_parse_block, data, start, stop, layout))
+            pending.append(pool.submit(_parse_block, data, start, stop, layout, most_wrong))
             if len(pending) > 2 * threads:
-                yield pending.popleft().result()
+                yield from pending.popleft().result()
         while pending:
-            yield pending.popleft().result()
+            yield from pending.popleft().result()
 
 
-def _parse_block(data: np.ndarray, begin: int, end: int, layout: Layout) -> Block:
-    lines = int(np.count_nonzero(data[begin:end] == 10)) + (data[end - 1] != 10)
-    return _parse_some(data, begin, end, int(lines), layout)
+def _parse_block(data: np.ndarray, begin: int, end: int, layout: Layout, most_wrong: int) -> list[Block]:
+    """The rows of some lines: one block, and one more behind each line that is wrong, until there are too many of these."""
+    lines = int(np.count_nonzero(data[begin:end] == 10)) + int(data[end - 1] != 10)
+    blocks: list[Block] = []
+    while begin < end and len(blocks) < most_wrong:
+        block = _parse_some(data, begin, end, lines, layout)
+        blocks.append(block)
+        lines -= block.rows + 1
+        begin = line_end(data, block.position) if block.wrong else end
+    return blocks
 
 
-def _parse_quoted(data: np.ndarray, begin: int, layout: Layout) -> Iterator[Block]:
-    """`data` is written to: quotes are undoubled in place."""
+def _parse_quoted(original: np.ndarray, begin: int, layout: Layout, form: TextFormat) -> Iterator[Block]:
+    """Parses a copy, in which quotes are undoubled in place. A row whose quote is never closed takes all that follows."""
+    data = original.copy()
     while begin < len(data):
         block = _parse_some(data, begin, len(data), BLOCK // 16, layout)
         yield block
-        if block.wrong:
-            return
-        begin = block.position
+        begin = row_end(original, block.position, form) if block.wrong else block.position
 
 
 def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: Layout) -> Block:
@@ -214,22 +221,38 @@ def _parse_some(data: np.ndarray, begin: int, end: int, capacity: int, layout: L
     code_at = dict(zip(layout.slots.tolist(), layout.codes.tolist(), strict=True))
     fields: list[tuple[np.ndarray, ...]] = []
     for slot in layout.places:
-        values = out[slot, :rows]
+        values = out[slot, :rows] if rows > capacity // 2 else out[slot, :rows].copy()
         if code_at[slot] == TEXT:
-            fields.append((values, out[slot + 1, :rows]))
+            ends = out[slot + 1, :rows]
+            fields.append((values, ends if rows > capacity // 2 else ends.copy()))
         else:
             fields.append((values.astype(np.int32) if code_at[slot] == NUMBER and not wide[slot] else values,))
     return Block(data, tuple(fields), rows, int(state[0]), bool(state[1]))
 
 
-def _interned(data: np.ndarray, block: Block, tables: list[SymbolTable]) -> tuple[list[np.ndarray], int]:
-    columns = []
-    for i, (field, table) in enumerate(zip(block.fields, tables, strict=True)):
+def _interned(
+    data: np.ndarray,
+    block: Block,
+    begin: int,
+    end: int,
+    tables: list[SymbolTable],
+    on_wrong: Callable[[BadLine | BadText], None],
+) -> Iterator[tuple[list[np.ndarray], int]]:
+    """The columns of the rows from `begin` to `end`, in pieces between those with text that is none."""
+    while begin < end:
+        columns: list[np.ndarray] = []
         try:
-            columns.append(field[0] if len(field) == 1 else table.intern_slices(block.data, *field))
+            for field, table in zip(block.fields, tables, strict=True):
+                parts = [part[begin:end] for part in field]
+                columns.append(parts[0] if len(parts) == 1 else table.intern_slices(block.data, *parts))
         except NotText as mistake:
-            raise BadText(data, int(field[0][mistake.index]), i) from None
-    return columns, block.rows
+            row, attribute = begin + mistake.index, len(columns)
+            yield from _interned(data, block, begin, row, tables, on_wrong)
+            on_wrong(BadText(data, int(block.fields[attribute][0][row]), attribute))
+            begin = row + 1
+        else:
+            yield columns, end - begin
+            return
 
 
 def _joined(kind: Kind, parts: list[np.ndarray]) -> np.ndarray:

@@ -26,6 +26,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from dlog.engine.ir.dominance import Dominance
+from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span
 
 
@@ -271,10 +272,9 @@ class Program:
     """The declared relations that have no rows: their bodies stand where they are read."""
     retentions: dict[str, Retention] = field(default_factory=dict)
     """By relation; one that is a lattice too is kept as that says, which is the same."""
-    by_demand: frozenset[str] = frozenset()
-    """The relations that the text wants computed as far as outputs ask for their rows."""
     first_symbols: tuple[str, ...] = ()
     """The strings of facts in the text, which come first in the order by which choice domains choose."""
+    options: Options = NO_OPTIONS
 
     @cached_property
     def iterated(self) -> frozenset[str]:

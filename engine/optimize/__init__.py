@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from dlog.engine.compile.strata.dependencies import relations_read, retained
 from dlog.engine.garbage import uncollected
 from dlog.engine.ir.rules import Program
-from dlog.engine.optimize.demand import wanted_by_demand
+from dlog.engine.optimize.demand import demand_as_asked
 from dlog.engine.optimize.drop_redundant_rules import drop_redundant_rules
 from dlog.engine.optimize.linearize import linearize
 from dlog.engine.optimize.prune import prune
@@ -26,8 +26,8 @@ Pass: TypeAlias = Callable[[Program, frozenset[str]], Program]
 
 PASSES: Final[tuple[tuple[Pass, str], ...]] = (
     (prune, "first: a reader whose rows nobody sees would keep filters out of what it reads"),
-    (wanted_by_demand, "on rules as they are written: what asks for rows is shown by them"),
     (linearize, "before copies are replaced: steps are often those of another relation; linear recursion lets filters through"),
+    (demand_as_asked, "before copies are replaced: only relations that a pragma or a declaration names, by their own names"),
     (replace_copies, "before filters are pushed: what a copy's readers ask for, they ask its original for"),
     (drop_redundant_rules, "originals in the place of copies may leave rules that say the same, or nothing"),
     (push_filters, "last to rewrite: each further rule would be a reader to consider"),
@@ -35,16 +35,12 @@ PASSES: Final[tuple[tuple[Pass, str], ...]] = (
 )
 
 
-ASKING: Final = (prune, wanted_by_demand)
-"""The passes that need to know what is observed, and know themselves what else has to stay as it is."""
-
-
 @uncollected
 def optimize(program: Program, observed: frozenset[str]) -> Program:
     """The program after all passes: the `observed` relations have the same rows as before."""
     kept = observed | retained(program)
     for run, _ in PASSES:
-        before, program = program, run(program, kept if run not in ASKING else observed)
+        before, program = program, run(program, observed if run is prune else kept)
         if program is not before:
             _check(before, program, run.__name__)
     return program

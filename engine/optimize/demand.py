@@ -16,7 +16,7 @@ program does. Computed values are asked for only outside of recursion.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dlog.engine.compile.strata.dependencies import components, relations_asked, relations_read, retained, through_aggregates
@@ -60,23 +60,17 @@ def demand(program: Program, observed: frozenset[str]) -> Program:
     return demanded(program, observed)[0]
 
 
-def wanted_by_demand(program: Program, observed: frozenset[str]) -> Program:
-    """The relations that the text wants to be computed by demand are, the others keep their rules, with all that they read."""
-    if not program.by_demand:
+def demand_as_asked(program: Program, observed: frozenset[str]) -> Program:
+    """The same for those relations of which the program's text says so."""
+    if not program.options.by_demand:
         return program
-    others = frozenset(name for s in program.strata for name in s.relations) - program.by_demand - observed
-    whole = _Rewriting(program, observed, frozenset(), True).closure(others)
-    return demanded(program, observed, whole)[0]
+    return demand(program, observed | (program.relations.keys() - program.options.by_demand))
 
 
-def demanded(
-    program: Program, observed: frozenset[str], whole: frozenset[str] = frozenset()
-) -> tuple[Program, Mapping[str, Demand]]:
-    """The program, and what each relation of values stands for; `whole` are relations that keep their rules, with all that they
-    read."""
-    given = whole
+def demanded(program: Program, observed: frozenset[str]) -> tuple[Program, Mapping[str, Demand]]:
+    """The program, and what each relation of values stands for."""
     for through_negation in (True, False):
-        whole = given
+        whole: frozenset[str] = frozenset()
         while True:
             rewriting = _Rewriting(program, observed, whole, through_negation)
             rewriting.run()
@@ -215,7 +209,7 @@ class _Rewriting:
             return atom
         columns = self._columns(atom, place)
         if not columns or (place.inside and not self.through_negation) or self._must_be_whole(atom.relation):
-            self.wanted |= self.closure({atom.relation})
+            self.wanted |= self._closure(atom.relation)
             return atom
         name = self._ask(Demand(atom.relation, columns))
         wanted = Atom(_demand_name(name), tuple(atom.args[c] for c in columns))
@@ -252,9 +246,9 @@ class _Rewriting:
             self._waiting.append(asked)
         return self.asked[asked]
 
-    def closure(self, relations: Iterable[str]) -> frozenset[str]:
-        """Relations and all derived ones that they are computed from, as far as they are not observed."""
-        found, queue = set(relations), list(relations)
+    def _closure(self, relation: str) -> frozenset[str]:
+        """A relation and all derived ones that it is computed from, as far as they are not observed."""
+        found, queue = {relation}, [relation]
         while queue:
             stratum = self.program.stratum_of[queue.pop()]
             reads = relations_asked(self.program, stratum).union(stratum.relations)

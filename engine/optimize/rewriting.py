@@ -23,7 +23,7 @@ def with_rules(program: Program, rules: Mapping[str, Sequence[Rule]], more: Mapp
     relations = {**program.relations, **(more or {})}
     flat = tuple(rule for found in rules.values() for rule in found)
     checked = Checked(program.source, program.types, relations, program.facts, flat, program.io)
-    return stratify(replace(checked, retentions=program.retentions, by_demand=program.by_demand))
+    return stratify(replace(checked, retentions=program.retentions, options=program.options))
 
 
 def has_given_rows(program: Program, relation: str) -> bool:

@@ -6,6 +6,7 @@ character; `\\w`, `\\d` and the like are ASCII's.
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -67,6 +68,9 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if (place := loose_brace(pattern)) is not None:
+        reason = f"a brace at position {place} that counts nothing; a backslash before it makes it a character"
+        return _neither(pattern, reason, ids)
     data, offsets = symbols.gather(ids)
     strings = pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
     try:
@@ -78,6 +82,24 @@ def verdicts_on(pattern: str, ids: np.ndarray, symbols: SymbolTable) -> np.ndarr
     try:
         found = fullmatches(pattern, data[offsets[0] : offsets[-1]].tobytes(), offsets[1:] - offsets[0])
     except WrongPattern as error:
-        warnings.warn(f'wrong pattern provided for match("{pattern}"): {error}', RuntimeWarning, stacklevel=4)
-        return np.full(len(ids), VERDICT_NEITHER, np.uint8)
+        return _neither(pattern, str(error), ids)
     return np.where(found, VERDICT_YES, VERDICT_NO).astype(np.uint8)
+
+
+def _neither(pattern: str, reason: str, ids: np.ndarray) -> np.ndarray:
+    """The verdicts of a pattern that is none."""
+    warnings.warn(f'wrong pattern provided for match("{pattern}"): {reason}', RuntimeWarning, stacklevel=5)
+    return np.full(len(ids), VERDICT_NEITHER, np.uint8)
+
+
+_BRACES = re.compile(r"\\[pPxuN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[0-9]+(?:,[0-9]*)?\}|\{", re.DOTALL)
+"""What braces may stand in, or one that stands in nothing."""
+
+
+def loose_brace(pattern: str) -> int | None:
+    """Where an opening brace stands that begins no count: Souffle takes no such pattern, other dialects take it as a character.
+
+    >>> loose_brace("fo{2}b[{]"), loose_brace("fo{x}b")
+    (None, 2)
+    """
+    return next((found.start() for found in _BRACES.finditer(pattern) if found[0] == "{"), None)

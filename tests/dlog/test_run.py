@@ -126,10 +126,10 @@ def test_a_wrong_program_is_refused_before_anything_is_read(tmp_path: Path) -> N
 def test_wrong_outputs_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     closure(tmp_path)
     with (tmp_path / "closure.dl").open("a") as program:
-        program.write('.output edge(IO=sqlite, dbname="x.db")\n.output edge(delimiter="")\n')
+        program.write('.output edge(IO=tape)\n.output edge(delimiter="")\n')
     finished = dlog("run", "closure.dl", "-F", "nowhere", "-D", "out", cwd=tmp_path)
     assert finished.code == 1
-    assert "not supported yet: IO=sqlite" in finished.err
+    assert "not supported yet: IO=tape" in finished.err
     assert "delimiter '' cannot part the columns of a line" in finished.err
     assert "nowhere" not in finished.err
 

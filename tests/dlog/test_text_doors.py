@@ -106,11 +106,11 @@ ROWS: dict[str, Door] = {
 
 
 def told(door: Door, folder: Path, strings: list[bytes]) -> str:
-    """The one mistake with its place; checks the rows where there is none."""
+    """The first mistake with its place; checks the rows where there is none."""
     try:
         rows = door(folder, strings)["p"]
     except DlogError as error:
-        [found] = error.diagnostics
+        found = error.diagnostics[0]
         return f"{found.place} {found.message}"
     assert sorted(rows) == [(i, s.decode()) for i, s in enumerate(strings)]
     return ""

@@ -86,8 +86,8 @@ def stratify(checked: Checked) -> Program:
         lattices,
         checked.inline,
         checked.retentions,
-        checked.by_demand,
         _first_symbols(checked),
+        checked.options,
     )
 
 

@@ -54,7 +54,7 @@ class _Subtypes:
         self._sources(self.clause.body)
         for arg in self.clause.head.args:
             self._fields(arg)
-        if len(self.problems) == self.before:
+        if len(self.problems) == self.before and not self.resolved.is_legacy:
             self._sink()
 
     def _sink(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from dlog.engine.compile.components import Expansion
 from dlog.engine.compile.components.checks import unused_overrides
+from dlog.engine.compile.pragmas import ineffective_pragmas, listed, values
 from dlog.engine.compile.warnings.codes import CODES
 from dlog.engine.compile.warnings.floats import Floats
 from dlog.engine.compile.warnings.products import single_rows, unconnected_atoms
@@ -18,12 +19,14 @@ from dlog.engine.compile.warnings.relations import Usage
 from dlog.engine.compile.warnings.variables import single_variables
 from dlog.grammar.diagnostics import Diagnostic
 from dlog.grammar.source import NOWHERE, Source
-from dlog.grammar.syntax import Clause, Program
+from dlog.grammar.syntax import Clause, Program, RelationDecl
 
 
 def find_warnings(expansion: Expansion, source: Source) -> list[Diagnostic]:
     """All warnings about a program without mistakes, in the order of the text; those about the whole program come last. One
     in a component comes once for all instances."""
+    if "no-warn" in values(expansion.program.items):
+        return []
     found = expansion.warnings(list(_found(expansion.program)))
     if expansion.components is not None:
         found += unused_overrides(expansion.components)
@@ -39,12 +42,15 @@ def _place(warning: Diagnostic) -> tuple[bool, int]:
 
 def _found(tree: Program) -> Iterator[Diagnostic]:
     floats, usage, single = Floats(tree), Usage(tree), single_rows(tree)
+    names = [name for item in tree.items if isinstance(item, RelationDecl) for name in item.names]
+    silent = listed(values(tree.items), "suppress-warnings", names)
     for item in tree.items:
-        if isinstance(item, Clause) and item.body is not None:
+        if isinstance(item, Clause) and item.body is not None and not silent.issuperset(head.name for head in item.heads):
             yield from single_variables(item)
             yield from unconnected_atoms(item, single)
             yield from floats.compared(item)
-    yield from usage.warnings()
+    yield from usage.warnings(silent)
+    yield from ineffective_pragmas(tree.items, names)
 
 
 __all__ = ["CODES", "find_warnings"]

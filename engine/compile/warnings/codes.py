@@ -45,6 +45,11 @@ CODES: Final[dict[str, WarningKind]] = {
         "A component overrides a relation that it does not inherit: the rules of no other component are replaced.",
         ".comp A { .decl p(x: number) overridable\np(1). }\n.comp B : A { .override q\np(2). }\n.init b = B\n.output b.p",
     ),
+    "ineffective-pragma": WarningKind(
+        "A pragma changes nothing: it is unknown, is set again behind it, names a relation that there is not, or is for what "
+        "Souffle has and dlog does otherwise.",
+        '.pragma "legcy"\n.decl p(x: number)\np(1).\n.output p',
+    ),
     "without-output": WarningKind(
         "The program has no `.output` and no `.printsize`: running it shows nothing.",
         "e(1).\n.decl e(x: number)",

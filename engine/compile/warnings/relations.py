@@ -85,16 +85,17 @@ class Usage:
             waiting = still
         return found
 
-    def warnings(self) -> Iterator[Diagnostic]:
-        yield from map(self._never_filled, self._unfilled())
+    def warnings(self, silent: frozenset[str]) -> Iterator[Diagnostic]:
+        """Warnings but for those about `silent` relations and their rules."""
+        yield from map(self._never_filled, self._unfilled() - silent)
         if self._shown:
-            unread = self._declared.keys() - self._read - self._shown
+            unread = self._declared.keys() - self._read - self._shown - silent
             yield from map(self._never_read, unread)
         elif self._declared:
             notes = ("write `.output` and the name of a relation",)
             yield Diagnostic("without-output", "the program has no output: running it shows nothing", notes=notes)
         for rule in self._rules:
-            if not _can_hold(_body(rule), self._filled):
+            if not _can_hold(_body(rule), self._filled) and not silent.issuperset(head.name for head in rule.heads):
                 yield from self._never_fires(rule)
 
     def _unfilled(self) -> set[str]:

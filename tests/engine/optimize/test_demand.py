@@ -13,7 +13,6 @@ from dlog.engine.ir.rules import Program
 from dlog.engine.optimize import optimize
 from dlog.engine.optimize.demand import demand
 from dlog.engine.runtime.static.executor import Executor
-from dlog.grammar.diagnostics import DlogError
 from dlog.grammar.source import Source
 from dlog.pipeline import compile_program
 from tests.engine.compile.interpret import run
@@ -198,45 +197,6 @@ def test_random_programs_keep_what_is_observed(case: Case, data: st.DataObject) 
     event("asked" if better != program else "whole")
     expected = written(execute(program, case.facts), observed)
     assert written(execute(better, case.facts), observed) == expected
-
-
-
-
-# ------------------------------------------------------------------------------------------------------ where the text wants it
-
-GENERATIONS = """.decl parent(x: number, y: number)
-.input parent
-.decl same(x: number, y: number){}
-same(x, x) :- parent(x, _).
-same(x, x) :- parent(_, x).
-same(x, y) :- parent(x, a), same(a, b), parent(y, b).
-.decl asked()
-.output asked
-asked() :- same(8, 15).
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "asked"),
-    [
-        (GENERATIONS.format(" magic"), True),
-        (GENERATIONS.format("") + '.pragma "magic-transform" "*"', True),
-        (GENERATIONS.format("") + '.pragma "magic-transform" "parent,same"', True),
-        (GENERATIONS.format(""), False),
-        (GENERATIONS.format(" no_magic") + '.pragma "magic-transform" "*"', False),
-        (GENERATIONS.format("") + '.pragma "magic-transform" "*"\n.pragma "magic-transform-exclude" "same"', False),
-    ],
-)
-def test_relations_that_are_marked_are_computed_by_demand(text: str, asked: bool) -> None:
-    program = compile_program(text)
-    executed = optimize(program, frozenset({"asked"}))
-    assert any("?" in rule.head.relation for stratum in executed.strata for rule in stratum.rules) == asked
-    assert "same" in optimize(program, frozenset(program.relations)).stratum_of
-
-
-def test_a_pragma_that_names_no_relation_is_a_mistake() -> None:
-    with pytest.raises(DlogError, match="unknown relation `sam` in `magic-transform`"):
-        compile_program(GENERATIONS.format("") + '.pragma "magic-transform" "sam"')
 
 
 def test_subsumption_is_not_asked_for_by_demand() -> None:

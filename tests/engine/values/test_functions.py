@@ -177,7 +177,7 @@ def test_match_takes_a_pattern_per_row(strings: Strings) -> None:
     assert found.tolist() == [re.fullmatch(p, t) is not None for p, t in zip(patterns, texts, strict=True)]
 
 
-@pytest.mark.parametrize("pattern", ["(a", "a)|(?:a"])
+@pytest.mark.parametrize("pattern", ["(a", "a)|(?:a", "fo{x}", "{", "a{,2}", "[a]{b"])
 def test_a_pattern_that_is_none_matches_nothing_and_warns(strings: Strings, pattern: str) -> None:
     for op in ("match", "not_match"):
         with pytest.warns(RuntimeWarning, match="wrong pattern"):

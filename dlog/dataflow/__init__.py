@@ -1,0 +1,32 @@
+"""Dataflows: collections that change over time, and programs over them that keep up with the changes.
+
+    from dlog.dataflow import Dataflow, col
+
+A `Dataflow` has inputs; methods of collections make others of them; `commit` does a round, after which outputs are up to date.
+It stands on `dlog.engine.dataflow`.
+"""
+
+from dlog.dataflow.collection import Arrangement, Collection, Variable
+from dlog.dataflow.expressions import Expression, apply, col, lit
+from dlog.dataflow.flow import Dataflow, Input
+from dlog.dataflow.linear import linear
+from dlog.dataflow.outputs import Captured, Probe
+from dlog.dataflow.scopes import Scope
+from dlog.engine.times.altneu import AltNeu
+
+__all__ = [
+    "AltNeu",
+    "Arrangement",
+    "Captured",
+    "Collection",
+    "Dataflow",
+    "Expression",
+    "Input",
+    "Probe",
+    "Scope",
+    "Variable",
+    "apply",
+    "col",
+    "linear",
+    "lit",
+]

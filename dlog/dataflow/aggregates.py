@@ -1,0 +1,152 @@
+"""What reductions make of groups, in words: functions of all groups at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.dataflow.kinds import Kind, Objects, comparable, decode, float_words, word_floats
+from dlog.dataflow.rows import rows_of, words_of
+from dlog.dataflow.schema import Schema
+from dlog.engine.dataflow.delta import Columns
+from dlog.engine.dataflow.groups import Groups, Outcome
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+def count(groups: Groups) -> Outcome:
+    """The sum of the diffs."""
+    sums = groups.sums(groups.diffs)
+    kept = np.flatnonzero(sums)
+    return Outcome(kept, (sums[kept],), np.ones(len(kept), np.int64))
+
+
+def totals(kinds: Sequence[Kind]) -> Callable[[Groups], Outcome]:
+    """The sums of the components of diffs, whose parts are the rows: a component and a value, times the diff."""
+
+    def run(groups: Groups) -> Outcome:
+        components, values = groups.columns
+        sums = []
+        for number, kind in enumerate(kinds):
+            ours = components == number
+            if kind is float:
+                amounts = np.zeros(len(values))
+                amounts[ours] = word_floats(values[ours]) * groups.diffs[ours]
+                sums.append(groups.sums(amounts))
+            else:
+                sums.append(groups.sums(np.where(ours, groups.diffs, 0)))
+        there = np.zeros(groups.count, bool)
+        for column in sums:
+            there |= column != 0
+        kept = np.flatnonzero(there)
+        words = (float_words(c[kept]) if k is float else c[kept] for k, c in zip(kinds, sums, strict=True))
+        return Outcome(kept, tuple(words), np.ones(len(kept), np.int64))
+
+    return run
+
+
+def threshold(function: Callable[[np.ndarray], Any]) -> Callable[[Groups], Outcome]:
+    """The key as often as a function of how often it is there says."""
+
+    def run(groups: Groups) -> Outcome:
+        counts = np.asarray(function(groups.sums(groups.diffs)))
+        if counts.shape != (groups.count,):
+            raise DlogError(Diagnostic("bad-rows", "the function of `threshold` must give a number for each it gets"))
+        kept = np.flatnonzero(counts)
+        return Outcome(kept, (), counts[kept].astype(np.int64))
+
+    return run
+
+
+def at_least_once(counts: np.ndarray) -> np.ndarray:
+    return counts > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """An order of rows by some of their columns: their places, kinds, and whether the greatest come first; then by all
+    columns."""
+
+    places: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+    descending: tuple[bool, ...]
+    objects: Objects
+
+    def sort(self, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that are there (their counts are positive), group by group in order, and the groups they are of."""
+        rows = np.flatnonzero(groups.diffs > 0)
+        owners = groups.owners[rows]
+        by = [self._words(groups, rows, k) for k in range(len(self.places))]
+        order = np.lexsort([*by[::-1], owners])  # equal ones keep their order, which is that of the columns
+        return rows[order], owners[order]
+
+    def _words(self, groups: Groups, rows: np.ndarray, k: int) -> np.ndarray:
+        words = comparable(self.kinds[k], groups.columns[self.places[k]][rows], self.objects)
+        return ~words if self.descending[k] else words
+
+
+def first(ordering: Ordering) -> Callable[[Groups], Outcome]:
+    """The first row of each group, once."""
+
+    def run(groups: Groups) -> Outcome:
+        rows, owners = ordering.sort(groups)
+        kept = np.flatnonzero(np.diff(owners, prepend=-1))
+        rows = rows[kept]
+        return Outcome(owners[kept], tuple(c[rows] for c in groups.columns), np.ones(len(rows), np.int64))
+
+    return run
+
+
+def top(count: int, ordering: Ordering) -> Callable[[Groups], Outcome]:
+    """The first so many rows of each group; one that is there several times counts as often."""
+
+    def run(groups: Groups) -> Outcome:
+        rows, owners = ordering.sort(groups)
+        diffs = groups.diffs[rows]
+        before = np.cumsum(diffs) - diffs
+        begins = np.flatnonzero(np.diff(owners, prepend=-1))
+        before -= np.repeat(before[begins], np.diff(begins, append=len(owners)))
+        taken = np.minimum(diffs, count - before)
+        kept = np.flatnonzero(taken > 0)
+        return Outcome(owners[kept], tuple(c[rows[kept]] for c in groups.columns), taken[kept])
+
+    return run
+
+
+def by_group(
+    function: Callable[..., Iterable[Any]], keys: Schema, values: Schema, made: Schema, objects: Objects
+) -> Callable[[Groups], Outcome]:
+    """A Python function of a key and the list of its (row, count): it gives rows, or (row, count) in a list."""
+
+    def run(groups: Groups) -> Outcome:
+        key_rows = rows_of(keys, groups.keys, groups.count, objects)
+        rows = list(zip(rows_of(values, groups.columns, len(groups.diffs), objects), groups.diffs.tolist(), strict=True))
+        starts = groups.starts.tolist()
+        found = [list(function(key, rows[starts[g] : starts[g + 1]])) for g, key in enumerate(key_rows)]
+        owners = np.repeat(np.arange(groups.count), [len(each) for each in found])
+        flat = [each for made_rows in found for each in made_rows]
+        columns, _ = words_of(made, [row for row, _ in flat], objects)
+        return Outcome(owners, columns, np.array([diff for _, diff in flat], np.int64))
+
+    return run
+
+
+def by_batch(
+    function: Callable[..., tuple[Mapping[str, Any], Any]], keys: Schema, values: Schema, made: Schema, objects: Objects
+) -> Callable[[Groups], Outcome]:
+    """A Python function of many groups at once: of their keys, the columns of their rows, the counts of these, and where the
+    rows of each group begin. It gives columns, and for each row the number of its group."""
+
+    def run(groups: Groups) -> Outcome:
+        given = _decoded(keys, groups.keys, objects), _decoded(values, groups.columns, objects)
+        found, owners = function(*given, groups.diffs, groups.starts)
+        columns, rows = words_of(made, found, objects)
+        return Outcome(np.asarray(owners, np.int64), columns, np.ones(rows, np.int64))
+
+    return run
+
+
+def _decoded(schema: Schema, columns: Columns, objects: Objects) -> dict[str, np.ndarray]:
+    return {n: decode(k, c, objects) for n, k, c in zip(schema.names, schema.kinds, columns, strict=True)}

@@ -1,0 +1,170 @@
+"""What a collection is made of."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+from dlog.dataflow.linear import Linear, Site, Step
+from dlog.dataflow.schema import Schema, column_names, mismatch
+from dlog.dataflow.scopes import Graph, Scope
+from dlog.engine.dataflow.arrange import Arrange, Arranged
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.feedback import Consolidate, negated
+from dlog.engine.dataflow.operator import Function, Operator
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+MAX_TERMS = 8
+"""Terms from which on a sum of collections is an operator of its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """What an operator emits, changed by some linear functions, one after the other."""
+
+    source: Operator
+    steps: tuple[tuple[str, Function], ...] = ()
+
+    def then(self, name: str, function: Function) -> Term:
+        return Term(self.source, (*self.steps, (name, function)))
+
+    def __call__(self, delta: Delta) -> Delta:
+        for _, function in self.steps:
+            if not delta.rows:
+                break
+            delta = function(delta)
+        return delta
+
+
+class Base(Linear):
+    """The sum of some terms, in a scope. `outer` is the collection that has been brought into the scope to be this one."""
+
+    def __init__(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> None:
+        self.scope, self.schema, self.terms, self.outer = scope, schema, terms, outer
+        self._arrangements: dict[tuple[str, ...], Arranged] = {}
+
+    @abstractmethod
+    def _collection(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> Self:
+        """Another collection."""
+
+    @property
+    def graph(self) -> Graph:
+        return self.scope.graph
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.schema.names
+
+    # -------------------------------------------------------------------------------------------------------------- linear
+
+    def _then(self, step: Step) -> Self:
+        schema, function = step.bind(Site(self.schema, self.scope.inner, self.graph.objects))
+        return self._changed(step.name, function, schema)
+
+    def _changed(self, name: str, function: Function, schema: Schema | None = None, scope: Scope | None = None) -> Self:
+        """What a function makes of it."""
+        terms = tuple(term.then(name, function) for term in self.terms)
+        return self._collection(scope or self.scope, schema or self.schema, terms)
+
+    def concat(self, *others: Base) -> Self:
+        """The sum of collections that have the same columns."""
+        terms = self.terms
+        for other in others:
+            terms += self._like(other, "concat").terms
+        found = self._collection(self.scope, self.schema, terms)
+        return found.consolidate() if len(terms) > MAX_TERMS else found
+
+    def consolidate(self) -> Self:
+        """The same with the diffs of equal rows and times added up."""
+        return self._emitted(self._operator(Consolidate), self.schema)
+
+    def _like(self, other: Base, what: str) -> Base:
+        """The other collection in the order of this one's columns. Raises DlogError where it has others, or is elsewhere."""
+        self._check_together(other)
+        if other.schema == self.schema:
+            return other
+        if set(other.schema.names) != set(self.schema.names):
+            raise mismatch(what, self.schema, other.schema)
+        found = other.map(*self.schema.names)
+        if found.schema != self.schema:
+            raise mismatch(what, self.schema, other.schema)
+        return found
+
+    def _check_together(self, other: Base) -> None:
+        if self.graph is not other.graph:
+            raise DlogError(Diagnostic("two-dataflows", "the collections are of two dataflows"))
+        if self.scope is not other.scope:
+            note = "bring one into the scope of the other: `enter(scope)`, `leave()`"
+            raise DlogError(Diagnostic("two-scopes", "the collections are in two scopes", notes=(note,)))
+
+    # ----------------------------------------------------------------------------------------------------------- operators
+
+    def _operator(self, kind: Any, *arguments: Any) -> Any:
+        """A new operator of a kind, which takes this collection."""
+        self.graph.check_open()
+        return self._fed(kind(self.graph.scheduler, self.scope.inner, *arguments))
+
+    def _fed(self, operator: Operator, port: int = 0, feedback: bool = False) -> Operator:
+        for term in self.terms:
+            operator.connect(term.source, term, port, feedback)
+        return operator
+
+    def _emitted(self, operator: Operator, schema: Schema) -> Self:
+        """What an operator emits."""
+        return self._collection(self.scope, schema, (Term(operator),))
+
+    def _arranged(self, keys: Sequence[str]) -> Arranged:
+        """It, indexed by some columns: one for all that want the same, in loops as around them."""
+        keys = tuple(keys)
+        if keys not in self._arrangements:
+            self._arrangements[keys] = self._arrange(keys)
+        return self._arrangements[keys]
+
+    def _arrange(self, keys: tuple[str, ...]) -> Arranged:
+        if self.outer is not None and self.scope.is_loop:
+            around = self.outer._arranged(keys)
+            return Arranged(around.source, around.pads + 1)
+        ordered = self._ordered((*keys, *self.schema.others(keys)))
+        return Arranged(ordered._operator(Arrange, self.schema.arity, len(keys)))
+
+    def _ordered(self, names: Sequence[str]) -> Self:
+        """With its columns in another order."""
+        if tuple(names) == self.schema.names:
+            return self
+        places = self.schema.places(names)
+        return self._changed("select", partial(select_columns, (*places, *self._hidden_places)), self.schema.select(names))
+
+    @property
+    def _hidden_places(self) -> range:
+        return range(len(self.schema.names), self.schema.arity)
+
+    def _minus(self, other: Base) -> Self:
+        return self._collection(self.scope, self.schema, (*self.terms, *(t.then("negate", negated) for t in other.terms)))
+
+
+def select_columns(places: Sequence[int], delta: Delta) -> Delta:
+    return delta.with_columns([delta.columns[place] for place in places])
+
+
+def key_pairs(left: Schema, right: Schema, on: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that a join compares, of either side: those that both have, unless some are named."""
+    if isinstance(on, Mapping):
+        pairs = tuple(on), tuple(on.values())
+    elif on is None:
+        shared = tuple(name for name in left.names if name in right.names)
+        if not shared:
+            note = 'name them: on="x", or on={"x": "y"} where they differ'
+            raise DlogError(Diagnostic("no-shared-columns", f"no column is in both ({left}) and ({right})", notes=(note,)))
+        pairs = shared, shared
+    else:
+        pairs = column_names("on", on), column_names("on", on)
+    for a, b in zip(*pairs, strict=True):
+        if left.kind(a) is not right.kind(b):
+            raise DlogError(
+                Diagnostic("unlike-columns", f"`{a}` is {left.kind(a).__name__}, `{b}` is {right.kind(b).__name__}")
+            )
+    return pairs

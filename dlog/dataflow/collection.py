@@ -1,0 +1,144 @@
+"""Collections: rows that change over time, and what is made of them.
+
+A collection is what some operators emit, each by way of a linear function. So linear operators make no operator of the
+dataflow, and the sum of collections none either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dlog.dataflow.base import Base, Term
+from dlog.dataflow.borders import Borders
+from dlog.dataflow.joins import Joins
+from dlog.dataflow.outputs import Captured, Probe, Show, updates_of
+from dlog.dataflow.reductions import Reductions
+from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.dataflow.scopes import Scope
+from dlog.engine.dataflow import feedback
+from dlog.engine.dataflow.arrange import Arranged
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.sinks import Capture, Inspect
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+class Collection(Joins, Reductions, Borders):
+    """Rows of named columns, each any number of times, which change over time."""
+
+    def _collection(self, scope: Scope, schema: Schema, terms: tuple[Term, ...], outer: Base | None = None) -> Collection:
+        return Collection(scope, schema, terms, outer)
+
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Collection ({self.schema})"
+
+    # ---------------------------------------------------------------------------------------------------------- iteration
+
+    def iterate(self, step: Callable[[Collection], Collection]) -> Collection:
+        """What becomes of the collection when a function is applied to it again and again, until nothing changes. The function
+        gets a collection in a loop, whose scope others `enter`."""
+        loop = self.scope.loop()
+        variable = Variable(loop, self.enter(loop))
+        return variable.set(step(variable)).leave()
+
+    # --------------------------------------------------------------------------------------------------------- arrangements
+
+    def arrange_by_key(self, *keys: str) -> Arrangement:
+        """It, indexed by some columns. All that joins or reduces it by these shares the index anyway."""
+        return Arrangement(self, keys, self._arranged(keys))
+
+    def arrange_by_self(self) -> Arrangement:
+        """It, indexed by all columns."""
+        return self.arrange_by_key(*self.schema.names)
+
+    # -------------------------------------------------------------------------------------------------------------- outputs
+
+    def capture(self, history: bool = False) -> Captured:
+        """It, to be read from outside after each batch; with `history`, at any time."""
+        plain(self.schema, "`capture`")
+        operator = self._operator(Capture, self.schema.arity, history)
+        return Captured(self.scope, self.schema, operator)
+
+    def inspect(self, show: Show) -> Collection:
+        """Shows each update to a function of row, time and diff."""
+
+        def show_all(delta: Delta) -> None:
+            for update in updates_of(self.scope, self.schema, delta):
+                show(*update)
+
+        self._operator(Inspect, show_all)
+        return self
+
+    def probe(self) -> Probe:
+        """How far it has come."""
+        return Probe(self.scope)
+
+    def assert_empty(self) -> None:
+        """Raises DlogError in the round in which it has any row."""
+
+        def refuse(delta: Delta) -> None:
+            row, time, diff = updates_of(self.scope, self.schema, delta)[0]
+            raise DlogError(Diagnostic("not-empty", f"row {row} is there {diff} times at {time}"))
+
+        self._operator(Inspect, refuse)
+
+    def assert_eq(self, other: Collection) -> None:
+        """Raises DlogError in the round in which it differs from another collection."""
+        self._minus(self._like(other, "assert_eq")).assert_empty()
+
+
+class Variable(Collection):
+    """A collection of a loop whose definition is given later: at the first iteration it is what it starts from, then what its
+    definition was at the iteration before."""
+
+    def __init__(self, scope: Scope, start: Collection | None = None, **kinds: Any) -> None:
+        if not scope.is_loop:
+            raise DlogError(Diagnostic("no-loop", "a variable has to be in a loop: `scope.loop()`"))
+        scope.graph.check_open()
+        schema = Schema.of(kinds) if start is None else start.schema
+        self._operator_ = feedback.Variable(scope.graph.scheduler, scope.inner)
+        super().__init__(scope, schema, (Term(self._operator_),))
+        self._defined = False
+        if start is not None:
+            self._check_together(start)
+            start._fed(self._operator_)
+            start._changed("later", feedback.next_iteration).negate()._fed(self._operator_)
+
+    def set(self, definition: Collection) -> Collection:
+        """Defines it; returns the definition."""
+        if self._defined:
+            raise DlogError(Diagnostic("defined-twice", "the variable has a definition already"))
+        self._defined = True
+        found = self._like(definition, "set")
+        assert isinstance(found, Collection)
+        found._changed("later", feedback.next_iteration)._fed(self._operator_, feedback=True)
+        return definition
+
+
+class Arrangement:
+    """A collection indexed by some columns, as far as it has come. What joins or reduces its `collection` by them reads the
+    index."""
+
+    def __init__(self, collection: Collection, keys: tuple[str, ...], arranged: Arranged) -> None:
+        self.collection, self.keys, self.arranged = collection, column_names("keys", keys), arranged
+
+    def enter(self, scope: Scope) -> Arrangement:
+        """The same index, in a scope within."""
+        return self.collection.enter(scope).arrange_by_key(*self.keys)
+
+    @property
+    def readers(self) -> int:
+        """How many operators read it."""
+        return len({id(edge.target) for _, edges in self.arranged.source.edges.values() for edge in edges})
+
+    @property
+    def updates(self) -> int:
+        """How many updates it holds."""
+        return self.arranged.source.trace.spine.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its layers."""
+        return self.arranged.source.trace.spine.nbytes
+
+    def __repr__(self) -> str:
+        return f"dlog.dataflow.Arrangement by ({', '.join(self.keys)}), {self.updates:,} updates"

@@ -1,0 +1,280 @@
+"""Expressions over columns: `col("x") + 1`. They are evaluated for all rows of a delta at once."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dlog.arguments import bad_argument
+from dlog.dataflow.kinds import KINDS, Kind, Objects, decode, encode
+from dlog.dataflow.schema import Schema
+from dlog.engine.dataflow.delta import Columns
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+class Frame:
+    """The columns of a delta, as values."""
+
+    def __init__(self, schema: Schema, words: Columns, rows: int, objects: Objects) -> None:
+        self.schema, self.words, self.rows, self.objects = schema, words, rows, objects
+        self._decoded: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._decoded:
+            place = self.schema.place(name)
+            self._decoded[name] = decode(self.schema.kinds[place], self.words[place], self.objects)
+        return self._decoded[name]
+
+
+class Expression(ABC):
+    """Something with a value for each row."""
+
+    @property
+    def label(self) -> str | None:
+        """The name of the column that it makes, where it has one."""
+        return None
+
+    @abstractmethod
+    def kind(self, schema: Schema) -> Kind: ...
+    @abstractmethod
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        """The values, as many as the frame has rows."""
+
+    def words(self, frame: Frame) -> np.ndarray:
+        return encode(self.kind(frame.schema), self.evaluate(frame), frame.objects)
+
+    def alias(self, name: str) -> Expression:
+        """The same under a name."""
+        return _Named(name, self)
+
+    def __add__(self, other: Any) -> Expression:
+        return _Binary("+", operator.add, self, expression(other))
+
+    def __radd__(self, other: Any) -> Expression:
+        return _Binary("+", operator.add, expression(other), self)
+
+    def __sub__(self, other: Any) -> Expression:
+        return _Binary("-", operator.sub, self, expression(other))
+
+    def __rsub__(self, other: Any) -> Expression:
+        return _Binary("-", operator.sub, expression(other), self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return _Binary("*", operator.mul, self, expression(other))
+
+    def __rmul__(self, other: Any) -> Expression:
+        return _Binary("*", operator.mul, expression(other), self)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return _Binary("/", operator.truediv, self, expression(other))
+
+    def __rtruediv__(self, other: Any) -> Expression:
+        return _Binary("/", operator.truediv, expression(other), self)
+
+    def __floordiv__(self, other: Any) -> Expression:
+        return _Binary("//", operator.floordiv, self, expression(other))
+
+    def __mod__(self, other: Any) -> Expression:
+        return _Binary("%", operator.mod, self, expression(other))
+
+    def __neg__(self) -> Expression:
+        return _Binary("-", operator.sub, expression(0), self)
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return _Comparison("==", operator.eq, self, expression(other))
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return _Comparison("!=", operator.ne, self, expression(other))
+
+    def __lt__(self, other: Any) -> Expression:
+        return _Comparison("<", operator.lt, self, expression(other))
+
+    def __le__(self, other: Any) -> Expression:
+        return _Comparison("<=", operator.le, self, expression(other))
+
+    def __gt__(self, other: Any) -> Expression:
+        return _Comparison(">", operator.gt, self, expression(other))
+
+    def __ge__(self, other: Any) -> Expression:
+        return _Comparison(">=", operator.ge, self, expression(other))
+
+    def __and__(self, other: Any) -> Expression:
+        return _Comparison("&", np.logical_and, self, expression(other))
+
+    def __or__(self, other: Any) -> Expression:
+        return _Comparison("|", np.logical_or, self, expression(other))
+
+    def __invert__(self) -> Expression:
+        return _Comparison("!=", operator.ne, self, expression(True))
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        note = "write `&`, `|` and `~` for `and`, `or` and `not`"
+        raise DlogError(Diagnostic("no-truth-value", "an expression over columns is neither true nor false", notes=(note,)))
+
+
+@dataclass(frozen=True, eq=False)
+class Column(Expression):
+    """The column of a name."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def kind(self, schema: Schema) -> Kind:
+        return schema.kind(self.name)
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        return frame[self.name]
+
+    def words(self, frame: Frame) -> np.ndarray:
+        return frame.words[frame.schema.place(self.name)]
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Expression):
+    """One value for all rows."""
+
+    value: Any
+
+    def kind(self, schema: Schema) -> Kind:
+        found = type(self.value.item() if isinstance(self.value, np.generic) else self.value)
+        return found if found in KINDS else object
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        kind = self.kind(frame.schema)
+        values: np.ndarray = np.empty(frame.rows, object if kind in (str, object) else kind)
+        values.fill(self.value)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class _Named(Expression):
+    name: str
+    inner: Expression
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def kind(self, schema: Schema) -> Kind:
+        return self.inner.kind(schema)
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        return self.inner.evaluate(frame)
+
+    def words(self, frame: Frame) -> np.ndarray:
+        return self.inner.words(frame)
+
+
+@dataclass(frozen=True, eq=False)
+class _Binary(Expression):
+    sign: str
+    function: Callable[[Any, Any], Any]
+    left: Expression
+    right: Expression
+
+    def kind(self, schema: Schema) -> Kind:
+        kinds = {self.left.kind(schema), self.right.kind(schema)}
+        if kinds <= {int, float, bool}:
+            return float if float in kinds or self.sign == "/" else int
+        if kinds == {str} and self.sign == "+":
+            return str
+        names = f"{self.left.kind(schema).__name__} and {self.right.kind(schema).__name__}"
+        raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        left, right = self.left.evaluate(frame), self.right.evaluate(frame)
+        if self.kind(frame.schema) is int:
+            left, right = left.astype(np.int64), right.astype(np.int64)
+        with np.errstate(all="ignore"):
+            return np.asarray(self.function(left, right))
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison(Expression):
+    sign: str
+    function: Callable[[Any, Any], Any]
+    left: Expression
+    right: Expression
+
+    def kind(self, schema: Schema) -> Kind:
+        kinds = {self.left.kind(schema), self.right.kind(schema)}
+        numbers = kinds <= {int, float, bool}
+        if not (numbers or len(kinds) == 1 or self.sign in ("==", "!=")) or (self.sign in "&|" and kinds != {bool}):
+            names = f"{self.left.kind(schema).__name__} and {self.right.kind(schema).__name__}"
+            raise DlogError(Diagnostic("bad-expression", f"there is no `{self.sign}` of {names}"))
+        return bool
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        return np.asarray(self.function(self.left.evaluate(frame), self.right.evaluate(frame)), bool)
+
+
+@dataclass(frozen=True, eq=False)
+class _Applied(Expression):
+    function: Callable[..., Any]
+    arguments: tuple[Expression, ...]
+    result: Kind
+
+    def kind(self, schema: Schema) -> Kind:
+        return self.result
+
+    @cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        from numba import vectorize
+
+        return vectorize(nopython=True)(self.function)  # type: ignore[no-any-return, no-untyped-call]
+
+    def evaluate(self, frame: Frame) -> np.ndarray:
+        values = [argument.evaluate(frame) for argument in self.arguments]
+        if not frame.rows:
+            return np.empty(0, self.result)
+        return np.asarray(self._compiled(*values), self.result)
+
+
+def col(name: str) -> Expression:
+    """The column of this name."""
+    if not isinstance(name, str):
+        raise bad_argument("name", "the name of a column", name)
+    return Column(name)
+
+
+def lit(value: Any) -> Expression:
+    """One value for all rows."""
+    return Literal(value)
+
+
+def apply(function: Callable[..., Any], *arguments: Any, kind: Kind = int) -> Expression:
+    """A scalar function of numbers, which Numba compiles, of columns (or expressions).
+
+    >>> from dlog.dataflow import Dataflow, apply
+    >>> flow = Dataflow()
+    >>> numbers = flow.input(x=int)
+    >>> squares = numbers.map(square=apply(lambda x: x * x, "x")).capture()
+    >>> numbers.insert([(3,)])
+    >>> flow.commit()
+    >>> squares.counts()
+    {(9,): 1}
+    """
+    if kind not in (int, float, bool):
+        raise bad_argument("kind", "int, float or bool", kind)
+    return _Applied(function, tuple(column_or(argument) for argument in arguments), kind)
+
+
+def expression(value: Any) -> Expression:
+    """The value itself if it is an expression, else as a literal."""
+    return value if isinstance(value, Expression) else Literal(value)
+
+
+def column_or(value: Any) -> Expression:
+    """The same, but a string is the name of a column."""
+    return Column(value) if isinstance(value, str) else expression(value)

@@ -1,0 +1,100 @@
+"""A dataflow: built of collections, then run round by round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dlog.arguments import bad_argument, whole, whole_or_none
+from dlog.dataflow.base import Term
+from dlog.dataflow.collection import Collection
+from dlog.dataflow.rows import words_of
+from dlog.dataflow.schema import Schema
+from dlog.dataflow.scopes import Graph, Scope
+from dlog.engine.dataflow import scope as engine
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.inputs import Source
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+class Dataflow:
+    """Collections, from inputs to outputs. Rows go in at the present round or a later one; `commit` and `advance_to` do rounds.
+
+    >>> from dlog.dataflow import Dataflow, col
+    >>> flow = Dataflow()
+    >>> edges = flow.input(src=int, dst=int)
+    >>> degrees = edges.count(by="src").capture()
+    >>> edges.insert([(1, 2), (1, 3), (2, 3)])
+    >>> flow.commit()
+    >>> degrees.counts()
+    {(1, 2): 1, (2, 1): 1}
+    """
+
+    def __init__(self, *, max_iterations: int | None = None) -> None:
+        limit = whole_or_none("max_iterations", max_iterations, 1, "a whole number, 1 or more")
+        self._graph = Graph(Scheduler(limit))
+        self.scope = Scope(self._graph, engine.Scope())
+        """The root: where inputs are."""
+
+    @property
+    def round(self) -> int:
+        """The present round: the first one that is not done."""
+        return self._graph.scheduler.rounds.high
+
+    def input(self, **kinds: Any) -> Input:
+        """A collection that is changed from outside, with columns of these kinds: int, float, bool, str, or object."""
+        self._graph.check_open()
+        return Input(self.scope, Schema.of(kinds), Source(self._graph.scheduler, self.scope.inner))
+
+    def commit(self) -> None:
+        """Does the present round."""
+        self.advance_to(self.round + 1)
+
+    def advance_to(self, round: int) -> None:
+        """Does all rounds before this one, in one batch: what comes out is exact at each of them."""
+        high = whole("round", round, self.round + 1, f"a round after the present one, {self.round}")
+        scheduler = self._graph.scheduler
+        scheduler.begin(high)
+        scheduler.run()
+
+    def activations(self) -> int:
+        """How often operators have run."""
+        return sum(operator.activations for operator in self._graph.scheduler.operators)
+
+
+class Input(Collection):
+    """A collection that is changed from outside."""
+
+    def __init__(self, scope: Scope, schema: Schema, source: Source) -> None:
+        super().__init__(scope, schema, (Term(source),))
+        self._source = source
+
+    def insert(self, rows: Any, at: int | None = None) -> None:
+        """Adds rows, once each, at the present round or a later one."""
+        self.update(rows, 1, at)
+
+    def remove(self, rows: Any, at: int | None = None) -> None:
+        """Takes rows away, once each."""
+        self.update(rows, -1, at)
+
+    def update(self, rows: Any, diffs: Any, at: Any = None) -> None:
+        """Changes how often rows are there, by one number or one for each row; at a round, or one for each row."""
+        columns, count = words_of(self.schema, rows, self.graph.objects)
+        present = self.graph.scheduler.rounds.high
+        rounds = self._numbers("at", present if at is None else at, count)
+        if count and int(rounds.min()) < present:
+            raise DlogError(Diagnostic("round-done", f"round {int(rounds.min())} is done: the present one is {present}"))
+        found = Delta(columns, rounds[None, :], self._numbers("diffs", diffs, count))
+        found = found.only(found.diffs != 0)
+        if found.rows:
+            self._source.accept(0, found)
+
+    def _numbers(self, name: str, given: Any, count: int) -> np.ndarray:
+        array = np.asarray(given)
+        if (array.dtype.kind not in "iu" and array.size) or array.ndim > 1:
+            raise bad_argument(name, "a whole number, or one for each row", given)
+        if array.ndim and len(array) != count:
+            raise bad_argument(name, f"as many numbers as rows, {count}", given)
+        return np.array(np.broadcast_to(array, (count,)), np.int64)

@@ -1,0 +1,99 @@
+"""Joins of collections."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+from dlog.dataflow.base import Base, Term, key_pairs, select_columns
+from dlog.dataflow.expressions import Expression
+from dlog.dataflow.schema import Schema, plain
+from dlog.engine.dataflow.join import HalfJoin, Join, propose, settle
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+class Joins(Base):
+    """Joins are bilinear: times join, diffs multiply."""
+
+    def join(self, other: Base, on: Any = None, suffix: str = "_right") -> Self:
+        """All pairs of rows with the same key: the key, the other columns of this side, then those of the other one, with a
+        suffix where a name is taken. `on` names the key's columns; a dict where they are called differently, by default those
+        that both have."""
+        self._check_together(other)
+        left_keys, right_keys = key_pairs(self.schema, other.schema, on)
+        if self.schema.diffs and other.schema.diffs:
+            raise DlogError(Diagnostic("diffs-no-integers", "diffs can be multiplied if those of one side are integers"))
+        left, right = self._arranged(left_keys), other._arranged(right_keys)
+        self.graph.check_open()
+        operator = Join(self.graph.scheduler, self.scope.inner, left, right)
+        schema, order = _joined(self.schema, other.schema, left_keys, right_keys, suffix)
+        term = Term(operator)
+        if order != tuple(range(len(order))):
+            term = term.then("select", partial(select_columns, order))
+        return self._collection(self.scope, schema, (term,))
+
+    def join_map(self, other: Base, *columns: str | Expression, on: Any = None, suffix: str = "_right", **named: Any) -> Self:
+        """A join, of which only these columns and expressions are made."""
+        return self.join(other, on, suffix).map(*columns, **named)
+
+    def semijoin(self, other: Base, on: Any = None) -> Self:
+        """The rows whose key the other collection has, as often as it has that."""
+        left_keys, right_keys = key_pairs(self.schema, other.schema, on)
+        plain(other.schema, "`semijoin`")
+        keys = other if set(other.schema.names) == set(right_keys) else other.map(*right_keys)
+        return self.join(keys, dict(zip(left_keys, right_keys, strict=True)))._ordered(self.schema.names)
+
+    def antijoin(self, other: Base, on: Any = None) -> Self:
+        """The rows without those of `semijoin`: where no key is there twice, those whose key the other collection lacks."""
+        return self._minus(self.semijoin(other, on))
+
+    def propose(self) -> Proposals:
+        """Its changes, to be joined with what was there before them: the delta query of one relation."""
+        hidden = tuple(f"#time{k}" for k in range(self.scope.inner.depth))
+        carried = self.schema.with_columns((*self.schema.names, *hidden), (*self.schema.kinds, *(int,) * len(hidden)))
+        plain(self.schema, "`propose`")
+        return Proposals(self._changed("propose", propose, carried), self.schema)
+
+
+def _joined(
+    left: Schema, right: Schema, left_keys: tuple[str, ...], right_keys: tuple[str, ...], suffix: str
+) -> tuple[Schema, tuple[int, ...]]:
+    """The schema of a join, and where its columns are in what the operator emits, which has those that say what a part of a
+    diff is at the end of its side."""
+    mine, theirs = left.others(left_keys), right.others(right_keys)
+    taken = (*left_keys, *mine)
+    renamed = [name + suffix if name in taken else name for name in theirs]
+    names = (*taken, *renamed)
+    if len(set(names)) < len(names):
+        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}"))
+    kinds = (*(left.kind(name) for name in taken), *(right.kind(name) for name in theirs))
+    hidden = tuple(range(len(taken), len(taken) + left.hidden))
+    visible = tuple(k for k in range(len(names) + left.hidden) if k not in hidden)
+    behind = range(len(names) + left.hidden, len(names) + left.hidden + right.hidden)
+    return Schema(names, kinds, left.diffs or right.diffs), (*visible, *hidden, *behind)
+
+
+class Proposals:
+    """Changes of a collection on their way through the other relations of a delta query, in the last columns the times at which
+    what they have met becomes true."""
+
+    def __init__(self, changes: Joins, schema: Schema) -> None:
+        self._changes, self.schema = changes, schema
+
+    def half_join(self, other: Base, on: Any = None, *, ties: bool) -> Proposals:
+        """With the rows of another relation that were there before each change. `ties` decides about those that change at the
+        same time: of any two relations of a query, only the proposals of one may see those of the other."""
+        changes = self._changes
+        changes._check_together(other)
+        plain(other.schema, "`half_join`")
+        left_keys, right_keys = key_pairs(self.schema, other.schema, on)
+        ordered = changes._ordered((*left_keys, *changes.schema.others(left_keys)))
+        operator = ordered._operator(HalfJoin, len(left_keys), other._arranged(right_keys), ties)
+        schema, _ = _joined(self.schema, other.schema, left_keys, right_keys, "_right")
+        times = changes.schema.names[len(self.schema.names) :]
+        carried = schema.with_columns((*schema.names, *times), (*schema.kinds, *(int,) * len(times)))
+        return Proposals(changes._emitted(operator, carried), schema)
+
+    def collect(self) -> Any:
+        """The collection of what has been found, at its times."""
+        return self._changes._changed("settle", settle, self.schema)

@@ -1,0 +1,125 @@
+"""Kinds of columns, and their values as words.
+
+A kind is `int`, `float`, `bool`, `str`, or `object` for any other hashable value. Words compare as the values do, but for `str`
+and `object`, whose words are numbers in a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.arguments import bad_argument
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.values import value_preview
+
+Kind = type
+KINDS: tuple[Kind, ...] = (int, float, bool, str, object)
+_FLIPPED = np.int64(2**63 - 1)
+
+
+def kind(name: str, given: Any) -> Kind:
+    """Raises DlogError for what is no kind."""
+    if given not in KINDS:
+        raise bad_argument(name, "int, float, bool, str or object", given)
+    return given  # type: ignore[no-any-return]
+
+
+class Objects:
+    """The values of kind `str` and `object` of a dataflow, numbered."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._values: list[Any] = []
+        self._array = np.empty(0, object)
+
+    def encode(self, values: Iterable[Any]) -> np.ndarray:
+        numbers, stored = self._numbers, self._values
+        found = []
+        for value in values:
+            number = numbers.setdefault(value, len(stored))
+            if number == len(stored):
+                stored.append(value)
+            found.append(number)
+        return np.array(found, np.int64)
+
+    def decode(self, words: np.ndarray) -> np.ndarray:
+        if len(self._array) < len(self._values):
+            added = np.empty(len(self._values) - len(self._array), object)
+            added[:] = self._values[len(self._array) :]
+            self._array = np.concatenate([self._array, added])
+        return np.asarray(self._array[words])
+
+    def ranks(self, words: np.ndarray) -> np.ndarray:
+        """Words that compare as the values do."""
+        different, places = np.unique(words, return_inverse=True)
+        order = sorted(range(len(different)), key=self.decode(different).__getitem__)
+        ranks = np.empty(len(different), np.int64)
+        ranks[order] = np.arange(len(different))
+        return np.asarray(ranks[places])
+
+
+def encode(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
+    """Values, an array or a list, as words. Raises DlogError for what is not of the kind."""
+    if kind in (str, object):
+        return _encode_objects(kind, values, objects)
+    array = values if isinstance(values, np.ndarray) else _array(kind, values)
+    if array.dtype.kind not in {int: "iu", float: "iuf", bool: "b"}[kind] and len(array):
+        raise _not_of(kind, array)
+    if kind is float:
+        return float_words(array)
+    if array.dtype == np.uint64 and len(array) and int(array.max()) > _FLIPPED:
+        raise _not_of(kind, array)
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _array(kind: Kind, values: Sequence[Any]) -> np.ndarray:
+    array = np.array(values)
+    mixed = any(isinstance(value, bool | np.bool_) for value in values) if kind is not bool else False
+    if array.ndim != 1 or array.dtype == object or mixed:
+        raise _not_of(kind, next((v for v in values if type(v) is not kind), values))
+    return array
+
+
+def _encode_objects(kind: Kind, values: Any, objects: Objects) -> np.ndarray:
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    if kind is str and not all(isinstance(value, str) for value in listed):
+        raise _not_of(kind, next(value for value in listed if not isinstance(value, str)))
+    try:
+        return objects.encode(listed)
+    except TypeError:
+        raise DlogError(Diagnostic("bad-rows", "values of kind object must be hashable")) from None
+
+
+def _not_of(kind: Kind, given: Any) -> DlogError:
+    shown = given[0] if isinstance(given, np.ndarray) and len(given) else given
+    return DlogError(Diagnostic("bad-rows", f"{value_preview(shown)} is no {kind.__name__}"))
+
+
+def float_words(values: np.ndarray) -> np.ndarray:
+    """Words that compare as the floats do; there is one zero and one NaN, after all others."""
+    floats = np.asarray(values, np.float64) + 0.0
+    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+    return np.asarray(np.where(bits < 0, bits ^ _FLIPPED, bits))
+
+
+def word_floats(words: np.ndarray) -> np.ndarray:
+    return np.asarray(np.where(words < 0, words ^ _FLIPPED, words).view(np.float64))
+
+
+def decode(kind: Kind, words: np.ndarray, objects: Objects) -> np.ndarray:
+    """Words as an array of values."""
+    if kind is int:
+        return words
+    if kind is float:
+        return word_floats(words)
+    if kind is bool:
+        return np.asarray(words != 0)
+    return objects.decode(words)
+
+
+def comparable(kind: Kind, words: np.ndarray, objects: Objects) -> np.ndarray:
+    """Words that compare as the values do."""
+    return objects.ranks(words) if kind in (str, object) else words

@@ -1,0 +1,398 @@
+"""Linear operators: what they make of a collection is the sum of what they make of its rows.
+
+All are instances of one, `join_function`: for each row, some rows with a time and a diff each; the time joins that of the
+row, the diff multiplies its diff. `Linear` is such a function without a collection, to be composed (`followed_by`) and
+applied later. Whatever is applied in sequence is one function in the end: a dataflow has no operator for it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from dlog.arguments import bad_argument
+from dlog.dataflow.expressions import Column, Expression, Frame, column_or, expression
+from dlog.dataflow.kinds import Kind, Objects, decode, float_words
+from dlog.dataflow.rows import rows_of, shown_time, time_words, words_of
+from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.engine.dataflow.delta import Columns, Delta, repeated, together
+from dlog.engine.dataflow.operator import Function
+from dlog.engine.dataflow.scope import Scope
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a function is applied: to updates of a schema, in a scope."""
+
+    schema: Schema
+    scope: Scope
+    objects: Objects
+
+    def frame(self, delta: Delta) -> Frame:
+        return Frame(self.schema, delta.columns, delta.rows, self.objects)
+
+    def hidden(self, delta: Delta) -> Columns:
+        return delta.columns[len(self.schema.names) :]
+
+    def rows(self, delta: Delta) -> list[tuple[Any, ...]]:
+        return rows_of(self.schema, delta.columns, delta.rows, self.objects)
+
+
+Bound = tuple[Schema, Function]
+"""The schema of what comes out, and the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One linear operator, by name, and what binds it to where it is applied."""
+
+    name: str
+    bind: Callable[[Site], Bound]
+
+
+class Linear(ABC):
+    """The linear operators, of a collection and of a function that is still to be applied to one."""
+
+    @abstractmethod
+    def _then(self, step: Step) -> Self:
+        """With one more step."""
+
+    def map(self, *columns: str | Expression, **named: Any) -> Self:
+        """Rows of these columns instead: names, expressions, or `name=expression`."""
+        return self._then(Step("map", partial(_map, _expressions(columns, named), False)))
+
+    def with_columns(self, **named: Any) -> Self:
+        """Rows with these columns besides, or in the place of those of the name."""
+        return self._then(Step("map", partial(_map, _expressions((), named), True)))
+
+    def rename(self, **names: str) -> Self:
+        """Columns under other names: `new=old`."""
+        return self._then(Step("rename", partial(_rename, names)))
+
+    def filter(self, predicate: Expression) -> Self:
+        """The rows for which an expression holds."""
+        return self._then(Step("filter", partial(_filter, expression(predicate))))
+
+    def negate(self) -> Self:
+        """All diffs with the other sign."""
+        return self._then(Step("negate", lambda site: (site.schema, _negated)))
+
+    def map_batches(self, function: Callable[..., Mapping[str, Any]], **kinds: Kind) -> Self:
+        """Rows of other columns, from a Python function of many rows at once: from a dict of arrays to one."""
+        return self._then(Step("map_batches", partial(_map_batches, function, Schema.of(kinds))))
+
+    def flat_map(self, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
+        """Any number of rows for each, which a Python function of the row's values gives."""
+        return self._then(Step("flat_map", partial(_flat_map, function, Schema.of(kinds))))
+
+    def flat_map_batches(self, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
+        """The same, many rows at once: from a dict of arrays to one, and for each new row the number of the row it is for."""
+        return self._then(Step("flat_map", partial(_flat_map_batches, function, Schema.of(kinds))))
+
+    def explode(self, *columns: str | Expression, diff: Any, **named: Any) -> Self:
+        """Rows of these columns, with what `diff` says multiplied by their diffs: a number, also a negative one, or a tuple of
+        numbers. Of anything but one integer the collection's diffs are of another group."""
+        weights = diff if isinstance(diff, tuple) else (diff,)
+        chosen = _expressions(columns, named)
+        return self._then(Step("explode", partial(_explode, chosen, [column_or(w) for w in weights])))
+
+    def join_function(self, function: Callable[..., Iterable[Any]] | Composed, **kinds: Kind) -> Self:
+        """The general linear operator: a Python function of a row's values gives `(row, time, diff)` any number of times. Or
+        what a `Linear` does."""
+        if isinstance(function, Composed):
+            found = self
+            for step in function.steps:
+                found = found._then(step)
+            return found
+        return self._then(Step("join_function", partial(_join_function, function, Schema.of(kinds))))
+
+    def temporal(self, lower: Any = None, upper: Any = None) -> Self:
+        """Each row from round `lower` until before round `upper`: columns or expressions."""
+        start, end = (None if bound is None else column_or(bound) for bound in (lower, upper))
+        return self._then(Step("temporal", partial(_temporal, start, end)))
+
+    def generate_series(self, start: Any, stop: Any, name: str = "generate_series") -> Self:
+        """Each row with every number from `start` to `stop`, that included, in a new column."""
+        return self._then(Step("generate_series", partial(_generate_series, column_or(start), column_or(stop), name)))
+
+    def repeat_row(self, times: Any) -> Self:
+        """Each row so many times; a negative number takes it away."""
+        return self._then(Step("repeat_row", partial(_repeat_row, column_or(times))))
+
+    def unpack_changes(self, before: Mapping[str, str], after: Mapping[str, str], present: tuple[str, str]) -> Self:
+        """Rows out of a stream of changes (as of Debezium): the columns `before` the change go, those `after` it come;
+        `present` names the two columns that say whether there are such."""
+        halves = [(before, present[0], -1), (after, present[1], 1)]
+        return self._then(Step("unpack_changes", partial(_unpack_changes, halves)))
+
+    def delay(self, function: Callable[[Any], Any]) -> Self:
+        """Updates at the time that a Python function makes of theirs, which must not be earlier."""
+        return self._then(Step("delay", partial(_delay, function)))
+
+
+@dataclass(frozen=True, slots=True)
+class Composed(Linear):
+    """Linear operators, one after the other, that are still to be applied."""
+
+    steps: tuple[Step, ...] = ()
+
+    def _then(self, step: Step) -> Composed:
+        return Composed((*self.steps, step))
+
+    def followed_by(self, other: Composed) -> Composed:
+        """What the other makes of what this one makes."""
+        return Composed(self.steps + other.steps)
+
+
+linear = Composed()
+"""The linear operator that changes nothing: `linear.map(...).filter(...)` composes others."""
+
+
+# -------------------------------------------------------------------------------------------------------------- columns
+
+
+def _expressions(columns: Iterable[str | Expression], named: Mapping[str, Any]) -> list[tuple[str, Expression]]:
+    chosen = []
+    for each in columns:
+        found = column_or(each)
+        if found.label is None:
+            raise bad_argument("columns", "names, or expressions with a name", each, "write `name=expression`")
+        chosen.append((found.label, found))
+    return chosen + [(name, column_or(value)) for name, value in named.items()]
+
+
+def _map(chosen: list[tuple[str, Expression]], keep: bool, site: Site) -> Bound:
+    if keep:
+        given = dict(chosen)
+        names = [*site.schema.names, *(name for name in given if name not in site.schema.names)]
+        chosen = [(name, given.get(name, Column(name))) for name in names]
+    names = [name for name, _ in chosen]
+    if len(set(names)) < len(names):
+        raise DlogError(Diagnostic("repeated-column", f"columns of one name: {', '.join(names)}"))
+    schema = site.schema.with_columns(names, [e.kind(site.schema) for _, e in chosen])
+
+    def run(delta: Delta) -> Delta:
+        frame = site.frame(delta)
+        return delta.with_columns((*(e.words(frame) for _, e in chosen), *site.hidden(delta)))
+
+    return schema, run
+
+
+def _rename(names: Mapping[str, str], site: Site) -> Bound:
+    site.schema.places(list(names.values()))
+    back = {old: new for new, old in names.items()}
+    return site.schema.with_columns([back.get(name, name) for name in site.schema.names], site.schema.kinds), _unchanged
+
+
+def _unchanged(delta: Delta) -> Delta:
+    return delta
+
+
+def _negated(delta: Delta) -> Delta:
+    return Delta(delta.columns, delta.times, -delta.diffs)
+
+
+def _filter(predicate: Expression, site: Site) -> Bound:
+    if predicate.kind(site.schema) is not bool:
+        raise bad_argument("predicate", "an expression that is true or false", predicate.kind(site.schema).__name__)
+
+    def run(delta: Delta) -> Delta:
+        kept = predicate.evaluate(site.frame(delta))
+        return delta if kept.all() else delta.only(kept)
+
+    return site.schema, run
+
+
+# ------------------------------------------------------------------------------------------------------ Python functions
+
+
+def _values(site: Site, delta: Delta) -> dict[str, np.ndarray]:
+    named = zip(site.schema.names, site.schema.kinds, delta.columns, strict=False)
+    return {name: decode(kind, words, site.objects) for name, kind, words in named}
+
+
+def _map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    schema = site.schema.with_columns(made.names, made.kinds)
+
+    def run(delta: Delta) -> Delta:
+        columns, rows = words_of(made, function(_values(site, delta)), site.objects)
+        if rows != delta.rows:
+            raise DlogError(Diagnostic("bad-rows", f"a function of {delta.rows} rows has given {rows}"))
+        return delta.with_columns((*columns, *site.hidden(delta)))
+
+    return schema, run
+
+
+def _flat_map(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    schema = site.schema.with_columns(made.names, made.kinds)
+
+    def run(delta: Delta) -> Delta:
+        found = [list(function(*row)) for row in site.rows(delta)]
+        columns, _ = words_of(made, [row for rows in found for row in rows], site.objects)
+        chosen = delta.only(np.repeat(np.arange(delta.rows), [len(rows) for rows in found]))
+        return chosen.with_columns((*columns, *site.hidden(chosen)))
+
+    return schema, run
+
+
+def _flat_map_batches(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    schema = site.schema.with_columns(made.names, made.kinds)
+
+    def run(delta: Delta) -> Delta:
+        found, owners = function(_values(site, delta))
+        columns, _ = words_of(made, found, site.objects)
+        chosen = delta.only(np.asarray(owners, np.int64))
+        return chosen.with_columns((*columns, *site.hidden(chosen)))
+
+    return schema, run
+
+
+def _join_function(function: Callable[..., Any], made: Schema, site: Site) -> Bound:
+    schema = site.schema.with_columns(made.names, made.kinds)
+
+    def run(delta: Delta) -> Delta:
+        found = [list(function(*row)) for row in site.rows(delta)]
+        flat = [each for updates in found for each in updates]
+        columns, _ = words_of(made, [row for row, _, _ in flat], site.objects)
+        times = [time_words(time, site.scope.depth, site.scope.scale) for _, time, _ in flat]
+        diffs = np.array([diff for _, _, diff in flat], np.int64)
+        chosen = delta.only(np.repeat(np.arange(delta.rows), [len(updates) for updates in found]))
+        met = np.maximum(chosen.times, np.array(times, np.int64).reshape(len(times), -1).T) if times else chosen.times
+        return Delta((*columns, *site.hidden(chosen)), met, chosen.diffs * diffs)
+
+    return schema, run
+
+
+# ---------------------------------------------------------------------------------------------------------------- diffs
+
+
+def _explode(chosen: list[tuple[str, Expression]], weights: list[Expression], site: Site) -> Bound:
+    mapped, run_map = _map(chosen, False, site)
+    kinds = tuple(w.kind(site.schema) for w in weights)
+    if not set(kinds) <= {int, float, bool}:
+        raise bad_argument("diff", "a number, or a tuple of numbers", ", ".join(k.__name__ for k in kinds))
+    kinds = tuple(float if k is float else int for k in kinds)
+    if kinds == (int,):
+        return mapped, lambda delta: _weighted(run_map(delta), weights[0].evaluate(site.frame(delta)))
+    plain(site.schema, "`explode` to another group")
+    schema = Schema(mapped.names, mapped.kinds, kinds)
+
+    def run(delta: Delta) -> Delta:
+        rows, frame = run_map(delta), site.frame(delta)
+        parts = [_part(rows, k, kind, w.evaluate(frame)) for k, (kind, w) in enumerate(zip(kinds, weights, strict=True))]
+        return together(parts)
+
+    return schema, run
+
+
+def _weighted(delta: Delta, weights: np.ndarray) -> Delta:
+    found = Delta(delta.columns, delta.times, delta.diffs * weights.astype(np.int64))
+    return found.only(found.diffs != 0)
+
+
+def _part(delta: Delta, component: int, kind: Kind, weights: np.ndarray) -> Delta:
+    """One component of diffs: the sum of the weights of the rows, each times its diff. An amount that goes cancels with its
+    coming, as it has the same value and the other sign."""
+    if kind is float:
+        values, signs = float_words(np.abs(weights)), np.sign(weights).astype(np.int64)
+    else:
+        values, signs = np.zeros(delta.rows, np.int64), weights.astype(np.int64)
+    columns = (*delta.columns, np.full(delta.rows, component, np.int64), values)
+    found = Delta(columns, delta.times, delta.diffs * signs)
+    return found.only(found.diffs != 0)
+
+
+def _generate_series(start: Expression, stop: Expression, name: str, site: Site) -> Bound:
+    _numbers(site, start, stop)
+    schema = site.schema.with_columns((*site.schema.names, name), (*site.schema.kinds, int))
+    split = len(site.schema.names)
+
+    def run(delta: Delta) -> Delta:
+        frame = site.frame(delta)
+        first = start.evaluate(frame).astype(np.int64)
+        counts = np.maximum(stop.evaluate(frame).astype(np.int64) - first + 1, 0)
+        owners, numbers = repeated(first, counts)
+        chosen = delta.only(owners)
+        return chosen.with_columns((*chosen.columns[:split], numbers, *chosen.columns[split:]))
+
+    return schema, run
+
+
+def _repeat_row(times: Expression, site: Site) -> Bound:
+    _numbers(site, times)
+    return site.schema, lambda delta: _weighted(delta, times.evaluate(site.frame(delta)))
+
+
+def _numbers(site: Site, *expressions: Expression) -> None:
+    for each in expressions:
+        if each.kind(site.schema) is not int:
+            raise bad_argument("expression", "one of integers", each.kind(site.schema).__name__)
+
+
+def _unpack_changes(halves: list[tuple[Mapping[str, str], str, int]], site: Site) -> Bound:
+    bound = []
+    for names, present, sign in halves:
+        chosen: list[tuple[str, Expression]] = [(name, Column(column)) for name, column in names.items()]
+        schema, run = _map(chosen, False, site)
+        bound.append((schema, run, Column(present), sign))
+    if bound[0][0] != bound[1][0]:
+        raise DlogError(Diagnostic("unlike-collections", f"before: ({bound[0][0]}) and after: ({bound[1][0]})"))
+
+    def unpack(delta: Delta) -> Delta:
+        parts = []
+        for _, run, present, sign in bound:
+            kept = delta.only(present.evaluate(site.frame(delta)).astype(bool))
+            parts.append(_weighted(run(kept), np.full(kept.rows, sign)))
+        return together(parts)
+
+    return bound[0][0], unpack
+
+
+# ---------------------------------------------------------------------------------------------------------------- times
+
+
+def _temporal(lower: Expression | None, upper: Expression | None, site: Site) -> Bound:
+    _numbers(site, *(bound for bound in (lower, upper) if bound is not None))
+
+    def run(delta: Delta) -> Delta:
+        frame = site.frame(delta)
+        start = delta.rounds if lower is None else np.maximum(delta.rounds, _rounds(lower, frame, site))
+        came = Delta(delta.columns, np.concatenate([start[None, :], delta.times[1:]]), delta.diffs)
+        if upper is None:
+            return came
+        end = _rounds(upper, frame, site)
+        kept = end > start
+        gone = Delta(delta.columns, np.concatenate([end[None, :], delta.times[1:]]), -delta.diffs)
+        return together([came.only(kept), gone.only(kept)])
+
+    return site.schema, run
+
+
+def _rounds(bound: Expression, frame: Frame, site: Site) -> np.ndarray:
+    return np.asarray(bound.evaluate(frame).astype(np.int64) * site.scope.scale)
+
+
+def _delay(function: Callable[[Any], Any], site: Site) -> Bound:
+    depth, scale = site.scope.depth, site.scope.scale
+
+    def run(delta: Delta) -> Delta:
+        different, places = np.unique(delta.times, axis=1, return_inverse=True)
+        moved = [time_words(function(shown_time(tuple(t), scale)), depth, scale) for t in different.T.tolist()]
+        times = np.array(moved, np.int64).reshape(len(moved), depth).T[:, places.reshape(-1)]
+        if (times < delta.times).any():
+            raise DlogError(Diagnostic("bad-time", "`delay` must not move updates to earlier times"))
+        return Delta(delta.columns, np.ascontiguousarray(times), delta.diffs)
+
+    return site.schema, run
+
+
+def names_or_all(schema: Schema, given: Any) -> tuple[str, ...]:
+    """The columns that are named, all where none is."""
+    names = schema.names if given is None else column_names("columns", given)
+    schema.places(names)
+    return names

@@ -1,0 +1,90 @@
+"""What can be read of a dataflow from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dlog.dataflow.kinds import decode
+from dlog.dataflow.rows import Row, rows_of, shown_time, time_words
+from dlog.dataflow.schema import Schema
+from dlog.dataflow.scopes import Scope
+from dlog.engine.dataflow.delta import Delta
+from dlog.engine.dataflow.sinks import Capture
+from dlog.engine.times.frontier import Antichain
+from dlog.tabular import Tabular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Update = tuple[Row, Any, int]
+"""A row, a time as `shown_time` has it, and a diff."""
+
+
+def updates_of(scope: Scope, schema: Schema, delta: Delta) -> list[Update]:
+    """A delta as tuples."""
+    rows = rows_of(schema, delta.columns, delta.rows, scope.graph.objects)
+    times = [shown_time(tuple(time), scope.inner.scale) for time in delta.times.T.tolist()]
+    return list(zip(rows, times, delta.diffs.tolist(), strict=True))
+
+
+class Captured(Tabular):
+    """A collection to be read after each batch: its rows as of the last round, and with history at any time."""
+
+    def __init__(self, scope: Scope, schema: Schema, capture: Capture) -> None:
+        self._scope, self._schema, self._capture = scope, schema, capture
+
+    def counts(self, time: Any = None) -> dict[Row, int]:
+        """How often each row is there, after the last round or at a time."""
+        delta = self._at(time)
+        rows = rows_of(self._schema, delta.columns, delta.rows, self._scope.graph.objects)
+        return dict(zip(rows, delta.diffs.tolist(), strict=True))
+
+    def updates(self) -> list[Update]:
+        """All updates, in order of their words; with history, all there have been."""
+        return updates_of(self._scope, self._schema, self._capture.updates())
+
+    def _at(self, time: Any = None) -> Delta:
+        """At a time, by default at the last one that is complete, all iterations included."""
+        inner = self._scope.inner
+        if time is not None:
+            return self._capture.read_at(time_words(time, inner.depth, inner.scale))
+        return self._capture.latest()
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table, each as often as it is there."""
+        import numpy as np
+        import pyarrow as pa
+
+        delta = self._at()
+        chosen = delta.only(np.repeat(np.arange(delta.rows), np.maximum(delta.diffs, 0)))
+        columns = zip(self._schema.names, self._schema.kinds, chosen.columns, strict=False)
+        return pa.table({n: pa.array(decode(k, c, self._scope.graph.objects)) for n, k, c in columns})
+
+    def __len__(self) -> int:
+        return int(self._at().diffs.clip(0).sum())
+
+    def _title(self) -> str:
+        rows = len(self)
+        return f"dlog.dataflow.Captured ({', '.join(self._schema.names)}), {rows:,} {'row' if rows == 1 else 'rows'}"
+
+
+class Probe:
+    """How far a collection has come."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times at which it may still change."""
+        rounds = self._scope.graph.scheduler.rounds.scaled(self._scope.inner.scale)
+        return Antichain((rounds.end(self._scope.inner.depth - 1),))
+
+    def less_than(self, time: Any) -> bool:
+        """Whether it may still change before a time."""
+        words = time_words(time, self._scope.inner.depth, self._scope.inner.scale)
+        return any(each != words and all(a <= b for a, b in zip(each, words, strict=True)) for each in self.frontier)
+
+
+Show = Callable[[Row, Any, int], object]

@@ -1,0 +1,111 @@
+"""Reductions of collections: what is made of all rows with the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from dlog.arguments import whole
+from dlog.dataflow import aggregates
+from dlog.dataflow.aggregates import Ordering
+from dlog.dataflow.base import Base
+from dlog.dataflow.kinds import Kind
+from dlog.dataflow.schema import Schema, column_names, plain
+from dlog.engine.dataflow.groups import Logic
+from dlog.engine.dataflow.reduce import reduction
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+class Reductions(Base):
+    """`by` names the columns of the key; without any, all rows are one group. A key without rows has no result."""
+
+    def distinct(self) -> Self:
+        """Each row once that is there at least once."""
+        return self.threshold(aggregates.at_least_once)
+
+    def threshold(self, function: Callable[..., Any]) -> Self:
+        """Each row as often as a Python function of how often it is there says, an array of such numbers."""
+        plain(self.schema, "`threshold`")
+        return self._reduced(self.schema.names, aggregates.threshold(function), self.schema)
+
+    def count(self, *names: str, by: Any = None) -> Self:
+        """How often each row is there, or each key if `by` names one: the sum of the diffs, in a column `count`. The sums of
+        diffs of several components go into as many columns, which must be named."""
+        keyed = self if by is None else self.map(*column_names("by", by))
+        kinds = keyed.schema.diffs
+        found = names or (() if kinds else ("count",))
+        if len(found) != len(kinds or (int,)):
+            raise DlogError(
+                Diagnostic("bad-argument", f"`count` needs {len(kinds)} names: one for each component of the diffs")
+            )
+        logic = aggregates.totals(kinds) if kinds else aggregates.count
+        schema = Schema((*keyed.schema.names, *found), (*keyed.schema.kinds, *(kinds or (int,))))
+        return keyed._reduced(keyed.schema.names, logic, schema)
+
+    def sum(self, by: Any = None, **columns: Any) -> Self:
+        """Sums of columns or expressions over each group."""
+        keys = column_names("by", by)
+        totals = self.explode(*keys, diff=(1, *columns.values())).count("#rows", *columns)
+        return totals.map(*keys, *columns)
+
+    def min(self, column: str, by: Any = None) -> Self:
+        """The least value of a column in each group."""
+        return self._extreme(column, by, False)
+
+    def max(self, column: str, by: Any = None) -> Self:
+        """The greatest value of a column in each group."""
+        return self._extreme(column, by, True)
+
+    def _extreme(self, column: str, by: Any, descending: bool) -> Self:
+        keys = column_names("by", by)
+        chosen = self._ordered((*keys, column)) if {*keys, column} == {*self.schema.names} else self.map(*keys, column)
+        logic = aggregates.first(chosen._ordering(keys, (column,), (descending,)))
+        return chosen._reduced(keys, logic, chosen.schema)
+
+    def top_k(self, count: int, order: Any, by: Any = None, descending: bool = False) -> Self:
+        """The first rows of each group in the order of some columns, so many in all; rows that are there several times count as
+        often. Among equal ones the other columns decide."""
+        plain(self.schema, "`top_k`")
+        count = whole("count", count, 1, "a whole number, 1 or more")
+        keys, names = column_names("by", by), column_names("order", order)
+        logic = aggregates.top(count, self._ordering(keys, names, (descending,) * len(names)))
+        ordered = self.schema.select((*keys, *self.schema.others(keys)))
+        return self._reduced(keys, logic, ordered)._ordered(self.schema.names)
+
+    def _ordering(self, keys: tuple[str, ...], names: tuple[str, ...], descending: tuple[bool, ...]) -> Ordering:
+        plain(self.schema, "an order")
+        values = self.schema.others(keys)
+        for name in names:
+            if name not in values:
+                self.schema.place(name)
+                raise DlogError(Diagnostic("bad-argument", f"`{name}` is of the key: it is the same for all rows of a group"))
+        places = tuple(values.index(name) for name in names)
+        return Ordering(places, tuple(self.schema.kind(name) for name in names), descending, self.graph.objects)
+
+    def reduce(self, by: Any, function: Callable[..., Iterable[Any]], **kinds: Kind) -> Self:
+        """What a Python function gives for each group: from the key and the list of its (row, count), any number of (row,
+        count). The rows have the columns of `kinds`."""
+        return self._by_function(by, function, kinds, aggregates.by_group)
+
+    def reduce_batches(self, by: Any, function: Callable[..., tuple[Mapping[str, Any], Any]], **kinds: Kind) -> Self:
+        """The same for many groups at once: the function gets the columns of the keys, those of the rows, the rows' counts and
+        where the rows of each group begin; it gives columns, and for each row the number of its group."""
+        return self._by_function(by, function, kinds, aggregates.by_batch)
+
+    def _by_function(
+        self, by: Any, function: Callable[..., Any], kinds: Mapping[str, Kind], adapt: Callable[..., Logic]
+    ) -> Self:
+        plain(self.schema, "`reduce`")
+        keys, made = column_names("by", by), Schema.of(kinds)
+        values = self.schema.select(self.schema.others(keys))
+        logic = adapt(function, self.schema.select(keys), values, made, self.graph.objects)
+        given = self.schema.select(keys)
+        schema = Schema((*given.names, *made.names), (*given.kinds, *made.kinds))
+        return self._reduced(keys, logic, schema)
+
+    def _reduced(self, keys: tuple[str, ...], logic: Logic, schema: Schema) -> Self:
+        source = self._arranged(keys)
+        self.graph.check_open()
+        outputs = schema.arity - len(keys)
+        operator = reduction(self.graph.scheduler, self.scope.inner, source, logic, outputs)
+        return self._emitted(operator, schema)

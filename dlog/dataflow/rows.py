@@ -1,0 +1,104 @@
+"""Rows from outside as words, and words as rows.
+
+Rows come as tuples (of one column as bare values, too), a dict of columns, a NumPy array of two dimensions, or as whatever
+speaks Arrow, a relation of a session included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dlog.dataflow.kinds import Objects, decode, encode
+from dlog.dataflow.schema import Schema
+from dlog.engine.dataflow.delta import Columns
+from dlog.engine.times.altneu import AltNeu
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.values import value_preview
+
+Row = tuple[Any, ...]
+
+
+def words_of(schema: Schema, rows: Any, objects: Objects) -> tuple[Columns, int]:
+    """The columns of rows, and how many rows there are. Raises DlogError for what is no rows of the schema."""
+    columns, count = _columns(schema, rows)
+    return tuple(encode(kind, column, objects) for kind, column in zip(schema.kinds, columns, strict=True)), count
+
+
+def _columns(schema: Schema, rows: Any) -> tuple[list[Any], int]:
+    if isinstance(rows, Mapping):
+        return _named(schema, dict(rows))
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _of_arrow(schema, rows)
+    if isinstance(rows, np.ndarray):
+        if rows.ndim == 1 and len(schema.names) == 1:
+            rows = rows[:, None]
+        if rows.ndim != 2 or rows.shape[1] != len(schema.names):
+            raise _bad_rows(f"an array of shape {rows.shape} is no rows of ({schema})")
+        return [np.ascontiguousarray(column) for column in rows.T], len(rows)
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise _bad_rows(f"{value_preview(rows)} is no rows of ({schema}): give tuples, columns or a table")
+    return _of_tuples(schema, list(rows))
+
+
+def _of_tuples(schema: Schema, rows: list[Any]) -> tuple[list[Any], int]:
+    arity = len(schema.names)
+    if arity == 1:
+        rows = [row if isinstance(row, tuple) and len(row) == 1 else (row,) for row in rows]
+    for row in rows:
+        if not isinstance(row, tuple | list) or len(row) != arity:
+            raise _bad_rows(f"{value_preview(row)} is no row of ({schema})")
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[]] * arity, len(rows)
+
+
+def _named(schema: Schema, columns: dict[str, Any]) -> tuple[list[Any], int]:
+    if set(columns) != set(schema.names):
+        raise _bad_rows(f"the columns are {', '.join(schema.names)}, not {', '.join(map(str, columns))}")
+    found = [c if isinstance(c, np.ndarray) else list(c) for c in (columns[name] for name in schema.names)]
+    lengths = {len(column) for column in found}
+    if len(lengths) > 1:
+        raise _bad_rows("the columns are not of one length")
+    return found, lengths.pop() if lengths else 0
+
+
+def _of_arrow(schema: Schema, rows: Any) -> tuple[list[Any], int]:
+    import pyarrow as pa
+
+    table = pa.table(rows)
+    if set(table.column_names) == set(schema.names):
+        table = table.select(list(schema.names))
+    if table.num_columns != len(schema.names):
+        raise _bad_rows(f"a table of {', '.join(table.column_names)} is no rows of ({schema})")
+    kinds = zip(schema.kinds, table.columns, strict=True)
+    return [c.to_pylist() if k in (str, object) else c.to_numpy() for k, c in kinds], table.num_rows
+
+
+def rows_of(schema: Schema, columns: Columns, rows: int, objects: Objects) -> list[Row]:
+    """Words of the named columns as tuples."""
+    if not schema.names:
+        return [()] * rows
+    values = (decode(k, words, objects).tolist() for k, words in zip(schema.kinds, columns, strict=False))
+    return list(zip(*values, strict=True))
+
+
+def shown_time(time: tuple[int, ...], scale: int) -> Any:
+    """A time as users have it: a round, (round, iteration, ...) in loops, AltNeu of these in an alt/neu scope."""
+    if scale == 1:
+        return time[0] if len(time) == 1 else time
+    return AltNeu((time[0] // 2, *time[1:]), bool(time[0] % 2))
+
+
+def time_words(time: Any, depth: int, scale: int) -> tuple[int, ...]:
+    """A time as words: a round alone is at the first iterations. Raises DlogError for what is no time of such a scope."""
+    neu = False
+    if isinstance(time, AltNeu):
+        neu, time = time.neu, time.time
+    listed = (time,) if isinstance(time, int | np.integer) else tuple(time) if isinstance(time, tuple) else ()
+    if not 1 <= len(listed) <= depth or not all(isinstance(t, int | np.integer) and t >= 0 for t in listed):
+        raise DlogError(Diagnostic("bad-time", f"{value_preview(time)} is no time of {depth} coordinates here"))
+    return (int(listed[0]) * scale + neu, *map(int, listed[1:]), *(0,) * (depth - len(listed)))
+
+
+def _bad_rows(message: str) -> DlogError:
+    return DlogError(Diagnostic("bad-rows", message))

@@ -1,0 +1,89 @@
+"""What a collection's updates consist of: named columns, and what their diffs are.
+
+Traces add up integers. Diffs of another Abelian group are written out over them: a diff is a sum of *parts*, each an integer
+times a value, and two columns at the end of a row say which component of the diff a part belongs to, and its value. So a
+tuple of integers is a row for each that is not zero, and a float one whose value is its amount; what is taken back cancels to
+the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dlog.arguments import bad_argument
+from dlog.dataflow.kinds import Kind, kind
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+from dlog.grammar.suggest import closest
+
+INTEGERS: tuple[Kind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Columns by name with their kinds; `diffs` are the kinds of the components of a diff, none for plain integers."""
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    diffs: tuple[Kind, ...] = INTEGERS
+
+    @staticmethod
+    def of(kinds: Mapping[str, Any]) -> Schema:
+        return Schema(tuple(kinds), tuple(kind(name, given) for name, given in kinds.items()))
+
+    @property
+    def arity(self) -> int:
+        """Columns of words."""
+        return len(self.names) + self.hidden
+
+    @property
+    def hidden(self) -> int:
+        """Columns at the end that say what a part of a diff is."""
+        return 2 if self.diffs else 0
+
+    def place(self, name: str) -> int:
+        if name not in self.names:
+            close = closest(name, self.names)
+            notes = [f"the columns are {', '.join(self.names)}"] + ([f"did you mean `{close}`?"] if close else [])
+            raise DlogError(Diagnostic("unknown-column", f"unknown column `{name}`", notes=tuple(notes)))
+        return self.names.index(name)
+
+    def places(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(self.place(name) for name in names)
+
+    def kind(self, name: str) -> Kind:
+        return self.kinds[self.place(name)]
+
+    def select(self, names: Sequence[str]) -> Schema:
+        return replace(self, names=tuple(names), kinds=tuple(self.kind(name) for name in names))
+
+    def with_columns(self, names: Sequence[str], kinds: Sequence[Kind]) -> Schema:
+        return replace(self, names=tuple(names), kinds=tuple(kinds))
+
+    def others(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in names)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}: {kind.__name__}" for name, kind in zip(self.names, self.kinds, strict=True))
+
+
+def column_names(name: str, given: Any) -> tuple[str, ...]:
+    """A column's name, or several; None is none."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Sequence) and all(isinstance(each, str) for each in given):
+        return tuple(given)
+    raise bad_argument(name, "the name of a column, or a list of them", given)
+
+
+def mismatch(what: str, left: Schema, right: Schema) -> DlogError:
+    return DlogError(Diagnostic("unlike-collections", f"{what}: ({left}) and ({right})"))
+
+
+def plain(schema: Schema, what: str) -> None:
+    """Refuses diffs that are no integers."""
+    if schema.diffs:
+        note = "add them up first: `count`"
+        raise DlogError(Diagnostic("diffs-no-integers", f"{what} needs diffs that are integers", notes=(note,)))

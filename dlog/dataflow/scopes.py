@@ -1,0 +1,69 @@
+"""The graph of a dataflow while it is built, and its scopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dlog.arguments import bad_argument
+from dlog.dataflow.kinds import Objects
+from dlog.engine.dataflow import scope as engine
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+
+@dataclass(eq=False)
+class Graph:
+    """What all parts of a dataflow share."""
+
+    scheduler: Scheduler
+    objects: Objects = field(default_factory=Objects)
+
+    def check_open(self) -> None:
+        """Refuses more operators once rounds are done: they would have missed them."""
+        if self.scheduler.rounds.high:
+            note = "a new dataflow can import arrangements of this one: `flow.import_(arrangement)`"
+            raise DlogError(
+                Diagnostic("dataflow-begun", "rounds have been done: operators can be added no longer", notes=(note,))
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """Where a collection's times are of one form. The root's are rounds."""
+
+    graph: Graph
+    inner: engine.Scope
+    parent: Scope | None = None
+
+    def loop(self) -> Scope:
+        """A scope within, whose times have one more iteration."""
+        return Scope(self.graph, self.inner.loop(), self)
+
+    def altneu(self) -> Scope:
+        """A scope within that has every time twice, `Alt t` just before `Neu t`; where times are rounds, and so totally
+        ordered."""
+        if self.inner.depth > 1:
+            note = (
+                "with iterations times are partially ordered, and changes at incomparable ones never meet: use `propose` and "
+                "`half_join`"
+            )
+            raise DlogError(Diagnostic("partially-ordered", "there is no alt/neu scope within a loop", notes=(note,)))
+        if self.inner.scale > 1:
+            raise DlogError(Diagnostic("partially-ordered", "there is no alt/neu scope within another one"))
+        return Scope(self.graph, self.inner.altneu(), self)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether its times have an iteration that those around lack."""
+        return self.parent is not None and self.parent.inner.depth < self.inner.depth
+
+    def way_from(self, outer: Scope) -> list[Scope]:
+        """The scopes to enter from another one around it, the outermost first. Raises DlogError if that is not around it."""
+        way: list[Scope] = []
+        scope: Scope | None = self
+        while scope is not None and scope is not outer:
+            way.append(scope)
+            scope = scope.parent
+        if scope is None:
+            raise bad_argument("scope", "a scope within that of the collection", self)
+        return way[::-1]

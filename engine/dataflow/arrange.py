@@ -1,0 +1,91 @@
+"""Arrangements: a collection indexed by its first columns, shared by all that read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Delta, Moment, empty
+from dlog.engine.dataflow.operator import Function, Operator, joined, same
+from dlog.engine.dataflow.readings import Reading, Trace
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.dataflow.scope import Scope
+
+
+class Indexed(Operator):
+    """An operator that keeps a trace of what it emits, with `keys` columns in front to look rows up by."""
+
+    trace: Trace
+    keys: int
+
+    def now(self) -> Reading:
+        """All up to its last moment, that included."""
+        return self.trace.reading()
+
+    def before(self) -> Reading:
+        """All before its last moment."""
+        raise NotImplementedError
+
+
+class Arrange(Indexed):
+    """Keeps what arrives in a trace, and passes it on consolidated."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, keys: int) -> None:
+        super().__init__(scheduler, scope)
+        self.trace, self.keys = Trace(arity, scope.depth), keys
+        self._before = self.trace.reading()
+
+    def before(self) -> Reading:
+        return self._before
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is not None:
+            self._before = self.trace.reading()
+            inserted = self.trace.insert(delta, self.rounds, moment)
+            if inserted is not None:
+                self.emit(inserted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arranged:
+    """An arrangement as a scope within sees it, `pads` loops further in."""
+
+    source: Indexed
+    pads: int = 0
+
+    @property
+    def keys(self) -> int:
+        return self.source.keys
+
+    def feed(self, operator: Operator, port: int) -> None:
+        """Has a port take its updates."""
+        operator.connect(self.source, entering(self.pads), port)
+
+    def precede(self, operator: Operator, port: int) -> None:
+        """Has it run before an operator, which takes nothing from it."""
+        operator.connect(self.source, nothing, port)
+
+    def now(self) -> Reading:
+        return self.source.now().padded(self.pads)
+
+    def before(self) -> Reading:
+        return self.source.before().padded(self.pads)
+
+
+@cache
+def entering(loops: int) -> Function:
+    """The function that takes updates so many loops further in, to their first iterations."""
+
+    def enter(delta: Delta) -> Delta:
+        zeros = np.zeros((loops, delta.rows), np.int64)
+        return Delta(delta.columns, np.concatenate([delta.times, zeros]), delta.diffs)
+
+    return enter if loops else same
+
+
+def nothing(delta: Delta) -> Delta:
+    """The function of an edge that is there for the order alone."""
+    return empty(len(delta.columns), len(delta.times))

@@ -1,0 +1,61 @@
+"""Updates of rounds that are still to come, by round: taking what is due costs what is due.
+
+They lie in blocks sorted by round, each less than half as long as the one before, so that there are few; a block shrinks from
+its front.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Delta, together
+
+
+class _Block:
+    """Updates of a port in ascending order of rounds, of which the first have been taken."""
+
+    def __init__(self, delta: Delta) -> None:
+        self.delta = delta.only(np.argsort(delta.rounds, kind="stable"))
+        self.start = 0
+
+    @property
+    def rows(self) -> int:
+        return self.delta.rows - self.start
+
+    def rest(self) -> Delta:
+        return self.delta.only(np.arange(self.start, self.delta.rows))
+
+    def take(self, high: int) -> Delta | None:
+        """The updates of rounds before `high`."""
+        end = self.start + int(np.searchsorted(self.delta.rounds[self.start :], high))
+        taken = self.delta.only(np.arange(self.start, end)) if end > self.start else None
+        self.start = end
+        return taken
+
+
+class Calendar:
+    """Updates of several ports that wait for their rounds."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, list[_Block]] = {}
+
+    def __len__(self) -> int:
+        return sum(block.rows for blocks in self._blocks.values() for block in blocks)
+
+    def add(self, port: int, delta: Delta) -> None:
+        blocks = self._blocks.setdefault(port, [])
+        blocks.append(_Block(delta))
+        while len(blocks) > 1 and 2 * blocks[-1].rows > blocks[-2].rows:
+            last = blocks.pop()
+            blocks[-1] = _Block(together([blocks[-1].rest(), last.rest()]))
+
+    def next_round(self) -> int | None:
+        """The first round for which something waits."""
+        rounds = [int(b.delta.rounds[b.start]) for blocks in self._blocks.values() for b in blocks if b.rows]
+        return min(rounds, default=None)
+
+    def take(self, high: int) -> list[tuple[int, Delta]]:
+        """What waits for rounds before `high`, by port."""
+        due = [(port, block.take(high)) for port, blocks in self._blocks.items() for block in blocks]
+        self._blocks = {port: [b for b in blocks if b.rows] for port, blocks in self._blocks.items()}
+        return [(port, delta) for port, delta in due if delta is not None]

@@ -1,0 +1,37 @@
+"""Variables of loops: what they are at an iteration is what their definition was at the one before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Delta, Moment
+from dlog.engine.dataflow.operator import Operator, joined
+
+
+class Variable(Operator):
+    """Passes on what arrives, consolidated: what cancels out goes no further, and in the end the loop rests."""
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is not None:
+            self.emit(delta.consolidated())
+
+
+Consolidate = Variable
+"""Outside of loops it is the operator that consolidates."""
+
+
+def next_iteration(delta: Delta) -> Delta:
+    """The updates one iteration later."""
+    times = delta.times.copy()
+    times[-1] += 1
+    return Delta(delta.columns, times, delta.diffs)
+
+
+def negated(delta: Delta) -> Delta:
+    return Delta(delta.columns, delta.times, -delta.diffs)
+
+
+def left(delta: Delta) -> Delta:
+    """The updates as the scope around their loop has them."""
+    return Delta(delta.columns, np.ascontiguousarray(delta.times[:-1]), delta.diffs)

@@ -1,0 +1,129 @@
+"""The groups of a reduction: the rows of a key at a round, for the rounds at which the key is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Columns, run_starts
+from dlog.engine.dataflow.readings import Matches
+from dlog.engine.kernels.trace.gathering import count_groups, fill_groups
+from dlog.engine.trace.layer import address_of, build
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Active:
+    """The rounds at which keys are looked at: `owners` are the numbers of the keys, `rounds` ascend for each. Every key has at
+    least one."""
+
+    keys: Columns
+    owners: np.ndarray
+    rounds: np.ndarray
+    starts: np.ndarray
+    """Where the rounds of each key begin, and behind the last."""
+
+    @staticmethod
+    def of(keys: Columns, rounds: np.ndarray) -> Active:
+        """Of keys that may repeat, each with a round. There is at least one."""
+        layer = build(keys, rounds[None, :], 1)
+        assert layer is not None
+        columns, ordered = layer.columns(), layer.times()[0]
+        starts = run_starts(columns, layer.rows)
+        owners = np.repeat(np.arange(len(starts)), np.diff(starts, append=layer.rows))
+        return Active(tuple(c[starts] for c in columns), owners, ordered, np.append(starts, layer.rows))
+
+    @property
+    def count(self) -> int:
+        """How many keys there are."""
+        return len(self.starts) - 1
+
+    @property
+    def first(self) -> np.ndarray:
+        """The first round of each key."""
+        return np.asarray(self.rounds[self.starts[:-1]])
+
+    def also(self, owners: np.ndarray, rounds: np.ndarray) -> Active:
+        """With more rounds for some keys."""
+        every = Active.of((np.concatenate([self.owners, owners]),), np.concatenate([self.rounds, rounds]))
+        return Active(self.keys, every.keys[0][every.owners], every.rounds, every.starts)
+
+    def next(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each round whether the key has another one, and that."""
+        has_next = np.zeros(len(self.owners), bool)
+        has_next[:-1] = self.owners[1:] == self.owners[:-1]
+        return has_next, np.append(self.rounds[1:], 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows by group. A group has at least one row, in ascending order of the columns; no diff is zero."""
+
+    keys: Columns
+    """The key columns, a value for each group."""
+    starts: np.ndarray
+    """Where the rows of each group begin, and behind the last."""
+    columns: Columns
+    """The other columns, a value for each row."""
+    diffs: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The number of the group of each row."""
+        return np.repeat(np.arange(self.count), np.diff(self.starts))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sum over each group of a value for each row."""
+        return np.asarray(np.add.reduceat(values, self.starts[:-1])) if self.count else values[:0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """The rows that a reduction makes of groups: which group each is of, its columns without the key, its diff."""
+
+    owners: np.ndarray
+    columns: Columns
+    diffs: np.ndarray
+
+
+Logic = Callable[[Groups], Outcome]
+
+
+def group(active: Active, found: Matches) -> tuple[Groups, np.ndarray]:
+    """The groups that have rows, and of which of the active rounds they are. `found` are updates of the active keys, whose
+    rounds are no earlier than the first active one; their key columns have been left out."""
+    delta = found.delta
+    layer = build((found.probes, *delta.columns), delta.times[:1], delta.diffs)
+    if layer is None:
+        none = np.empty(0, np.int64)
+        return Groups(tuple(k[:0] for k in active.keys), np.zeros(1, np.int64), (none,) * len(delta.columns), none), none
+    probes, *columns = layer.columns()
+    rows = run_starts((probes, *columns), layer.rows)
+    sizes, chosen, weights = _accumulate(active, probes[rows], np.append(rows, layer.rows), layer.times()[0], layer.diffs())
+    numbers = np.flatnonzero(sizes)
+    starts = np.append(0, np.cumsum(sizes[numbers]))
+    keys = tuple(k[active.owners[numbers]] for k in active.keys)
+    return Groups(keys, starts, tuple(c[chosen] for c in columns), weights), numbers
+
+
+def _accumulate(
+    active: Active, owners: np.ndarray, rows: np.ndarray, rounds: np.ndarray, diffs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each active round how many rows its group has; then, group by group, the first update of each row and its count.
+    `owners` are the keys of the runs of updates of one row, which begin at `rows`."""
+    runs = np.searchsorted(owners, np.arange(active.count + 1))
+    sizes = np.zeros(len(active.rounds), np.int64)
+    starts, times = np.ascontiguousarray(active.starts, np.int64), np.ascontiguousarray(active.rounds)
+    kept = [np.ascontiguousarray(a, np.int64) for a in (runs, rows, rounds, diffs)]
+    shared = (active.count, *(address_of(a) for a in kept), address_of(starts), address_of(times))
+    total = count_groups(*shared, address_of(sizes))
+    places = np.cumsum(sizes) - sizes
+    chosen, weights = np.empty(total, np.int64), np.empty(total, np.int64)
+    if total:
+        fill_groups(*shared, address_of(places), address_of(chosen), address_of(weights))
+    return sizes, chosen, weights

@@ -1,0 +1,119 @@
+"""Joins of two arrangements: all pairs of rows with the same key, at the join of their times, their diffs multiplied.
+
+What is new on one side meets all of the other side: first before, then after what is new there has come. So every pair is found
+once, when the later of the two arrives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.dataflow.arrange import Arranged
+from dlog.engine.dataflow.delta import Delta, Moment
+from dlog.engine.dataflow.operator import Operator, joined
+from dlog.engine.dataflow.readings import Reading, key_of
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.dataflow.scope import Scope
+from dlog.engine.times import columns as T
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+OUTPUT_ROWS = 1 << 22
+"""Pairs that are made at a time, unless one row has more."""
+
+
+class Join(Operator):
+    """Emits the key columns, the other columns of the left side, then those of the right one."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, left: Arranged, right: Arranged) -> None:
+        super().__init__(scheduler, scope)
+        self.left, self.right, self.keys = left, right, left.keys
+        left.feed(self, 0)
+        right.feed(self, 1)
+
+    @property
+    def ports(self) -> int:
+        return 2
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        left, right = joined(arrived[0]), joined(arrived[1])
+        if left is not None:
+            self._meet(left, self.right.now() if right is None else self.right.before(), False)
+        if right is not None:
+            self._meet(right, self.left.now(), True)
+
+    def _meet(self, delta: Delta, other: Reading, swapped: bool) -> None:
+        """Emits the pairs of new rows with what a reading has; `swapped` if those are the left ones."""
+        found = other.seek(key_of(delta, self.keys), delta.rows)
+        if found.total > OUTPUT_ROWS and delta.rows > 1:
+            middle = delta.rows // 2
+            self._meet(delta.only(np.arange(middle)), other, swapped)
+            self._meet(delta.only(np.arange(middle, delta.rows)), other, swapped)
+            return
+        if not found.total:
+            return
+        matches = other.gather(found)
+        new, old = delta.only(matches.probes), matches.delta
+        first, second = (old, new) if swapped else (new, old)
+        columns = (*first.columns, *second.columns[self.keys :])
+        self.emit(Delta(columns, T.join(new.times, old.times), products(new.diffs, old.diffs)))
+
+
+class HalfJoin(Operator):
+    """Rows meet what an arrangement has before their own times, in a total order of times; what they meet joins the times they
+    carry in their last columns.
+
+    The order is that of the work: by batch, then by moment, then by round. Rows at the same time are before if `ties` says so.
+    If each of several relations proposes its changes to the others, those after it with ties and those before it without, every
+    combination is found once, by its last change: on partially ordered times, too.
+    """
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, keys: int, other: Arranged, ties: bool) -> None:
+        super().__init__(scheduler, scope)
+        self.keys, self.other, self.ties = keys, other, ties
+        other.source.trace.slack = 1  # history moved onto the batch would seem to be of it
+        other.precede(self, 1)
+
+    @property
+    def ports(self) -> int:
+        return 2
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is None:
+            return
+        matches = self.other.now().lookup(key_of(delta, self.keys), delta.rows)
+        met, proposals = matches.delta, delta.only(matches.probes)
+        low = self.rounds.low
+        in_batch = (met.rounds >= low) & (met.times[1:] == np.array(moment, np.int64)[:, None]).all(axis=0)
+        before = met.rounds <= proposals.rounds if self.ties else met.rounds < proposals.rounds
+        kept = ~in_batch | before
+        self._emit(proposals.only(kept), met.only(kept))
+
+    def _emit(self, proposals: Delta, met: Delta) -> None:
+        depth = len(proposals.times)
+        carried = [np.maximum(t, m) for t, m in zip(proposals.columns[-depth:], met.times, strict=True)]
+        columns = (*proposals.columns[:-depth], *met.columns[self.keys :], *carried)
+        self.emit(Delta(columns, proposals.times, products(proposals.diffs, met.diffs)))
+
+
+def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Diffs multiplied. Raises DlogError where that could need more than 64 bits."""
+    found = left * right
+    if len(found) and _largest(left) * _largest(right) >= 2**63:
+        raise DlogError(Diagnostic("diff-overflow", "a join multiplies diffs beyond 64 bits"))
+    return np.asarray(found)
+
+
+def _largest(diffs: np.ndarray) -> int:
+    return max(int(diffs.max()), -int(diffs.min()))
+
+
+def propose(delta: Delta) -> Delta:
+    """Has updates carry their times in columns, the last ones."""
+    return delta.with_columns((*delta.columns, *delta.times))
+
+
+def settle(delta: Delta) -> Delta:
+    """Moves updates to the times that they carry."""
+    depth = len(delta.times)
+    return Delta(delta.columns[:-depth], np.stack(delta.columns[-depth:]), delta.diffs)

@@ -1,0 +1,108 @@
+"""Operators, the edges between them, and how what one emits reaches the others.
+
+An edge carries a function of deltas, which is where everything stateless happens: each delta that an operator emits goes once
+through each different function, and to all operators that read the outcome.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dlog.engine.dataflow.calendar import Calendar
+from dlog.engine.dataflow.delta import Delta, Moment, together
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.dataflow.scope import Rounds, Scope
+
+Function = Callable[[Delta], Delta]
+
+
+def same(delta: Delta) -> Delta:
+    """The function of an edge that changes nothing."""
+    return delta
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """From what an operator emits, by a function, to a port of another. A feedback edge leads to a later iteration: it counts
+    for nothing in the order of operators."""
+
+    source: Operator
+    function: Function
+    target: Operator
+    port: int
+    feedback: bool = False
+
+
+class Operator(ABC):
+    """A node of the dataflow. It runs at the moments for which something has arrived, or that it asked for itself."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope) -> None:
+        self.scheduler, self.scope = scheduler, scope
+        self.edges: dict[int, tuple[Function, list[Edge]]] = {}
+        """The edges out of it, by function."""
+        self.inbox: dict[Moment, list[tuple[int, Delta]]] = {}
+        self.later = Calendar()
+        """What has arrived for rounds after those of the batch."""
+        self.activations = 0
+        scheduler.add(self)
+
+    @abstractmethod
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        """Takes what has arrived for a moment, by port."""
+
+    @property
+    def ports(self) -> int:
+        return 1
+
+    @property
+    def rounds(self) -> Rounds:
+        """The rounds of the batch, as its scope counts them."""
+        return self.scheduler.rounds.scaled(self.scope.scale)
+
+    def connect(self, source: Operator, function: Function, port: int = 0, feedback: bool = False) -> None:
+        """Has a port take what `source` emits, by a function."""
+        edge = Edge(source, function, self, port, feedback)
+        source.edges.setdefault(id(function), (function, []))[1].append(edge)
+        self.scheduler.connected(edge)
+
+    def emit(self, delta: Delta) -> None:
+        """Sends updates to all that read them."""
+        if not delta.rows:
+            return
+        for function, edges in self.edges.values():
+            changed = function(delta)
+            if changed.rows:
+                for edge in edges:
+                    edge.target.accept(edge.port, changed)
+
+    def accept(self, port: int, delta: Delta) -> None:
+        """Puts updates where they wait for their moment; those of rounds after the batch, where they wait for that."""
+        high = self.rounds.high
+        if int(delta.rounds.max()) >= high:
+            future = delta.rounds >= high
+            self.later.add(port, delta.only(future))
+            self.scheduler.expect(self)
+            delta = delta.only(~future)
+        for moment, part in delta.by_moment():
+            self.inbox.setdefault(moment, []).append((port, part))
+            self.scheduler.wake(self, moment)
+
+    def release(self) -> None:
+        """Takes from the calendar what is due in the batch that begins."""
+        for port, delta in self.later.take(self.rounds.high):
+            self.accept(port, delta)
+
+    def activate(self, moment: Moment) -> None:
+        """Runs at a moment."""
+        self.activations += 1
+        arrived: list[list[Delta]] = [[] for _ in range(self.ports)]
+        for port, delta in self.inbox.pop(moment, ()):
+            arrived[port].append(delta)
+        self.run(moment, arrived)
+
+
+def joined(parts: list[Delta]) -> Delta | None:
+    """All that has arrived at a port, if anything."""
+    return together(parts) if parts else None

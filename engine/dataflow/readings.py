@@ -1,0 +1,129 @@
+"""Traces as operators write and read them.
+
+What a trace holds when an operator looks is a *reading*: its layers, which stay as they are whatever is inserted later. A loop
+may read a trace of the scope around it; the times it finds there get iterations of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Columns, Delta, of_layer
+from dlog.engine.dataflow.scope import Rounds
+from dlog.engine.kernels.trace.gathering import gather_layers, seek_layers
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.times.lattice import Time
+from dlog.engine.trace.batch import Batch
+from dlog.engine.trace.layer import Layer, address_of
+from dlog.engine.trace.spine import Spine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """The updates found for keys, those of the first key first: `probes` are the numbers of their keys."""
+
+    probes: np.ndarray
+    delta: Delta
+
+    def only(self, chosen: np.ndarray) -> Matches:
+        return Matches(self.probes[chosen], self.delta.only(chosen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Where the rows of each key are in each layer, and how many there are in all."""
+
+    ranges: np.ndarray
+    probes: int
+    total: int
+
+
+class Reading:
+    """Layers of rows of `arity` columns at times of `depth` coordinates, to which as many as `pads` are added."""
+
+    __slots__ = ("_addresses", "arity", "depth", "layers", "pads")
+
+    def __init__(self, layers: Sequence[Layer], arity: int, depth: int, pads: int = 0) -> None:
+        self.layers, self.arity, self.depth, self.pads = layers, arity, depth, pads
+        self._addresses = np.array([layer.address for layer in layers], np.int64)
+
+    def padded(self, pads: int) -> Reading:
+        return Reading(self.layers, self.arity, self.depth, pads) if pads != self.pads else self
+
+    def seek(self, keys: Sequence[np.ndarray], probes: int) -> Ranges:
+        """Finds the rows that begin with each of so many keys, given by their columns."""
+        packed = np.ascontiguousarray(np.stack(keys)) if keys else np.empty((0, probes), np.int64)
+        ranges = np.empty((len(self.layers), 2, probes), np.int64)
+        if not probes or not self.layers:
+            return Ranges(ranges, probes, 0)
+        layers, count = address_of(self._addresses), len(self.layers)
+        found = seek_layers(layers, count, address_of(packed), len(keys), probes, address_of(ranges))
+        return Ranges(ranges, probes, int(found))
+
+    def gather(self, found: Ranges) -> Matches:
+        """The updates there are."""
+        numbers = np.empty(found.total, np.int64)
+        fields = np.empty((self.arity + self.depth + 1, found.total), np.int64)
+        if found.total:
+            layers, ranges = address_of(self._addresses), address_of(found.ranges)
+            out = address_of(numbers), address_of(fields)
+            gather_layers(layers, len(self.layers), ranges, found.probes, found.total, *out)
+        times = fields[self.arity : -1]
+        if self.pads:
+            times = np.concatenate([times, np.zeros((self.pads, found.total), np.int64)])
+        return Matches(numbers, Delta(tuple(fields[: self.arity]), times, fields[-1]))
+
+    def lookup(self, keys: Sequence[np.ndarray], probes: int) -> Matches:
+        return self.gather(self.seek(keys, probes))
+
+
+class Trace:
+    """The history of a collection, in a spine. It is kept apart from the batch at work on; from `slack` rounds before, where
+    half-joins have to tell earlier rounds from those of the batch."""
+
+    def __init__(self, arity: int, depth: int) -> None:
+        self.spine = Spine(arity, depth)
+        self.slack = 0
+        self.keeps_all = False
+        self._handle = self.spine.handle()
+        self._reading: Reading | None = None
+
+    @property
+    def arity(self) -> int:
+        return self.spine.arity
+
+    @property
+    def depth(self) -> int:
+        return self.spine.depth
+
+    def reading(self) -> Reading:
+        """What it holds now."""
+        if self._reading is None:
+            layers = [layer for batch in self.spine.batches for layer in batch.layers]
+            self._reading = Reading(layers, self.arity, self.depth)
+        return self._reading
+
+    def insert(self, delta: Delta, rounds: Rounds, moment: tuple[int, ...]) -> Delta | None:
+        """Adds the updates of a moment; returns them consolidated, if any are left."""
+        self.forget_before(rounds.low)
+        upper = rounds.after(moment)
+        batch = Batch.of(self.spine.upper, upper, delta.columns, delta.times, delta.diffs, pages=self.spine.pages)
+        self.spine.insert(batch)
+        if not batch.layers:
+            return None
+        self._reading = None
+        return of_layer(batch.layers[0])
+
+    def forget_before(self, round: int) -> None:
+        """Has rounds before this one, and before what `slack` asks for, told apart no longer; unless all are kept."""
+        start: Time = (max(round - self.slack, 0), *(0,) * (self.depth - 1))
+        if not self.keeps_all and self._handle.frontier.elements != (start,):
+            self._handle.advance(Antichain((start,)))
+
+
+def key_of(delta: Delta, keys: int) -> Columns:
+    """The key columns, which are the first ones."""
+    return delta.columns[:keys]

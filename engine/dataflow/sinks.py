@@ -1,0 +1,68 @@
+"""Where updates leave a dataflow: operators that feed no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dlog.engine.dataflow.delta import Delta, Moment, empty, of_layer, together
+from dlog.engine.dataflow.operator import Operator, joined
+from dlog.engine.dataflow.readings import Trace
+from dlog.engine.dataflow.scheduler import Scheduler
+from dlog.engine.dataflow.scope import Scope
+from dlog.engine.times.frontier import Antichain
+from dlog.engine.times.lattice import Time
+from dlog.engine.trace.cursor import Cursor
+
+
+class Inspect(Operator):
+    """Shows each delta to a function, as it arrives for a moment, consolidated."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, show: Callable[[Delta], None]) -> None:
+        super().__init__(scheduler, scope)
+        self.show = show
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        delta = None if delta is None else delta.consolidated()
+        if delta is not None and delta.rows:
+            self.show(delta)
+
+
+class Capture(Operator):
+    """Keeps a collection to be read from outside: as it is, and with `history` as it was at any time."""
+
+    def __init__(self, scheduler: Scheduler, scope: Scope, arity: int, history: bool) -> None:
+        super().__init__(scheduler, scope)
+        self.trace = Trace(arity, scope.depth)
+        self.trace.keeps_all = history
+
+    def run(self, moment: Moment, arrived: list[list[Delta]]) -> None:
+        delta = joined(arrived[0])
+        if delta is not None:
+            self.trace.insert(delta, self.rounds, moment)
+
+    def cursor(self) -> Cursor:
+        """All up to the rounds that are done, as far as times are still told apart."""
+        end = Antichain((self.rounds.end(self.scope.depth - 1),))
+        self.trace.forget_before(max(self.rounds.high - 1, 0))
+        spine = self.trace.spine
+        return Cursor(spine.arity, spine.depth, spine.batches, spine.since, end)
+
+    def read_at(self, time: Time) -> Delta:
+        """The collection at a time."""
+        found = self.cursor().read_at(time)
+        return Delta(found.columns, found.times, found.diffs)
+
+    def updates(self) -> Delta:
+        """All updates, at the times they are told apart by, in order of (row, time)."""
+        layers = self.trace.reading().layers
+        none = empty(self.trace.arity, self.trace.depth)
+        return together([none, *map(of_layer, layers)]).consolidated()
+
+    def latest(self) -> Delta:
+        """The collection after all that has come: at the last round, whatever the iteration."""
+        found = self.updates()
+        times = np.zeros_like(found.times)
+        return Delta(found.columns, times, found.diffs).consolidated()

@@ -1,0 +1,200 @@
+"""Tables of SQLite databases.
+
+A relation is the table, or view, with its name (`table`, or as in Souffle `name`, is another) in the database `filename` or
+`dbname`. Columns are matched as `dlog.engine.formats.columns` says, else the first ones are read, as in Souffle. What is
+written takes the place of a table, or view, with its name, in one transaction. Records are text; null is read as empty text.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.formats.columnar import arrow_table, column_values
+from dlog.engine.formats.columns import Unclear, places
+from dlog.engine.formats.parameters import close_name, column_names, directive_error
+from dlog.engine.formats.records import RecordTables
+from dlog.engine.ir.rules import Io, Kind, Program, Relation
+from dlog.engine.values.symbols import SymbolTable
+from dlog.engine.values.table import Table
+from dlog.grammar.diagnostics import DlogError
+
+ROWS = 1 << 16
+"""Rows that are read or written at a time."""
+_SQL = {Kind.NUMBER: "INTEGER", Kind.UNSIGNED: "INTEGER", Kind.FLOAT: "REAL", Kind.SYMBOL: "TEXT", Kind.RECORD: "TEXT"}
+_LIMITS = {Kind.NUMBER: (-(2**63), 2**63), Kind.UNSIGNED: (0, 2**64)}
+
+
+def database_of(io: Io, folder: Path) -> Path | str:
+    """The file of the database, or a URI as SQLite takes it."""
+    name = io.get("filename", io.get("dbname", f"{io.get('name', io.relation)}.sqlite"))
+    return name if name.startswith(("file:", ":memory:")) else folder / name
+
+
+def load_sqlite(
+    io: Io, relation: Relation, program: Program, symbols: SymbolTable, records: RecordTables, database: Path | str
+) -> Table:
+    """Reads a table; the database is not changed."""
+    uri = database if isinstance(database, str) else f"{database.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.text_factory = bytes
+            columns = _chosen(io, program, relation, connection)
+            chunks: list[tuple[np.ndarray, ...]] = []
+            rows = 0
+            selected = zip(columns, relation.kinds, strict=True)
+            query = ", ".join(
+                f"CAST({_quoted(name)} AS TEXT)" if kind in (Kind.SYMBOL, Kind.RECORD) else _quoted(name)
+                for name, kind in selected
+            )
+            cursor = connection.execute(f"SELECT {query or '1'} FROM {_quoted(_table(io))}")
+            while block := cursor.fetchmany(ROWS):
+                chunks.append(_columns(io, program, relation, block, rows, symbols, records))
+                rows += len(block)
+    except sqlite3.Error as error:
+        raise _refused(io, program, "read", database, error) from error
+    empty = tuple(np.empty(0, np.int64).view(_dtype(kind)) for kind in relation.kinds)
+    parts = zip(*(chunks or [empty]), strict=True)
+    return Table(relation.kinds, tuple(np.concatenate(part) for part in parts), rows)
+
+
+def _chosen(io: Io, program: Program, relation: Relation, connection: sqlite3.Connection) -> Sequence[str]:
+    """The names of the columns to read, in the order of the attributes."""
+    table = _table(io)
+    names = [name.decode() for _, name, *_ in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
+    if not names:
+        query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        there = [name.decode() for (name,) in connection.execute(query)]
+        close = close_name(table, there)
+        notes = [
+            f"it has {', '.join(there)}" if there else "it is empty",
+            *([f"did you mean table={close!r}?"] if close else []),
+        ]
+        raise directive_error(io, program, "missing-table", f"the database has no table or view {table!r}", *notes)
+    wanted = column_names(io, relation, program)
+    if io.get("columns"):
+        chosen = [names[int(name)] if name.isdecimal() and int(name) < len(names) else name for name in wanted]
+        if missing := [name for name in chosen if name not in names]:
+            note = f"its columns are {', '.join(names)}"
+            raise directive_error(io, program, "wrong-column-count", f"{table!r} has no column `{missing[0]}`", note)
+        return chosen
+    try:
+        found = places(wanted, names)
+    except Unclear as error:
+        raise directive_error(io, program, "unclear-columns", f"{table!r}: {error.message}", *error.notes) from None
+    if found is None and len(names) < len(wanted):
+        message = f"{table!r} has {len(names)} columns, `{relation.name}` has {len(wanted)}"
+        raise directive_error(io, program, "wrong-column-count", message, f"its columns are {', '.join(names)}")
+    return [names[place] for place in (range(len(wanted)) if found is None else found)]
+
+
+def _columns(
+    io: Io,
+    program: Program,
+    relation: Relation,
+    block: list[tuple[Any, ...]],
+    before: int,
+    symbols: SymbolTable,
+    records: RecordTables,
+) -> tuple[np.ndarray, ...]:
+    """The columns of a block of rows that has `before` others in front of it."""
+    columns = []
+    values = zip(*block, strict=True) if relation.arity else ()
+    for (name, type_), column in zip(relation.attributes, values, strict=True):
+        where = f"column `{name}` of {_table(io)!r}"
+        if type_.kind in (Kind.SYMBOL, Kind.RECORD):
+            texts = pa.chunked_array([pa.array([b"" if value is None else value for value in column], pa.large_binary())])
+            columns.append(column_values(io, program, texts, type_, where, symbols, records))
+        else:
+            columns.append(_numbers(io, program, column, type_.kind, where, before))
+    return tuple(columns)
+
+
+def _numbers(io: Io, program: Program, values: tuple[Any, ...], kind: Kind, where: str, before: int) -> np.ndarray:
+    """Numbers, also such as are written as text."""
+    try:
+        return np.array([_number(value, kind) for value in values], _dtype(kind))
+    except ValueError:
+        row = next(i for i, value in enumerate(values) if not _fits(value, kind))
+        shown = values[row].decode("utf-8", "replace") if isinstance(values[row], bytes) else values[row]
+        message = f"{where}, row {before + row + 1}: {shown!r} is not a valid {kind.value}"
+        raise directive_error(io, program, "bad-number", message) from None
+
+
+def _number(value: Any, kind: Kind) -> int | float:
+    """The number that a value of a database is; ValueError where it is none of this kind."""
+    if value is None:
+        raise ValueError
+    if kind is Kind.FLOAT:
+        return float(value)
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError
+    low, high = _LIMITS[kind]
+    if not low <= (number := int(value)) < high:
+        raise ValueError
+    return number
+
+
+def _fits(value: Any, kind: Kind) -> bool:
+    try:
+        _number(value, kind)
+    except ValueError:
+        return False
+    return True
+
+
+def _dtype(kind: Kind) -> type[np.generic]:
+    match kind:
+        case Kind.UNSIGNED:
+            return np.uint64
+        case Kind.FLOAT:
+            return np.float64
+        case _:
+            return np.int64
+
+
+def save_sqlite(
+    io: Io,
+    relation: Relation,
+    program: Program,
+    table: Table,
+    symbols: SymbolTable,
+    records: RecordTables,
+    database: Path | str,
+) -> None:
+    """Writes the rows, in order, to a table of their own."""
+    name, columns = _quoted(_table(io)), [f"{_quoted(name)} {_SQL[type_.kind]}" for name, type_ in relation.attributes]
+    rows = arrow_table(relation, program, table, symbols, records)
+    try:
+        with closing(sqlite3.connect(database, uri=isinstance(database, str))) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for (kind,) in connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (_table(io),)).fetchall():
+                connection.execute(f"DROP {'VIEW' if kind == 'view' else 'TABLE'} {name}")
+            connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            insert = f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})"
+            for batch in rows.to_batches(ROWS):
+                connection.executemany(insert, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    except OverflowError:
+        message = f"`{relation.name}` has unsigned numbers of 2^63 and more, which SQLite cannot hold"
+        raise directive_error(io, program, "number-out-of-range", message) from None
+    except sqlite3.Error as error:
+        raise _refused(io, program, "write", database, error) from error
+
+
+def _table(io: Io) -> str:
+    return io.get("table", io.get("name", io.relation))
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _refused(io: Io, program: Program, what: str, database: Path | str, error: sqlite3.Error) -> DlogError:
+    return directive_error(io, program, "sqlite", f"cannot {what} {database}: {error}")

@@ -1,0 +1,123 @@
+"""What becomes of a text file's rows that cannot be read: `errors` of an `.input`.
+
+`fail`, which is meant where nothing is said, refuses the file with its first mistakes; `skip` leaves them out; `reject:FILE`
+does so and writes their lines to FILE, a name in the folder of facts. What is left out is counted in a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dlog.engine.formats.mistakes import explain_line, explain_text, row_end
+from dlog.engine.formats.parameters import TextFormat, directive_error
+from dlog.engine.formats.text import BadLine, BadText
+from dlog.engine.ir.rules import Io, Kind, Program, Relation
+from dlog.grammar.diagnostics import Diagnostic, DlogError
+
+MOST = 20
+"""Mistakes of a file that are told, all with their places."""
+
+
+@dataclass(slots=True)
+class WrongRows:
+    """The wrong rows of one file."""
+
+    file: str
+    relation: Relation
+    form: TextFormat
+    refuses: bool = True
+    rejects: Path | None = None
+    """Where their lines go."""
+    found: list[Diagnostic] = field(default_factory=list)
+    """The first of them."""
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Where each begins and ends in the data."""
+    unread: list[int] = field(default_factory=list)
+    """Where those begin that are no rows of the table."""
+    ends: np.ndarray | None = None
+
+    def line(self, mistake: BadLine | BadText) -> None:
+        """A row that is none, or has text that is none. Raises DlogError where these are enough."""
+        data = mistake.data
+        begin = mistake.position if isinstance(mistake, BadLine) else mistake.start - len(_line_before(data, mistake.start))
+        self.unread.append(begin)
+        self.places.append((begin, row_end(data, begin, self.form)))
+        if len(self.found) < MOST:
+            self.found.append(self._explained(mistake))
+        self._check()
+
+    def _explained(self, mistake: BadLine | BadText) -> Diagnostic:
+        if isinstance(mistake, BadLine):
+            return explain_line(mistake.data, mistake.position, self.file, self.relation, self.form)
+        name = self.relation.attributes[mistake.attribute][0]
+        return explain_text(mistake.data, mistake.start, self.file, name)
+
+    def row(self, data: np.ndarray, number: int, explained: Diagnostic) -> None:
+        """A row with a wrong record; `number` is the line's, from 1."""
+        begin = int(self._line_ends(data)[number - 2]) + 1 if number > 1 else 0
+        self.places.append((begin, row_end(data, begin, self.form)))
+        if len(self.found) < MOST:
+            self.found.append(explained)
+        self._check()
+
+    def _check(self) -> None:
+        if self.refuses and len(self.found) == MOST:
+            last = Diagnostic("too-many-mistakes", f"{self.file} has {MOST} wrong lines or more: the rest is not read")
+            raise DlogError([*self.found, last])
+
+    def line_of(self, data: np.ndarray, row: int) -> int:
+        """The number of the line that row `row`, of those that were read, stands on."""
+        line = row + 1 + self.form.headers
+        if self.unread:
+            for number in (np.searchsorted(self._line_ends(data), sorted(self.unread)) + 1).tolist():
+                line += number <= line
+        return line
+
+    def _line_ends(self, data: np.ndarray) -> np.ndarray:
+        if self.ends is None:
+            self.ends = np.flatnonzero(data == 10)
+        return self.ends
+
+    def settle(self, data: np.ndarray) -> None:
+        """Raises DlogError for what is to be refused; else tells how many rows were left out."""
+        if not self.places:
+            return
+        if self.refuses:
+            raise DlogError(self.found)
+        count = len(self.places)
+        if self.rejects is not None:
+            self.rejects.write_bytes(b"".join(_whole_line(data, begin, end) for begin, end in sorted(self.places)))
+        left = "1 wrong row is" if count == 1 else f"{count} wrong rows are"
+        goes = "left out" if self.rejects is None else f"left out, and written to {self.rejects}"
+        message = f"{self.file}: {left} {goes}; the first: {self.found[0].message}"
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
+
+
+def wrong_rows(io: Io, program: Program, relation: Relation, form: TextFormat, file: str, folder: Path) -> WrongRows:
+    """What `errors` says."""
+    chosen = io.get("errors", "fail")
+    way, _, name = chosen.partition(":")
+    if way in ("fail", "skip") and not name:
+        return WrongRows(file, relation, form, way == "fail")
+    if way == "reject" and name:
+        if form.rfc4180 and Kind.RECORD in relation.kinds:
+            message = "lines with quotes that hold records cannot be rejected to a file"
+            raise directive_error(io, program, "unsupported", message, "errors=skip leaves them out")
+        return WrongRows(file, relation, form, False, folder / name)
+    message = f"errors={chosen!r} says nothing about wrong rows"
+    raise directive_error(io, program, "bad-parameter", message, 'it is fail, skip or, as in errors="reject:bad.txt", a file')
+
+
+def _line_before(data: np.ndarray, position: int) -> bytes:
+    """What stands on the line of a byte before it."""
+    before = data[max(0, position - (1 << 20)) : position].tobytes()
+    return before[before.rfind(b"\n") + 1 :]
+
+
+def _whole_line(data: np.ndarray, begin: int, end: int) -> bytes:
+    line = data[begin:end].tobytes()
+    return line if line.endswith(b"\n") else line + b"\n"

@@ -1,0 +1,18 @@
+"""What a program's pragmas say to those who execute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`by_demand` are the relations that need only the rows that others ask for. Folders are empty where no pragma says."""
+
+    by_demand: frozenset[str] = frozenset()
+    facts: str = ""
+    output: str = ""
+
+
+NO_OPTIONS: Final = Options()

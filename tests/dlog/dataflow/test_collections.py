@@ -1,0 +1,296 @@
+"""Operators one by one, on written-out rows; the seeds' own examples among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dlog
+from dlog.dataflow import Dataflow, Variable, apply, col, linear, lit
+from dlog.grammar.diagnostics import DlogError
+
+
+def names() -> tuple[Dataflow, object]:
+    """The collection of names of the seeds: frank comes twice, david once, then frank goes."""
+    flow = Dataflow()
+    people = flow.input(name=str)
+    for name, round, diff in [("frank", 6, 1), ("frank", 8, 1), ("david", 8, 1), ("frank", 9, -2)]:
+        people.update([name], diff, at=round)
+    return flow, people
+
+
+def test_a_map_changes_when_its_input_does() -> None:
+    flow, people = names()
+    lengths = people.flat_map(lambda name: [(name, len(name))], name=str, length=int).capture(history=True)
+    flow.advance_to(10)
+    assert sorted(lengths.updates()) == [
+        (("david", 5), 8, 1),
+        (("frank", 5), 6, 1),
+        (("frank", 5), 8, 1),
+        (("frank", 5), 9, -2),
+    ]
+    assert lengths.counts(8) == {("frank", 5): 2, ("david", 5): 1}
+    assert lengths.counts(9) == {("david", 5): 1}
+
+
+def test_explode_multiplies_diffs_also_by_negative_numbers() -> None:
+    flow = Dataflow()
+    counted = flow.input(key=str, count=int)
+    copies = counted.explode("key", diff=col("count")).capture()
+    counted.insert([("a", 1_000_000), ("b", -2), ("b", 2), ("c", 0)])
+    flow.commit()
+    assert copies.counts() == {("a",): 1_000_000}
+
+
+def test_join_function_gives_rows_with_times_and_diffs() -> None:
+    """The example of its documentation: x copies of 2x from time 3x until 4x."""
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    made = numbers.join_function(lambda x: [((2 * x,), 3 * x, x), ((2 * x,), 4 * x, -x)], twice=int).capture(history=True)
+    numbers.insert(range(10))
+    flow.advance_to(41)
+    for time in range(40):
+        assert made.counts(time) == {(2 * x,): x for x in range(10) if 3 * x <= time < 4 * x}
+
+
+def test_linear_functions_compose() -> None:
+    both = linear.map(y=col("x") + 1).filter(col("y") > 2).followed_by(linear.generate_series(1, "y", "k"))
+    flow = Dataflow()
+    numbers = flow.input(x=int)
+    together = numbers.join_function(both).capture()
+    numbers.map(y=col("x") + 1).filter(col("y") > 2).generate_series(1, "y", "k").assert_eq(numbers.join_function(both))
+    numbers.insert([0, 1, 2])
+    flow.commit()
+    assert together.counts() == {(3, 1): 1, (3, 2): 1, (3, 3): 1}
+
+
+def test_a_temporal_filter_shows_rows_for_a_while() -> None:
+    flow = Dataflow()
+    rows = flow.input(name=str, start=int, end=int)
+    shown = rows.temporal("start", "end").map("name").capture(history=True)
+    rows.insert([("soon", 3, 5), ("late", 0, 4), ("empty", 4, 4), ("past", 0, 1)], at=1)
+    rows.remove([("late", 0, 4)], at=2)
+    flow.advance_to(7)
+    seen = [{name for (name,) in shown.counts(round)} for round in range(7)]
+    assert seen == [set(), {"late"}, set(), {"soon"}, {"soon"}, set(), set()]
+
+
+def test_series_and_repeated_rows() -> None:
+    flow = Dataflow()
+    rows = flow.input(name=str, n=int)
+    series = rows.generate_series(1, "n").capture()
+    repeated = rows.repeat_row("n").capture()
+    rows.insert([("a", 3), ("b", 0), ("c", -2)])
+    flow.commit()
+    assert series.counts() == {("a", 3, 1): 1, ("a", 3, 2): 1, ("a", 3, 3): 1}
+    assert repeated.counts() == {("a", 3): 3, ("c", -2): -2}
+
+
+def test_streams_of_changes_are_unpacked() -> None:
+    """As Debezium writes them: a row before and after, of which one may be missing."""
+    flow = Dataflow()
+    log = flow.input(op=str, old_id=int, old_name=str, new_id=int, new_name=str)
+    unpacked = log.with_columns(old=col("op") != "c", new=col("op") != "d").unpack_changes(
+        before={"id": "old_id", "name": "old_name"}, after={"id": "new_id", "name": "new_name"}, present=("old", "new")
+    )
+    table = unpacked.capture()
+    log.insert([("c", 0, "", 1, "ada"), ("c", 0, "", 2, "bo")])
+    log.insert([("u", 1, "ada", 1, "eve"), ("d", 2, "bo", 0, "")], at=1)
+    flow.advance_to(2)
+    assert table.counts() == {(1, "eve"): 1}
+
+
+def test_diffs_may_be_tuples_of_sums() -> None:
+    """One count has a total of each: the first query of TPC-H is such a one."""
+    flow = Dataflow()
+    lines = flow.input(flag=str, quantity=int, price=float)
+    weighted = lines.explode("flag", diff=(1, col("quantity"), col("price") * 0.5))
+    totals = weighted.count("orders", "quantity", "revenue").capture()
+    lines.insert([("A", 2, 10.0), ("A", 3, 0.25), ("B", 1, 1.0)])
+    flow.commit()
+    assert totals.counts() == {("A", 2, 5, 5.125): 1, ("B", 1, 1, 0.5): 1}
+    lines.remove([("A", 2, 10.0), ("B", 1, 1.0)])
+    flow.commit()
+    assert totals.counts() == {("A", 1, 3, 0.125): 1}
+
+
+def test_floats_that_go_leave_nothing_behind() -> None:
+    flow = Dataflow()
+    amounts = flow.input(amount=float)
+    total = amounts.sum(total="amount").capture()
+    amounts.insert([0.1, 0.2, 0.3, 1e300])
+    flow.commit()
+    amounts.remove([1e300, 0.2])
+    flow.commit()
+    assert total.counts() == {(0.1 + 0.3,): 1}
+
+
+def test_sums_of_zero_are_there_as_long_as_rows_are() -> None:
+    flow = Dataflow()
+    rows = flow.input(key=int, value=int)
+    sums = rows.sum(by="key", total="value").capture()
+    rows.insert([(1, 5), (1, -5), (2, 0)])
+    flow.commit()
+    assert sums.counts() == {(1, 0): 1, (2, 0): 1}
+    rows.remove([(2, 0)])
+    flow.commit()
+    assert sums.counts() == {(1, 0): 1}
+
+
+def test_strings_are_compared_as_strings() -> None:
+    flow = Dataflow()
+    rows = flow.input(key=int, name=str)
+    least, last = rows.min("name", by="key").capture(), rows.top_k(2, "name", descending=True).capture()
+    rows.insert([(1, "zoe"), (1, "ada"), (1, "mia")])
+    flow.commit()
+    assert least.counts() == {(1, "ada"): 1}
+    assert last.counts() == {(1, "mia"): 1, (1, "zoe"): 1}
+
+
+def test_without_a_key_all_rows_are_one_group() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    count, greatest = rows.count(by=[]).capture(), rows.max("x").capture()
+    rows.insert([4, 7])
+    flow.commit()
+    assert (count.counts(), greatest.counts()) == ({(2,): 1}, {(7,): 1})
+
+
+def test_logic_is_expressions_compiled_functions_or_python_on_batches() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    made = rows.map("x", half=col("x") / 2, odd=col("x") % 2 == 1, square=apply(lambda x: x * x, "x"), one=lit("x"))
+    batches = rows.map_batches(lambda batch: {"y": batch["x"][::-1].copy() * 0 + batch["x"] + 10}, y=int)
+    flat = rows.flat_map_batches(lambda b: ({"y": np.repeat(b["x"], 2)}, np.repeat(np.arange(len(b["x"])), 2)), y=int)
+    sizes = rows.reduce_batches([], lambda keys, values, counts, starts: ({"n": np.diff(starts)}, [0]), n=int)
+    captured = [each.capture() for each in (made, batches, flat, sizes)]
+    rows.insert([2, 3])
+    flow.commit()
+    assert captured[0].counts() == {(2, 1.0, False, 4, "x"): 1, (3, 1.5, True, 9, "x"): 1}
+    assert captured[1].counts() == {(12,): 1, (13,): 1}
+    assert captured[2].counts() == {(2,): 2, (3,): 2}
+    assert captured[3].counts() == {(2,): 1}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, "a"), (2, "b")],
+        {"x": [1, 2], "y": ["a", "b"]},
+        pa.table({"y": ["a", "b"], "x": [1, 2]}),
+        pl.DataFrame({"x": [1, 2], "y": ["a", "b"]}),
+        dlog.run_text('.decl r(x: number, y: symbol) .output r r(1, "a"). r(2, "b").', {})["r"],
+    ],
+    ids=["tuples", "columns", "arrow", "polars", "relation"],
+)
+def test_rows_come_in_many_forms(rows: object) -> None:
+    flow = Dataflow()
+    given = flow.input(x=int, y=str)
+    captured = given.capture()
+    given.insert(rows)
+    flow.commit()
+    assert captured.counts() == {(1, "a"): 1, (2, "b"): 1}
+    assert sorted(captured.to_polars().iter_rows()) == [(1, "a"), (2, "b")]
+
+
+def test_joins_name_their_columns() -> None:
+    flow = Dataflow()
+    left, right = flow.input(k=int, x=int), flow.input(j=int, x=int)
+    joined = left.join(right, on={"k": "j"})
+    assert joined.columns == ("k", "x", "x_right")
+    weighted = right.explode("j", diff=(1, col("x")))
+    totals = left.join(weighted, on={"k": "j"}).count("n", "sum").capture()
+    left.insert([(1, 10), (1, 11)])
+    right.insert([(1, 5), (1, 6), (2, 7)])
+    flow.commit()
+    assert totals.counts() == {(1, 10, 2, 11): 1, (1, 11, 2, 11): 1}
+
+
+def test_collections_that_differ_are_told() -> None:
+    flow = Dataflow()
+    left, right = flow.input(x=int), flow.input(x=int)
+    left.assert_eq(right)
+    left.insert([1])
+    right.insert([1])
+    flow.commit()
+    left.insert([2])
+    with pytest.raises(DlogError, match="is there 1 times at 1"):
+        flow.commit()
+    with pytest.raises(DlogError, match="can go on no longer"):
+        flow.commit()
+
+
+def test_updates_can_be_watched() -> None:
+    flow, people = names()
+    seen: list[object] = []
+    people.inspect(lambda *update: seen.append(update))
+    flow.advance_to(9)
+    assert seen == [(("frank",), 6, 1), (("frank",), 8, 1), (("david",), 8, 1)]
+
+
+def test_a_loop_that_never_ends_is_ended() -> None:
+    flow = Dataflow(max_iterations=50)
+    numbers = flow.input(x=int)
+    numbers.iterate(lambda inner: inner.map(x=col("x") + 1)).capture()
+    numbers.insert([0])
+    with pytest.raises(DlogError, match="after 50 iterations"):
+        flow.commit()
+
+
+def test_a_variable_may_start_empty() -> None:
+    flow = Dataflow()
+    start = flow.input(x=int)
+    loop = flow.scope.loop()
+    variable = Variable(loop, x=int)
+    below = variable.map(x=col("x") + 1).filter(col("x") < 4).concat(start.enter(loop)).distinct()
+    reached = variable.set(below).leave().capture()
+    start.insert([1])
+    flow.commit()
+    assert reached.counts() == {(1,): 1, (2,): 1, (3,): 1}
+
+
+# ------------------------------------------------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda f, c: c.map("z"), "unknown column `z`"),
+        (lambda f, c: c.map(col("x") + 1), "must be names, or expressions with a name"),
+        (lambda f, c: c.filter(col("x") + 1), "an expression that is true or false"),
+        (lambda f, c: c.map(z=col("x") + col("y")), "no `\\+` of int and str"),
+        (lambda f, c: bool(col("x") == 1), "neither true nor false"),
+        (lambda f, c: c.join(f.input(z=int)), "no column is in both"),
+        (lambda f, c: c.join(f.input(z=int), on={"y": "z"}), "`y` is str, `z` is int"),
+        (lambda f, c: c.concat(f.input(x=int)), "concat: \\(x: int, y: str\\) and \\(x: int\\)"),
+        (lambda f, c: c.concat(c.enter(f.scope.loop())), "in two scopes"),
+        (lambda f, c: c.concat(Dataflow().input(x=int, y=str)), "of two dataflows"),
+        (lambda f, c: c.leave(), "no scope that could be left"),
+        (lambda f, c: c.integrate(), "alt/neu scope"),
+        (lambda f, c: c.enter(f.scope.loop()).scope.altneu(), "no alt/neu scope within a loop"),
+        (lambda f, c: Variable(f.scope, c), "has to be in a loop"),
+        (lambda f, c: c.explode("x", diff=(1, 2)).distinct(), "needs diffs that are integers"),
+        (lambda f, c: c.explode("x", diff=(1, 2)).count("one"), "needs 2 names"),
+        (lambda f, c: c.insert([(1,)]), "is no row of"),
+        (lambda f, c: c.insert([("a", "b")]), "is no int"),
+        (lambda f, c: c.insert([(1, 2)]), "is no str"),
+        (lambda f, c: f.input(x=list), "must be int, float, bool, str or object"),
+    ],
+)
+def test_mistakes_are_told(wrong: object, message: str) -> None:
+    flow = Dataflow()
+    collection = flow.input(x=int, y=str)
+    with pytest.raises(DlogError, match=message):
+        wrong(flow, collection)
+
+
+def test_rounds_that_are_done_stay_as_they_are() -> None:
+    flow = Dataflow()
+    rows = flow.input(x=int)
+    flow.advance_to(3)
+    with pytest.raises(DlogError, match="round 2 is done"):
+        rows.insert([1], at=2)
+    with pytest.raises(DlogError, match="operators can be added no longer"):
+        rows.distinct()
