@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
+from dlog.engine.compile.iteration_counter import with_counter
 from dlog.engine.compile.lattice_types import NO_LATTICES, Lattices, joining_clause, without_lattices
 from dlog.engine.compile.plans import check_plans
 from dlog.engine.compile.pragmas import check_pragmas, inline_relations, options, values
@@ -69,7 +70,7 @@ def resolve(program: Program, source: Source) -> Resolved:
     .output edge                        ->   Io("output", "edge")
     """
     problems = Problems(source)
-    program, lattices = without_lattices(program, problems)
+    program, lattices = without_lattices(with_counter(program), problems)
     types: list[TypeDecl] = [i for i in program.items if isinstance(i, SubtypeDecl | UnionDecl | RecordDecl | AdtDecl)]
     decls = [i for i in program.items if isinstance(i, RelationDecl)]
     clauses = tuple(i for i in program.items if isinstance(i, Clause))

@@ -68,7 +68,8 @@ def relations_asked(program: Program, stratum: Stratum) -> set[str]:
 def retained(program: Program) -> frozenset[str]:
     """The relations that stay as the text has them: those of which rows may go, all others of their strata, and what
     subsumption reads."""
-    strata = [s for s in program.strata if any(name in program.retentions for name in s.relations)]
+    kept = program.retentions.keys() | program.iterated
+    strata = [s for s in program.strata if not kept.isdisjoint(s.relations)]
     return frozenset(name for s in strata for name in (*s.relations, *_read_by_subsumption(program, s)))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dlog.engine.compile.strata.dependencies import through_aggregates
 from dlog.engine.compile.strata.thresholds import mentioned
 from dlog.engine.ir.rules import (
+    ITERATION_COUNTER,
     Aggregate,
     Arg,
     Atom,
@@ -55,6 +56,9 @@ def refuse_counting(program: Program) -> None:
 
 
 def _counting(program: Program) -> Iterator[Diagnostic]:
+    for rule in (r for s in program.strata for r in s.rules):
+        if any(isinstance(x, Atom) and x.relation == ITERATION_COUNTER for x in rule.body):
+            yield _refused("recursive_iteration_cnt", rule.span, "iterations are counted in one place", program)
     for name, kept in program.retentions.items():
         if name in program.iterated:
             ways = {"subsumption": kept.dominated, "a lattice": kept.join, "a choice domain": kept.keys, "debug_delta": True}

@@ -70,7 +70,10 @@ def not_maintained(stratum: Stratum, program: Program) -> str:
     """Why a stratum of relations that do not keep all of their rows is computed anew; empty where there are none."""
     if program.iterated.isdisjoint(stratum.relations):
         return ""
-    name, kept = next((n, program.retentions[n]) for n in stratum.relations if n in program.retentions)
+    found = [n for n in stratum.relations if n in program.retentions]
+    if not found:
+        return f"rules of `{stratum.relations[0]}` read the number of the iteration"
+    name, kept = found[0], program.retentions[found[0]]
     if kept.keys:
         return f"the choice domain of `{name}` chooses among all rows that come"
     if kept.join is not None:

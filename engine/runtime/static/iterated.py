@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dlog.engine.ir import nodes
-from dlog.engine.ir.rules import Kind, Program, Stratum
+from dlog.engine.ir.rules import ITERATION_COUNTER, Kind, Program, Stratum
 from dlog.engine.kernels import layout as L
 from dlog.engine.plan.static.build import build_scope
 from dlog.engine.plan.static.iterations import MARK, PAIRED, PARTS, Numbered, Steps, part
@@ -71,7 +71,7 @@ class IteratedRun:
     def __post_init__(self) -> None:
         self.steps = Steps(self.stratum, self.program)
         self._relations = self.steps.relations
-        moving = {*self._relations, *(part(name, p) for name in self._relations for p in (*PARTS, *PAIRED))}
+        moving = {ITERATION_COUNTER, *self._relations, *(part(name, p) for name in self._relations for p in (*PARTS, *PAIRED))}
         self._statistics = MovingStatistics(self.catalog, frozenset(moving))
         self._logged: dict[str, list[list[np.ndarray]]] = {
             name: [] for name in self._relations if self.steps.retention(name).logs
@@ -107,6 +107,8 @@ class IteratedRun:
             for name in self._relations:
                 for p in (*PARTS, *PAIRED):
                     self.catalog.remove(part(name, p))
+        if ITERATION_COUNTER in self.program.relations:
+            self._fill(ITERATION_COUNTER, [np.empty(0, np.int64)], 0)
         self._write_logs()
         self.catalog.complete.update(self.stratum.relations)
 
@@ -146,6 +148,8 @@ class IteratedRun:
             self._log(name)
 
     def _derive(self, step: str, rules: list[Numbered]) -> None:
+        if ITERATION_COUNTER in self.program.relations:
+            self._fill(ITERATION_COUNTER, [np.array([self.iterations])], 1)
         self._evaluate(step, rules, [part(name, "new") for name in self._relations])
 
     def _settle(self) -> None:

@@ -243,6 +243,20 @@ def test_the_plan_says_what_is_kept() -> None:
     ]
 
 
+def test_rules_may_read_the_number_of_the_iteration() -> None:
+    text = f"""{EDGES}.decl r(x: number, n: unsigned)
+r(0, recursive_iteration_cnt()).
+r(y, recursive_iteration_cnt()) :- r(x, _), e(x, y), recursive_iteration_cnt() < 3.
+.decl q(n: unsigned)
+q(recursive_iteration_cnt() + x) :- r(_, x)."""
+    chain = [(n, n + 1) for n in range(5)]
+    assert run_text(text, {"e": chain})["r"] == {(0, 0), (1, 1), (2, 2)} and run_text(text, {})["q"] == {(0,)}
+    with session(text) as s:
+        s.insert("e", chain)
+        s.commit()
+        assert set(s["r"]) == {(0, 0), (1, 1), (2, 2)}
+
+
 def product_of(*sizes: int) -> list[tuple[Any, ...]]:
     return list(product(*map(range, sizes)))
 
