@@ -1,4 +1,4 @@
-"""`recursive_iteration_cnt()`: the number of the iteration, as a relation with one row that changes from iteration to iteration.
+"""`recursive_iteration_cnt()`: the number of the iteration, as a relation with one row that changes from one to the next.
 
     r(x + 1) :- r(x), recursive_iteration_cnt() < 100.
     ->  r(x + 1) :- r(x), n < 100, recursive_iteration_cnt(n).

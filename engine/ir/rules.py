@@ -29,7 +29,6 @@ from dlog.engine.ir.dominance import Dominance
 from dlog.engine.ir.options import NO_OPTIONS, Options
 from dlog.grammar.source import NOWHERE, Source, Span
 
-
 ITERATION_COUNTER: Final = "recursive_iteration_cnt"
 """The relation whose one row is the number of the iteration, for rules that read it."""
 
