@@ -13,13 +13,20 @@ from hypothesis import strategies as st
 from dlog import run_text, session
 from dlog.engine.plan.static.iterations import explain_iterated
 from dlog.engine.plan.statistics import Declared
+from dlog.engine.runtime.incremental.engines import is_incremental, make_engine
 from dlog.grammar.diagnostics import DlogError
 from dlog.pipeline import compile_program
 from tests.conftest import ROOT
 from tests.examples import examples
+from tests.rounds import Story, check, stories
 from tests.shards import run_in_supersteps, run_sharded
 from tests.strategies import Case, graphs
-from tests.strategies_retention import choice_programs, retention_programs, subsumption_programs
+from tests.strategies_retention import (
+    choice_programs,
+    plain_subsumption_programs,
+    retention_programs,
+    subsumption_programs,
+)
 from tests.test_oracle import by_naive_evaluation, executed
 
 EDGES = ".decl e(x: number, y: number)\n"
@@ -230,6 +237,27 @@ t(0, 1). t(x, y) :- t(_, x), e(x, y)."""
         s.remove("e", [(2, 3)])
         s.commit()
         assert set(s["d"]) == {(1, 0), (2, 1), (4, 1), (3, 2)} and set(s["t"]) == {(0, 1), (1, 2), (1, 4), (4, 3)}
+
+
+@examples(30)
+@given(story=stories(plain_subsumption_programs()))
+def test_sessions_maintain_a_subsumption_without_recursion(story: Story) -> None:
+    check(make_engine, story)
+
+
+def test_what_sessions_maintain_and_what_they_compute_anew() -> None:
+    rules = {
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z).": True,
+        "r(1, 2). r(x, y) :- e(x, y). r(x, y) <= r(y, x) :- x < y.": True,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- r(y, z).": False,
+        "r(x, y) :- e(x, y). r(x, z) :- r(x, y), e(y, z). r(x, y) <= r(x, z) :- e(y, z).": False,
+        ".input r r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z).": False,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z), y / z < 2.": True,
+        "r(x, y) :- e(x, y). r(x, y) <= r(x, z) :- e(y, z), z / (y / x) < 2.": True,
+    }
+    for text, maintained in rules.items():
+        program = compile_program(f"{EDGES}.decl r(x: number, y: number)\n{text}")
+        assert is_incremental(program) == maintained, text
 
 
 def test_the_plan_says_what_is_kept() -> None:
